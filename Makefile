@@ -1,0 +1,40 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench docs lock clean
+
+BIN := .venv/bin
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+setup: ## Build .venv from the lock (installs uv and bubblewrap where they are missing)
+	@sh tools/setup.sh
+
+run: setup ## Grade the example suite: no key, nothing to configure
+	@$(BIN)/assay demo
+
+test: setup ## Run every test
+	@$(BIN)/pytest -q -n 2 --cov --cov-report=term:skip-covered
+
+check: setup ## Formatting, lint, types and import rules
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports
+	@$(BIN)/pyright --warnings
+
+format: setup ## Format the code and mend what the linter can
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+bench: setup ## Print speed as ratios against peers, measured in one run
+	@$(BIN)/python -m bench
+
+docs: setup ## Build the documentation into site/
+	@$(BIN)/zensical build --clean --strict
+
+lock: ## Pin every dependency by hash after pyproject.toml changed
+	@UV=$$(command -v uv || echo .tools/bin/uv); $$UV pip compile --quiet --universal --generate-hashes \
+	  --no-emit-index-url --python-version 3.11 --all-extras --custom-compile-command "make lock" \
+	  pyproject.toml tools/build.in --output-file requirements.lock
+
+clean: ## Remove everything that was built
+	@rm -rf .venv .tools .assay .bench site dist build .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,66 @@
+"""assay turns an LLM's answer, or an agent's work, into a reward you can trust.
+
+The public names are loaded when first used, so that importing assay costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.environment import Answer, Environment
+    from assay.errors import AssayError
+    from assay.eval import group_relative
+    from assay.graders import Grader, combine, combine_all, combine_any
+    from assay.scoring import EvaluationResult, Grade, SubScore
+    from assay.tasks import Task, Taskset
+    from assay.types import Job, Rewarded, Run, StringThread, Submission, Trace
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "assay.environment": ("Answer", "Environment"),
+    "assay.errors": ("AssayError",),
+    "assay.eval": ("group_relative",),
+    "assay.graders": ("Grader", "combine", "combine_all", "combine_any"),
+    "assay.scoring": ("EvaluationResult", "Grade", "SubScore"),
+    "assay.tasks": ("Task", "Taskset"),
+    "assay.types": ("Job", "Rewarded", "Run", "StringThread", "Submission", "Trace"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "AssayError",
+    "Environment",
+    "EvaluationResult",
+    "Grade",
+    "Grader",
+    "Job",
+    "Rewarded",
+    "Run",
+    "StringThread",
+    "SubScore",
+    "Submission",
+    "Task",
+    "Taskset",
+    "Trace",
+    "combine",
+    "combine_all",
+    "combine_any",
+    "group_relative",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,27 @@
+"""The harness ``echo``: gives the prompt back. A floor that no sound case lets pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.types.run import Run
+from assay.types.steps import AgentStep
+
+__all__ = ["EchoAgent"]
+
+
+@dataclass(frozen=True, slots=True)
+class EchoAgent:
+    """Writes the prompt to ``ANSWER.md`` in the workspace, if there is one, and answers with it."""
+
+    name: str = "echo"
+
+    async def __call__(self, run: Run) -> None:
+        """Do the work."""
+        text = run.prompt_text
+        if run.workspace is not None:
+            Path(run.workspace.path, "ANSWER.md").write_text(text, encoding="utf-8")
+        run.record(AgentStep(content=text, done=True, model=run.model or None))
+        run.trace.content = text
+        run.cost_usd, run.tokens = 0.0, 0

@@ -1,0 +1,7 @@
+"""The shapes that agents record, under the path that people know them by."""
+
+from assay.types.run import Run
+from assay.types.steps import AgentStep, Citation, Step, SubagentStep, ToolStep
+from assay.types.trace import Trace
+
+__all__ = ["AgentStep", "Citation", "Run", "Step", "SubagentStep", "ToolStep", "Trace"]

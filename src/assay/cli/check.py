@@ -1,0 +1,150 @@
+"""``assay validate``, ``assay list`` and ``assay schema``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from assay.cli.options import state_home
+from assay.errors import InputError, nearest
+from assay.graders.spec import GraderSpec, spec_schema
+from assay.scoring.json_safe import Json
+from assay.store.database import Store
+from assay.tasks.case import Case, case_schema, load_cases, load_graders
+
+__all__ = ["list_cases", "list_runs", "print_schema", "validate_paths"]
+
+
+def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
+    """Check every path; all problems of all of them are shown.
+
+    Returns:
+        0 if everything is well-formed, else 2.
+    """
+    problems: list[str] = []
+    checked: list[Json] = []
+    notes: list[str] = []
+    for path in paths:
+        try:
+            found = _load(path)
+        except InputError as error:
+            problems.extend(str(error).splitlines())
+            continue
+        for name, graders in found:
+            checked.append(name)
+            notes.extend(_not_yet(name, graders))
+    if as_json:
+        found_all: list[Json] = [*problems]
+        print(json.dumps({"valid": not problems, "checked": checked, "problems": found_all}))
+        return 2 if problems else 0
+    for line in problems:
+        print(line, file=sys.stderr)
+    for line in notes:
+        print(f"note: {line}", file=sys.stderr)
+    if checked:
+        print(f"{len(checked)} well-formed: {', '.join(str(name) for name in checked[:20])}")
+    return 2 if problems else 0
+
+
+def _load(path: str) -> list[tuple[str, Sequence[GraderSpec]]]:
+    if _is_grader_file(path):
+        graders = load_graders(path)
+        return [(f"{path} ({len(graders)} graders)", graders)]
+    return [(case.id, case.graders) for case in load_cases([path])]
+
+
+def _is_grader_file(path: str) -> bool:
+    """Whether a file is a bare list of graders rather than a case."""
+    from assay.tasks.document import read_document
+
+    if not Path(path).is_file():
+        return False
+    data = read_document(path).data
+    return isinstance(data, list) or (isinstance(data, dict) and set(data) == {"graders"})
+
+
+def _not_yet(name: str, graders: Sequence[GraderSpec]) -> list[str]:
+    kinds = sorted({spec.type for spec in graders if spec.kind.grader is None})
+    if not kinds:
+        return []
+    return [f"{name}: this version checks but cannot run {', '.join(kinds)}"]
+
+
+def list_cases(paths: Sequence[str], *, as_json: bool) -> int:
+    """Print the cases under some paths."""
+    cases = load_cases(list(paths))
+    rows = [_case_row(case) for case in cases]
+    if as_json:
+        print(json.dumps({"cases": rows}))
+        return 0
+    for case, row in zip(cases, rows, strict=True):
+        graders = ", ".join(spec.label for spec in case.graders)
+        print(f"{case.id:<32} {row['cells']!s:>5} cells   {graders}   {case.description}".rstrip())
+    return 0
+
+
+def _case_row(case: Case) -> dict[str, Json]:
+    return {
+        "id": case.id,
+        "description": case.description,
+        "file": case.file,
+        "cells": sum(1 for _ in case.cells()),
+        "graders": [spec.label for spec in case.graders],
+        "digest": case.digest,
+    }
+
+
+def list_runs(*, as_json: bool) -> int:
+    """Print the stored runs, newest first."""
+    with Store.open(state_home()) as store:
+        rows: list[dict[str, Json]] = []
+        for run in store.runs():
+            counts = store.counts(run.id)
+            rows.append(
+                {
+                    "id": run.id,
+                    "label": run.label,
+                    "created_at": run.created_at,
+                    "planned": run.planned,
+                    "finished": run.finished,
+                    "graded": counts.graded,
+                    "errors": counts.errors,
+                    "skipped": counts.skipped,
+                }
+            )
+    if as_json:
+        print(json.dumps({"runs": rows}))
+        return 0
+    if not rows:
+        print("no runs yet; start with: assay demo")
+    for row in rows:
+        state = "finished" if row["finished"] else "unfinished"
+        print(
+            f"{row['id']}  {row['created_at']}  {state:<10} {row['graded']!s:>5} graded"
+            f" {row['errors']!s:>4} errors of {row['planned']}  {row['label']}".rstrip()
+        )
+    return 0
+
+
+def print_schema(kind: str) -> int:
+    """Print a JSON Schema.
+
+    Raises:
+        InputError: For an unknown kind.
+    """
+    if kind == "case":
+        schema: dict[str, Json] = case_schema()
+    elif kind == "graders":
+        schema = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "assay graders",
+            "type": "array",
+            "minItems": 1,
+            "items": spec_schema(),
+        }
+    else:
+        raise InputError(f"no schema {kind!r}", hint=nearest(kind, ["case", "graders"]))
+    print(json.dumps(schema, indent=2))
+    return 0

@@ -1,0 +1,155 @@
+"""``assay doctor``: what works here, what each missing part costs, and the mend."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from importlib import metadata, util
+
+from rich.console import Console
+from rich.markup import escape
+
+__all__ = ["examine"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finding:
+    name: str
+    ok: bool
+    detail: str
+    cost: str = ""
+    mend: str = ""
+    needed: bool = False
+
+
+_PROGRAMS = (
+    ("bash", ("--version",), "BashGrader cannot run", "apt-get install bash"),
+    ("git", ("--version",), "cases with a git source cannot run", "apt-get install git"),
+    ("uv", ("--version",), "cases with `environment: {kind: uv}` cannot run", "pip install uv"),
+    ("node", ("--version",), "cases that test JavaScript cannot run", "apt-get install nodejs"),
+)
+_EXTRAS = (
+    ("math", "math_verify", "math_equal"),
+    ("similarity", "sacrebleu", "similarity with BLEU, GLEU, METEOR and ROUGE"),
+)
+
+
+def examine(*, as_json: bool) -> int:
+    """Print the findings.
+
+    Returns:
+        0 if commands and cases can be graded here, else 3.
+    """
+    findings = [_python(), *_sandbox(), *_programs(), *_extras(), _state()]
+    works = all(finding.ok for finding in findings if finding.needed)
+    if as_json:
+        rows = [asdict(finding) for finding in findings]
+        print(json.dumps({"works": works, "findings": rows}, indent=2))
+        return 0 if works else 3
+    console = Console(highlight=False)
+    for finding in findings:
+        mark = (
+            "[green]ok  [/]"
+            if finding.ok
+            else "[red]miss[/]"
+            if finding.needed
+            else "[yellow]--  [/]"
+        )
+        console.print(f"{mark} {finding.name:<22} {escape(finding.detail)}")
+        if not finding.ok:
+            if finding.cost:
+                console.print(f"       costs you: {escape(finding.cost)}")
+            if finding.mend:
+                console.print(f"       mend:      {escape(finding.mend)}")
+    console.print()
+    console.print(
+        "Everything that grading needs works."
+        if works
+        else "Grading in the sandbox does not work here."
+    )
+    return 0 if works else 3
+
+
+def _mark(finding: _Finding) -> str:
+    if finding.ok:
+        return "[green]ok  [/]"
+    return "[red]miss[/]" if finding.needed else "[yellow]--  [/]"
+
+
+def _python() -> _Finding:
+    from assay import __version__
+
+    detail = f"assay {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    return _Finding(name="python", ok=True, detail=detail, needed=True)
+
+
+def _sandbox() -> list[_Finding]:
+    from assay.sandbox import probe
+
+    found = probe()
+    cost = "commands of cases and agents cannot run: they are errors, never unsandboxed"
+    tier = _Finding(
+        name="sandbox",
+        ok=found.tier is not None,
+        detail=f"tier {found.tier}" if found.tier else "no tier works",
+        cost=cost,
+        needed=True,
+    )
+    checks = [
+        _Finding(name=f"  {check.name}", ok=check.ok, detail=check.detail, mend=check.mend)
+        for check in found.checks
+    ]
+    return [tier, *checks]
+
+
+def _programs() -> list[_Finding]:
+    return [_program(*row) for row in _PROGRAMS]
+
+
+def _program(name: str, arguments: tuple[str, ...], cost: str, mend: str) -> _Finding:
+    path = shutil.which(name)
+    if path is None:
+        return _Finding(name=name, ok=False, detail="not found", cost=cost, mend=mend)
+    try:
+        shown = subprocess.run(
+            [path, *arguments], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return _Finding(name=name, ok=False, detail=f"{path}: {error}", cost=cost, mend=mend)
+    lines = (shown.stdout or shown.stderr).strip().splitlines()
+    return _Finding(name=name, ok=True, detail=f"{lines[0] if lines else '?'} ({path})")
+
+
+def _extras() -> list[_Finding]:
+    findings: list[_Finding] = []
+    for extra, module, feature in _EXTRAS:
+        there = util.find_spec(module) is not None
+        detail = (
+            f"{module} {metadata.version(module.replace('_', '-'))}" if there else "not installed"
+        )
+        findings.append(
+            _Finding(
+                name=f"extra {extra}",
+                ok=there,
+                detail=detail,
+                cost=f"{feature} cannot run",
+                mend=f"pip install 'assay[{extra}]'",
+            )
+        )
+    return findings
+
+
+def _state() -> _Finding:
+    from assay.cli.options import state_home
+    from assay.errors import StoreError
+    from assay.store.database import Store
+
+    home = state_home()
+    try:
+        with Store.open(home):
+            return _Finding(name="state", ok=True, detail=home, needed=True)
+    except StoreError as error:
+        return _Finding(name="state", ok=False, detail=str(error), needed=True)

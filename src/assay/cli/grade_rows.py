@@ -1,0 +1,79 @@
+"""``assay grade``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TextIO
+
+from assay.cli.conclude import conclude
+from assay.cli.options import Outputs, state_home, worker_count
+from assay.errors import InputError
+from assay.eval.recorded import grade_dataset
+from assay.reports.json_report import cell_dict
+from assay.store.database import Store
+from assay.store.records import CellRecord
+from assay.tasks.case import load_graders
+from assay.tasks.rows import Row
+
+__all__ = ["grade_rows"]
+
+
+def grade_rows(
+    data: str,
+    *,
+    graders_file: str,
+    label: str | None,
+    threshold: float,
+    out: str | None,
+    workers: int | None,
+    outputs: Outputs,
+) -> int:
+    """Grade a dataset.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        InputError: For a malformed dataset or grader file.
+    """
+    from rich.console import Console
+
+    from assay.reports.progress import progress
+
+    graders = load_graders(graders_file)
+    labels: dict[str, bool | float] = {}
+    with Store.open(state_home()) as store, ExitStack() as stack:
+        written = stack.enter_context(_open(out)) if out else None
+        shown = stack.enter_context(progress(Console(stderr=True, highlight=False), 0))
+
+        def on_row(row: Row, cell: CellRecord) -> None:
+            if isinstance(row.label, bool | int | float):
+                labels[row.id] = row.label if isinstance(row.label, bool) else float(row.label)
+            if written is not None:
+                graded = {**row.fields, "grade": cell_dict(cell)}
+                written.write(json.dumps(graded, ensure_ascii=False) + "\n")
+            shown.cell(cell)
+
+        run = asyncio.run(
+            grade_dataset(
+                data,
+                graders,
+                store,
+                on_row=on_row,
+                label=label,
+                threshold=threshold,
+                workers=worker_count(workers),
+            )
+        )
+        stack.close()
+        return conclude(store, run.id, outputs, labels=labels if label is not None else None)
+
+
+def _open(out: str) -> TextIO:
+    try:
+        return Path(out).open("w", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror}") from error

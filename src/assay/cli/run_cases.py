@@ -1,0 +1,88 @@
+"""``assay run``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from assay.cli.conclude import conclude
+from assay.cli.options import Outputs, state_home, worker_count
+from assay.cli.report_errors import INTERRUPTED
+from assay.errors import InputError
+from assay.eval.matrix import Launch, MatrixRequest, launch, resume
+from assay.store.database import Store
+
+__all__ = ["run_cases", "run_launch"]
+
+
+def run_cases(
+    paths: Sequence[str],
+    *,
+    cases: Sequence[str],
+    harnesses: Sequence[str],
+    models: Sequence[str],
+    trials: int | None,
+    workers: int | None,
+    resume_ref: str | None,
+    regrade: bool,
+    label: str,
+    outputs: Outputs,
+) -> int:
+    """Run a matrix, or finish one.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        InputError: For whatever is wrong with the cases or the options.
+    """
+    with Store.open(state_home()) as store:
+        if resume_ref is not None:
+            if paths or cases or harnesses or models or trials is not None:
+                raise InputError(
+                    "--resume takes up a run as it was asked for",
+                    hint="leave the other choices out",
+                )
+            ready = resume(resume_ref, store, regrade=regrade)
+        else:
+            if not paths:
+                raise InputError("nothing to run", hint="assay run PATH, or assay init for a start")
+            if regrade:
+                raise InputError("--regrade goes with --resume")
+            request = MatrixRequest(
+                paths=tuple(paths),
+                cases=tuple(cases),
+                harnesses=tuple(harnesses),
+                models=tuple(models),
+                trials=trials,
+                label=label,
+            )
+            ready = launch(request, store)
+        return run_launch(ready, store, workers=worker_count(workers), outputs=outputs)
+
+
+def run_launch(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -> int:
+    """Run what a launch still has to do, show progress, and conclude.
+
+    Returns:
+        The exit status; 130 if it was interrupted, with what was finished kept.
+    """
+    from rich.console import Console
+
+    from assay.reports.progress import progress
+
+    count = len(ready.todo) + len(ready.regrade)
+    console = Console(stderr=True, highlight=False)
+    try:
+        with progress(console, count) as shown:
+            asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
+    except KeyboardInterrupt:
+        done = len(store.finished(ready.run.id))
+        print(
+            f"interrupted: {done} of {ready.total} cells are kept; "
+            f"go on with: assay run --resume {ready.run.id}",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    return conclude(store, ready.run.id, outputs)

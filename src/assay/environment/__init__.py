@@ -1,0 +1,7 @@
+"""Environments: templates that mint tasks, and typed answers."""
+
+from assay.environment.answer import Answer
+from assay.environment.environment import Environment
+from assay.environment.template import Template
+
+__all__ = ["Answer", "Environment", "Template"]

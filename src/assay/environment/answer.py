@@ -1,0 +1,107 @@
+"""`Answer[T]`: the agent's answer, parsed into the type that a template declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from assay.errors import InputError
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = ["Answer", "parse_answer", "type_adapter"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """An answer as the template receives it when it declares ``returns=T``.
+
+    Attributes:
+        content: The parsed answer; the original string where parsing failed, so check ``ok``.
+        raw: The answer as it was submitted.
+        error: Why it could not be parsed; None if it was.
+    """
+
+    content: T
+    raw: str = ""
+    error: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether ``content`` is a ``T``."""
+        return self.error is None
+
+
+def type_adapter(annotation: object, *, what: str) -> TypeAdapter[object]:
+    """The pydantic adapter of a type.
+
+    Raises:
+        InputError: For a type that pydantic cannot handle.
+    """
+    import pydantic
+
+    try:
+        return pydantic.TypeAdapter(cast("type[object]", annotation))
+    except (pydantic.PydanticUserError, pydantic.errors.PydanticSchemaGenerationError) as error:
+        raise InputError(f"{what}: {annotation!r} is not a type that can be parsed") from error
+
+
+def parse_answer(raw: object, adapter: TypeAdapter[object], *, plain_text: bool) -> Answer[object]:
+    """Parse an answer.
+
+    Text is read as JSON, with a fenced block's fence taken off; where the declared type is text,
+    it is taken as it is.
+
+    Args:
+        raw: What the agent left: usually text, or a value already, or None.
+        adapter: Adapter of the declared type.
+        plain_text: Whether the declared type is ``str``.
+
+    Returns:
+        The answer; ``error`` says why, if it could not be parsed. Never raises for what an agent
+        wrote.
+    """
+    import pydantic
+
+    if raw is None:
+        return Answer(None, "", "there is no answer")
+    text = raw if isinstance(raw, str) else ""
+    try:
+        if not isinstance(raw, str):
+            return Answer(adapter.validate_python(raw), str(raw))
+        if plain_text:
+            return Answer(raw, raw)
+        return Answer(_validate_text(raw, adapter), raw)
+    except (pydantic.ValidationError, ValueError, RecursionError) as error:
+        return Answer(raw, text or str(raw), _reason(error))
+
+
+def _validate_text(text: str, adapter: TypeAdapter[object]) -> object:
+    """Read text as JSON of the type: as it stands, else what its fence or braces enclose."""
+    import json
+
+    import pydantic
+
+    from assay.text import parse_json
+
+    try:
+        return adapter.validate_json(text.strip(), strict=None)
+    except pydantic.ValidationError:
+        parsed = parse_json(text)
+        if parsed.error:
+            raise
+        return adapter.validate_json(json.dumps(cast("Json", parsed.value)))
+
+
+def _reason(error: Exception) -> str:
+    import pydantic
+
+    if isinstance(error, pydantic.ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return f"{place}: {first['msg']}" if place else first["msg"]
+    return f"{type(error).__name__}: {error}"

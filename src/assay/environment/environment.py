@@ -1,0 +1,134 @@
+"""`Environment`: where work happens; a named collection of templates."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec, cast
+
+from assay.environment.template import Hook, Template, TemplateFunction
+from assay.errors import InputError, nearest
+from assay.scoring.json_safe import Json
+from assay.tasks.task import Task
+from assay.tasks.taskset import Taskset
+
+__all__ = ["Environment"]
+
+P = ParamSpec("P")
+
+
+class Environment:
+    """Templates under one name, with hooks that run once around their use.
+
+    Args:
+        name: The environment's name.
+        version: Its version, shown in the manifest.
+    """
+
+    def __init__(self, name: str = "environment", *, version: str = "0.0.1") -> None:
+        self.name = name
+        self.version = version
+        self._templates: dict[str, Template[...]] = {}
+        self._initialize: list[Hook] = []
+        self._shutdown: list[Hook] = []
+        self._started = False
+
+    def template(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002 - the field's name everywhere else
+        description: str = "",
+        input: object = None,  # noqa: A002 - as above
+        returns: object = None,
+    ) -> Callable[[TemplateFunction[P]], Template[P]]:
+        """Declare a template on an async generator function that yields exactly twice.
+
+        Args:
+            id: Unique id; the function's name by default.
+            description: What the task is; the docstring's first line by default.
+            input: Type of the structured input, for the manifest.
+            returns: Type that the answer is parsed into; it then arrives as an `Answer`.
+
+        Raises:
+            InputError: For a duplicate id, or a function that is not an async generator.
+        """
+
+        def declare(function: TemplateFunction[P]) -> Template[P]:
+            name = id or getattr(function, "__name__", "")
+            if not inspect.isasyncgenfunction(function):
+                raise InputError(
+                    f"template {name!r} must be an async generator function",
+                    hint="write `async def` and yield twice: the prompt, then the reward",
+                )
+            if name in self._templates:
+                raise InputError(f"environment {self.name!r} already has a template {name!r}")
+            text = description or (inspect.getdoc(function) or "").partition("\n")[0]
+            template: Template[P] = Template(
+                name, text, function, self.name, input, returns, self.start
+            )
+            self._templates[name] = template
+            return template
+
+        return declare
+
+    @property
+    def templates(self) -> dict[str, Template[...]]:
+        """The templates by id."""
+        return dict(self._templates)
+
+    def task(self, template_id: str, /, **args: object) -> Task:
+        """A task of one of the templates.
+
+        Raises:
+            InputError: For an unknown template, or arguments that it does not take.
+        """
+        template = self._templates.get(template_id)
+        if template is None:
+            hint = nearest(template_id, list(self._templates))
+            raise InputError(f"{self.name!r} has no template {template_id!r}", hint=hint)
+        return template(**args)
+
+    def default_tasks(self) -> list[Task]:
+        """A task of every template that needs no arguments."""
+        return [template() for template in self._templates.values() if not template.needs_arguments]
+
+    @property
+    def taskset(self) -> Taskset:
+        """The default tasks as a set."""
+        return Taskset(self.name, self.default_tasks())
+
+    def manifest(self) -> dict[str, Json]:
+        """What the environment offers: its name, version and templates with JSON schemas."""
+        rows: list[Json] = [template.manifest() for template in self._templates.values()]
+        return {"name": self.name, "version": self.version, "templates": rows}
+
+    def initialize(self, hook: Callable[[], object]) -> Callable[[], object]:
+        """Declare an async function to run once, before the first task begins."""
+        self._initialize.append(_hook(hook))
+        return hook
+
+    def shutdown(self, hook: Callable[[], object]) -> Callable[[], object]:
+        """Declare an async function for `stop` to run."""
+        self._shutdown.append(_hook(hook))
+        return hook
+
+    async def start(self) -> None:
+        """Run the initialize hooks, once."""
+        if not self._started:
+            self._started = True
+            for hook in self._initialize:
+                await hook()
+
+    async def stop(self) -> None:
+        """Run the shutdown hooks in reverse, if the environment was started."""
+        if self._started:
+            self._started = False
+            for hook in reversed(self._shutdown):
+                await hook()
+
+
+def _hook(function: Callable[[], object]) -> Hook:
+    if not inspect.iscoroutinefunction(function):
+        name = getattr(function, "__name__", "hook")
+        raise InputError(f"{name!r} must be an async function to be a hook")
+    return cast("Hook", function)

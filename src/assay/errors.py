@@ -1,0 +1,187 @@
+"""The error model: what can go wrong, whose fault it is, and what the user can do.
+
+One hierarchy. A class says *whose* fault it is, because that decides what the fault may do to a
+reward:
+
+* `InputError`: the author's case, grader, dataset or option is wrong. Refused before work starts.
+* `GraderError`: a grader could not give a verdict. The result is an error, never a 0.
+* `SandboxError`, `SourceError`, `ProvisionError`, `StoreError`: our machinery failed. Likewise.
+* `AgentError`, `AgentTimeoutError`: what does the work failed. The partial trace is kept.
+
+What the *submission* causes (a failing test, a command over its time) is not an exception at all:
+it is a score of 0 whose metadata says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "AgentError",
+    "AgentTimeoutError",
+    "AssayError",
+    "GraderError",
+    "GradingTimeoutError",
+    "InputError",
+    "Location",
+    "MissingExtraError",
+    "ProvisionError",
+    "SandboxError",
+    "SandboxUnavailableError",
+    "ScoreError",
+    "SourceError",
+    "StoreError",
+    "TemplateError",
+    "nearest",
+]
+
+
+class AssayError(Exception):
+    """Anything assay raises on purpose.
+
+    Attributes:
+        message: What happened, and to which case, grader or file.
+        hint: What the user can do about it, or an empty string.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where in a user's file something stands.
+
+    Attributes:
+        file: Path as the user would type it.
+        line: 1-based line, or None where the format has no lines.
+        column: 1-based column, or None.
+        field: Dotted path of the field, such as ``graders[1].weight``.
+    """
+
+    file: str = ""
+    line: int | None = None
+    column: int | None = None
+    field: str = ""
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        return f"{place}: {self.field}" if place and self.field else place or self.field
+
+
+class InputError(AssayError, ValueError):
+    """The user's input is wrong: names the place, what is wrong there and the mend.
+
+    Attributes:
+        location: Where; empty for input that came from Python.
+    """
+
+    def __init__(self, message: str, *, location: Location | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.location = location or Location()
+
+    def __str__(self) -> str:
+        place = str(self.location)
+        text = super().__str__()
+        return f"{place}: {text}" if place else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_input_error, (type(self), self.message, self.location, self.hint)
+
+
+def _rebuild_input_error(
+    kind: type[InputError], message: str, location: Location, hint: str
+) -> InputError:
+    return kind(message, location=location, hint=hint)
+
+
+class ScoreError(AssayError, ValueError):
+    """A number that may not be a score: NaN, infinite, a bool, or out of range."""
+
+
+class GraderError(AssayError):
+    """A grader could not give a verdict; the result is an error, never a 0.
+
+    Attributes:
+        subscore: The error node that stands for the grader when scores are combined, if it got
+            as far as having a name and a weight.
+    """
+
+    subscore: object = None
+
+
+class GradingTimeoutError(GraderError):
+    """Our grading took longer than it may (not the submission's own command)."""
+
+
+class TemplateError(GraderError):
+    """A task template broke its contract: two yields, a prompt and a reward."""
+
+
+class SandboxError(AssayError):
+    """The sandbox failed; nothing is known about the command it was to run."""
+
+
+class SandboxUnavailableError(SandboxError):
+    """This machine cannot isolate untrusted code; the hint says what to install or allow."""
+
+
+class SourceError(AssayError):
+    """A case's source (path, git, package) could not be fetched or is not what was pinned."""
+
+
+class ProvisionError(AssayError):
+    """A case's environment (venv, requirements, set-up commands) could not be built."""
+
+
+class StoreError(AssayError):
+    """The database or the artifact store could not be read or written."""
+
+
+class AgentError(AssayError):
+    """The agent failed before or while it worked."""
+
+
+class AgentTimeoutError(AgentError):
+    """The agent worked longer than it may."""
+
+
+class MissingExtraError(AssayError, ImportError):
+    """An optional dependency is not installed.
+
+    Attributes:
+        extra: The extra that brings it.
+    """
+
+    def __init__(self, feature: str, *, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the extra '{extra}'", hint=f"pip install 'assay[{extra}]'"
+        )
+        self.feature = feature
+        self.extra = extra
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_missing_extra, (self.feature, self.extra)
+
+
+def _rebuild_missing_extra(feature: str, extra: str) -> MissingExtraError:
+    return MissingExtraError(feature, extra=extra)
+
+
+def nearest(name: str, valid: list[str]) -> str:
+    """Say which valid name was probably meant.
+
+    Returns:
+        ``did you mean 'x'?`` when one is close, else the list of valid names.
+    """
+    import difflib
+
+    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return "valid: " + ", ".join(sorted(valid)) if valid else ""

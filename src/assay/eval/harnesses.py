@@ -1,0 +1,50 @@
+"""The harnesses of a matrix: from the name in a case to an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from assay.agents.command import CommandAgent
+from assay.agents.echo import EchoAgent
+from assay.agents.replay import ReplayAgent
+from assay.errors import InputError, nearest
+from assay.tasks.case import Case
+from assay.tasks.harnesses import HarnessSpec
+from assay.tasks.task import Agent
+
+__all__ = ["BUILT_IN", "agent_for", "require_harnesses"]
+
+BUILT_IN = ("echo", "replay")
+"""Harnesses that need no declaration; others are declared in a ``harnesses.yaml``."""
+
+
+def require_harnesses(case: Case, names: set[str], declared: Mapping[str, HarnessSpec]) -> None:
+    """Refuse harnesses that nobody declared.
+
+    Raises:
+        InputError: Naming the case and the nearest harness.
+    """
+    for name in sorted(names):
+        if name not in BUILT_IN and name not in declared:
+            raise InputError(
+                f"case {case.id!r}: unknown harness {name!r}",
+                hint=f"{nearest(name, [*BUILT_IN, *declared])}; declare others in harnesses.yaml",
+            )
+
+
+def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Agent:
+    """The agent that a harness name means for a case."""
+    timeout = case.limits.agent_timeout_s
+    if name in declared:
+        spec = declared[name]
+        return CommandAgent(
+            argv=spec.argv,
+            env=spec.env,
+            timeout_s=min(spec.timeout_s, timeout),
+            network=case.limits.network,
+            name=name,
+        )
+    if name == "replay":
+        return ReplayAgent(directory=str(Path(case.root, "recordings")), timeout_s=timeout)
+    return EchoAgent()

@@ -1,0 +1,268 @@
+"""A matrix run: every case with every harness, model and trial; resumable at any point."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assay.errors import InputError, nearest
+from assay.eval.case_session import case_session
+from assay.eval.harnesses import agent_for, require_harnesses
+from assay.eval.records import record_of
+from assay.eval.rollout import Cell
+from assay.eval.runner import run_cells
+from assay.graders.apply import require_runnable
+from assay.store.database import Store, new_run_id
+from assay.store.records import CellRecord, RunRecord
+from assay.tasks.case import Case, load_cases
+from assay.tasks.harnesses import HarnessSpec, load_harnesses
+from assay.tasks.task import Agent, RunOptions, Session
+from assay.tasks.taskset import case_task
+from assay.types.codec import from_json, to_json
+from assay.types.run import Run
+
+__all__ = ["Coordinate", "Launch", "MatrixRequest", "launch", "resume"]
+
+OnCell = Callable[[CellRecord], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRequest:
+    """What to run; kept with the run, so that it can be resumed.
+
+    Attributes:
+        paths: Case files, or directories of cases.
+        cases: Ids to run; all by default.
+        harnesses: Harnesses to run instead of those that the cases list.
+        models: Models to run instead of those that the cases list.
+        trials: Repeats, instead of what the cases say.
+        label: The user's own name for the run.
+    """
+
+    paths: tuple[str, ...]
+    cases: tuple[str, ...] = ()
+    harnesses: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    trials: int | None = None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if self.trials is not None and self.trials < 1:
+            raise InputError(f"trials must be at least 1, got {self.trials}")
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One cell of the matrix."""
+
+    case: Case
+    harness: str
+    model: str
+    trial: int
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """The cell's key in the store."""
+        return (self.case.id, self.harness, self.model, self.trial)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A run that is ready to go.
+
+    Attributes:
+        run: Its record.
+        total: Cells in all.
+        todo: Cells that are still to be run.
+        regrade: Finished cells whose case changed and that are to be graded again.
+        digests: Case id to the digest of the case as it is now.
+        harnesses: Case id to the harnesses that were declared for it.
+    """
+
+    run: RunRecord
+    total: int
+    todo: Sequence[Coordinate]
+    regrade: Sequence[Coordinate]
+    digests: Mapping[str, str]
+    harnesses: Mapping[str, Mapping[str, HarnessSpec]]
+
+    async def go(self, store: Store, *, workers: int, on_cell: OnCell) -> None:
+        """Run and grade what is to be done; each cell is stored as soon as it is finished."""
+        planned = [*self.regrade, *self.todo]
+
+        def done(number: int, run: Run) -> None:
+            case = planned[number].case
+            record = record_of(
+                run,
+                run_id=self.run.id,
+                case=case.id,
+                threshold=case.expect.pass_threshold,
+                digest=self.digests[case.id],
+                file=case.file,
+            )
+            store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
+            on_cell(record)
+
+        await run_cells(self._cells(store), done, max_concurrent=workers)
+        store.finish_run(self.run.id)
+
+    def _cells(self, store: Store) -> Iterator[Cell]:
+        cache = str(Path(store.home, "cache"))
+        for coordinate in self.regrade:
+            yield _regraded(coordinate, self.run.id, store)
+        for coordinate in self.todo:
+            case = coordinate.case
+            agent = agent_for(coordinate.harness, case, self.harnesses[case.id])
+            session = case_session(case, cache=cache, home=store.home)
+            yield _cell(coordinate, self.run.id, session, agent)
+
+
+def launch(request: MatrixRequest, store: Store) -> Launch:
+    """Load the cases, plan the matrix and record the run.
+
+    Raises:
+        InputError: For whatever is wrong with the cases or the request.
+    """
+    cases = _select(load_cases(list(request.paths)), request.cases)
+    plan, harnesses = _plan(cases, request)
+    digests = {case.id: case.digest for case in cases}
+    now = datetime.now(UTC)
+    run = RunRecord(
+        id=new_run_id(now),
+        created_at=now.isoformat(timespec="seconds"),
+        label=request.label,
+        config={"kind": "matrix", "request": to_json(request)},
+        digests=digests,
+        planned=len(plan),
+    )
+    store.create_run(run)
+    return Launch(run, len(plan), plan, (), digests, harnesses)
+
+
+def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
+    """Take an unfinished run up again: what is finished is not repeated, errors are.
+
+    Args:
+        ref: The run's id, a prefix of it, its label, or ``latest``.
+        store: Where it is kept.
+        regrade: Grade finished cells of cases that changed again, from what was kept of them.
+
+    Raises:
+        InputError: If the run is unknown or not a matrix, or a case of it changed and ``regrade``
+            is not asked for.
+    """
+    run = store.run(ref)
+    saved = run.config.get("request")
+    if run.config.get("kind") != "matrix" or not isinstance(saved, dict):
+        raise InputError(f"run {run.id} is not a matrix run, so it cannot be resumed")
+    request = from_json(MatrixRequest, saved)
+    cases = _select(load_cases(list(request.paths)), request.cases)
+    plan, harnesses = _plan(cases, request)
+    finished = store.finished(run.id)
+    digests = {case.id: case.digest for case in cases}
+    changed = {name for name, digest in digests.items() if run.digests.get(name) != digest}
+    redo = [c for c in plan if c.key in finished and c.case.id in changed]
+    if changed and not regrade:
+        raise InputError(
+            f"cases changed since run {run.id} began: {', '.join(sorted(changed))}",
+            hint="--regrade grades what was kept by the new case; or start a new run",
+        )
+    todo = [c for c in plan if c.key not in finished]
+    return Launch(run, len(plan), todo, redo, digests, harnesses)
+
+
+def _select(cases: list[Case], ids: Sequence[str]) -> list[Case]:
+    known = [case.id for case in cases]
+    for wanted in ids:
+        if wanted not in known:
+            raise InputError(f"no case {wanted!r}", hint=nearest(wanted, known))
+    return [case for case in cases if not ids or case.id in ids]
+
+
+def _plan(
+    cases: Sequence[Case], request: MatrixRequest
+) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]]]:
+    """Every cell, in order, and the harnesses that each case can use."""
+    plan: list[Coordinate] = []
+    declared = {
+        case.id: load_harnesses(case.harnesses_file) if case.harnesses_file else {}
+        for case in cases
+    }
+    for case in cases:
+        require_runnable(case.graders)
+        own = [(c.harness, c.model, c.trial) for c in case.cells()]
+        cells = _narrow(own, request)
+        require_harnesses(case, {harness for harness, _, _ in cells}, declared[case.id])
+        plan += [Coordinate(case, harness, model, trial) for harness, model, trial in cells]
+    return plan, declared
+
+
+def _narrow(
+    own: Sequence[tuple[str, str, int]], request: MatrixRequest
+) -> list[tuple[str, str, int]]:
+    """Apply the request to a case's own matrix.
+
+    Harnesses and models that the case lists are selected; where it lists none of those asked for,
+    they are used instead.
+    """
+    pairs = list(dict.fromkeys((harness, model) for harness, model, _ in own))
+    if request.harnesses:
+        kept = [pair for pair in pairs if pair[0] in request.harnesses]
+        models = dict.fromkeys(model for _, model in pairs)
+        pairs = kept or [(harness, model) for harness in request.harnesses for model in models]
+    if request.models:
+        kept = [pair for pair in pairs if pair[1] in request.models]
+        harnesses = dict.fromkeys(harness for harness, _ in pairs)
+        pairs = kept or [(harness, model) for harness in harnesses for model in request.models]
+    trials = request.trials or max(trial for _, _, trial in own)
+    return [(h, m, trial) for h, m in pairs for trial in range(1, trials + 1)]
+
+
+def _cell(
+    coordinate: Coordinate, run_id: str, session: AbstractAsyncContextManager[Session], agent: Agent
+) -> Cell:
+    limits = coordinate.case.limits
+    return Cell(
+        task=case_task(coordinate.case),
+        agent=agent,
+        session=session,
+        options=RunOptions(
+            agent_timeout=limits.agent_timeout_s, grading_timeout=limits.grading_timeout_s
+        ),
+        harness=coordinate.harness,
+        model=coordinate.model,
+        trial=coordinate.trial,
+        job_id=run_id,
+        group_id=f"{run_id}/{coordinate.case.id}/{coordinate.harness}/{coordinate.model}",
+    )
+
+
+def _regraded(coordinate: Coordinate, run_id: str, store: Store) -> Cell:
+    """A cell that grades what was kept: no agent runs."""
+    before = Run.from_dict(store.detail(run_id, coordinate.key))
+    snapshot = store.snapshot_of(run_id, coordinate.key)
+
+    async def give_back(run: Run) -> None:
+        run.trace = before.trace
+        run.cost_usd, run.tokens = before.cost_usd, before.tokens
+        run.metadata = {**before.metadata, "regraded": True}
+
+    return _cell(coordinate, run_id, _kept(coordinate.case, store.home, snapshot), give_back)
+
+
+@asynccontextmanager
+async def _kept(case: Case, home: str, snapshot: str) -> AsyncGenerator[Session]:
+    """A case's session over a workspace that was kept."""
+    from assay.store.restore import restore_snapshot
+
+    async with case_session(case, cache=str(Path(home, "cache"))) as session:
+        if snapshot and session.workspace is not None:
+            await asyncio.to_thread(shutil.rmtree, session.workspace.path)
+            await asyncio.to_thread(restore_snapshot, home, snapshot, session.workspace.path)
+            session.notes["snapshot"] = snapshot
+        yield session

@@ -1,0 +1,172 @@
+"""Build what a case's ``environment`` asks for: a Python environment, and commands.
+
+Environments are cached by what they are made of: Python's version and the requirements with the
+contents of requirement files. Requirements are installed on this machine, as the case's author
+asks; commands and editable installs, which run the source's own code, are run in the sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from assay.errors import ProvisionError
+from assay.sandbox import Limits, Mount, run_command, run_on_host
+from assay.tasks.blocks import EnvironmentSpec
+from assay.tasks.case import Case
+from assay.types.submission import Workspace
+
+__all__ = ["provision"]
+
+
+async def provision(case: Case, workspace: Workspace, cache: str) -> Workspace:
+    """Build the case's environment.
+
+    Returns:
+        The workspace with the variables and mounts that commands in it need.
+
+    Raises:
+        ProvisionError: With the command that failed and the end of its output.
+    """
+    spec = case.environment
+    assert spec is not None
+    if spec.kind != "command" and spec.venv:
+        venv = await _virtual_environment(spec, case, Path(cache, "environments"))
+        workspace = _use(venv, workspace)
+        if spec.install == "editable":
+            workspace = await _install_editable(workspace, venv, spec)
+    workspace = replace(workspace, env={**workspace.env, **spec.env})
+    for line in spec.commands:
+        await _run_inside(["/bin/sh", "-c", line], workspace, spec.timeout_s)
+    return workspace
+
+
+async def _virtual_environment(spec: EnvironmentSpec, case: Case, directory: Path) -> Path:
+    venv = directory / _digest(spec, case)
+    done = venv / ".complete"
+    if done.exists():
+        return venv
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = await asyncio.to_thread(lambda: _locked(directory / f"{venv.name}.lock"))
+    with lock:
+        if not done.exists():
+            shutil.rmtree(venv, ignore_errors=True)
+            await _build(spec, venv, case)
+            done.touch()
+    return venv
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    """Hold a lock that other processes respect; two cells never build one environment twice."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+async def _build(spec: EnvironmentSpec, venv: Path, case: Case) -> None:
+    uv = shutil.which("uv") if spec.kind == "uv" else None
+    if spec.kind == "uv" and uv is None:
+        raise ProvisionError(
+            f"case {case.id!r}: environment.kind is uv, but there is no uv", hint="pip install uv"
+        )
+    system = ["--system-site-packages"] if spec.system_site_packages else []
+    create = [uv, "venv"] if uv else [sys.executable, "-m", "venv", "--copies"]
+    await _run_here([*create, *system, str(venv)], spec.timeout_s)
+    python = str(venv / "bin" / "python")
+    install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+    wanted = [*spec.requirements]
+    for file in case.requirement_files:
+        wanted += ["-r", file]
+    if wanted:
+        quiet = ["--quiet"] if uv else ["--quiet", "--disable-pip-version-check"]
+        await _run_here([*install, *quiet, *spec.pip_args, *wanted], spec.timeout_s)
+
+
+def _digest(spec: EnvironmentSpec, case: Case) -> str:
+    contents = [Path(file).read_text(encoding="utf-8") for file in case.requirement_files]
+    made_of = [
+        spec.kind,
+        platform.python_implementation(),
+        platform.python_version(),
+        platform.machine(),
+        sys.base_prefix,
+        spec.system_site_packages,
+        sorted(spec.requirements),
+        contents,
+        list(spec.pip_args),
+    ]
+    return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:24]
+
+
+def _use(venv: Path, workspace: Workspace) -> Workspace:
+    path = f"{venv}/bin:/usr/local/bin:/usr/bin:/bin"
+    env = {**workspace.env, "PATH": path, "VIRTUAL_ENV": str(venv)}
+    mounts = [(str(venv), str(venv))]
+    base = os.path.realpath(sys.base_prefix)
+    if not Path(base).is_relative_to("/usr"):
+        mounts.append((base, base))
+        if base != sys.base_prefix:
+            mounts.append((base, sys.base_prefix))
+    return replace(workspace, env=env, mounts=(*workspace.mounts, *mounts))
+
+
+async def _install_editable(workspace: Workspace, venv: Path, spec: EnvironmentSpec) -> Workspace:
+    """Install the source in place, into a copy of the environment that is this cell's own.
+
+    The build runs the source's own code, so it runs in the sandbox; the copy is shown there under
+    the path of the original, which the environment's scripts have in them.
+    """
+    own = Path(workspace.path).parent / "environment"
+    await asyncio.to_thread(shutil.copytree, venv, own, symlinks=True)
+    python = f"{venv}/bin/python"
+    mounts = [Mount(source=str(own), target=str(venv), writable=True)]
+    installer = [python, "-m", "pip", "install", "--quiet"]
+    if spec.kind == "uv":
+        installer = ["/opt/uv", "pip", "install", "--quiet", "--python", python]
+        mounts.append(Mount(source=shutil.which("uv") or "", target="/opt/uv"))
+    rest = [pair for pair in workspace.mounts if pair[1] != str(venv)]
+    mounts += [Mount(source=source, target=target) for source, target in rest]
+    argv = [*installer, "--no-deps", *spec.pip_args, "--editable", "/workspace"]
+    await _run_inside(argv, workspace, spec.timeout_s, mounts)
+    return replace(workspace, mounts=((str(own), str(venv)), *rest))
+
+
+async def _run_inside(
+    argv: Sequence[str], workspace: Workspace, timeout: float, mounts: Sequence[Mount] | None = None
+) -> None:
+    if mounts is None:
+        mounts = [Mount(source=source, target=target) for source, target in workspace.mounts]
+    result = await run_command(
+        argv,
+        workspace=workspace.path,
+        changes="keep",
+        env=workspace.env,
+        mounts=mounts,
+        network=True,
+        limits=Limits(wall_seconds=timeout),
+    )
+    _require_success(argv, result.status, result.exit_code, result.stderr or result.stdout)
+
+
+async def _run_here(argv: Sequence[str], timeout: float) -> None:
+    limits = Limits(wall_seconds=timeout)
+    result = await run_on_host(argv, cwd="/", env=dict(os.environ), limits=limits)
+    _require_success(argv, result.status, result.exit_code, result.stderr or result.stdout)
+
+
+def _require_success(argv: Sequence[str], status: str, exit_code: int | None, output: str) -> None:
+    if exit_code != 0:
+        ended = status if exit_code is None else f"exit status {exit_code}"
+        command = " ".join(argv)
+        raise ProvisionError(f"{command[:200]!r} ended with {ended}: {output.strip()[-800:]}")

@@ -1,0 +1,107 @@
+"""Grade a dataset of recorded answers: every row is a task whose agent replays its answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assay.agents.replay import RecordedAgent
+from assay.eval.records import graders_digest, record_of
+from assay.eval.rollout import Cell
+from assay.eval.runner import run_cells
+from assay.eval.sessions import open_session
+from assay.graders.apply import require_runnable
+from assay.graders.spec import GraderSpec
+from assay.scoring.json_safe import Json
+from assay.store.database import Store, new_run_id
+from assay.store.records import CellRecord, RunRecord
+from assay.tasks.rows import Row, read_rows
+from assay.tasks.task import RunOptions, Session, Task
+from assay.types.run import Run
+
+__all__ = ["grade_dataset"]
+
+OnRow = Callable[[Row, CellRecord], None]
+
+
+async def grade_dataset(
+    file: str,
+    graders: Sequence[GraderSpec],
+    store: Store,
+    *,
+    on_row: OnRow,
+    label: str | None = None,
+    threshold: float = 1.0,
+    workers: int = 8,
+) -> RunRecord:
+    """Grade every row of a dataset and store the results as a run.
+
+    Args:
+        file: JSONL dataset; see `assay.tasks.rows.read_rows`.
+        graders: What every row goes through.
+        store: Where the run is kept.
+        on_row: Called with each row and its result, as they finish.
+        label: Field that people labelled.
+        threshold: Reward that a row needs to pass.
+        workers: Rows graded at once.
+
+    Raises:
+        InputError: For a malformed row (found before anything is graded) or grader.
+    """
+    require_runnable(graders)
+    planned = sum(1 for _ in read_rows(file, graders=graders, label=label))
+    digest = graders_digest(graders)
+    now = datetime.now(UTC)
+    run = RunRecord(
+        id=new_run_id(now),
+        created_at=now.isoformat(timespec="seconds"),
+        config={"kind": "dataset", "file": file, "label": label},
+        digests={Path(file).name: _file_digest(file)},
+        planned=planned,
+    )
+    store.create_run(run)
+    rows: dict[int, Row] = {}
+
+    def cells() -> Iterator[Cell]:
+        options = RunOptions()
+        for number, row in enumerate(read_rows(file, graders=graders, label=label)):
+            rows[number] = row
+            yield _cell(row, run.id, threshold, options)
+
+    def done(number: int, finished: Run) -> None:
+        row = rows.pop(number)
+        record = record_of(
+            finished, run_id=run.id, case=row.id, threshold=threshold, digest=digest, file=row.file
+        )
+        store.add_cell(record, {**finished.to_dict(), "row": _detail(row)})
+        on_row(row, record)
+
+    await run_cells(cells(), done, max_concurrent=workers)
+    store.finish_run(run.id)
+    return run
+
+
+def _cell(row: Row, run_id: str, threshold: float, options: RunOptions) -> Cell:
+    task = Task(id=row.id, work=row, pass_threshold=threshold)
+    session: AbstractAsyncContextManager[Session] = open_session(task)
+    return Cell(
+        task=task,
+        agent=RecordedAgent(answer=row.submission.answer),
+        session=session,
+        options=options,
+        harness="recorded",
+        job_id=run_id,
+    )
+
+
+def _detail(row: Row) -> Json:
+    detail: Mapping[str, Json] = row.fields
+    return dict(detail)
+
+
+def _file_digest(file: str) -> str:
+    with Path(file).open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

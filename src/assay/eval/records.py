@@ -1,0 +1,62 @@
+"""From a finished run to what the store keeps of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from assay.graders.spec import GraderSpec
+from assay.store.records import CellRecord, CellStatus
+from assay.types.codec import to_json
+from assay.types.run import Run
+
+__all__ = ["graders_digest", "record_of"]
+
+_ANSWER_KEPT = 2_000
+_PRECISION = 1e-9
+
+
+def record_of(
+    run: Run, *, run_id: str, case: str, threshold: float, digest: str, file: str
+) -> CellRecord:
+    """The narrow row of a run.
+
+    A cell passes if its reward reaches the threshold, give or take 1e-9 of rounding.
+    """
+    status: CellStatus = "graded"
+    if run.grade.is_error:
+        status = "error"
+    elif run.reward is None:
+        status = "skipped"
+    reward = run.reward if status == "graded" else None
+    answer = run.trace.content or ""
+    return CellRecord(
+        run_id=run_id,
+        case=case,
+        harness=run.harness,
+        model=run.model,
+        trial=run.trial,
+        status=status,
+        reward=reward,
+        passed=None if reward is None else reward >= threshold - _PRECISION,
+        threshold=threshold,
+        error=(run.grade.content or run.trace.error or "not graded") if status == "error" else "",
+        flags=run.grade.result.flags,
+        seconds=run.seconds,
+        cost_usd=run.cost_usd,
+        tokens=run.tokens,
+        digest=digest,
+        subscores=tuple(node.to_dict() for node in run.grade.subscores),
+        content=run.grade.content or "",
+        answer=answer if len(answer) <= _ANSWER_KEPT else f"{answer[:_ANSWER_KEPT]}...",
+        file=file,
+    )
+
+
+def graders_digest(graders: Sequence[GraderSpec]) -> str:
+    """A digest of declared graders and of the assay that runs them."""
+    from assay import __version__
+
+    declared = json.dumps([to_json(spec) for spec in graders], sort_keys=True)
+    return hashlib.sha256(f"{__version__}\n{declared}".encode()).hexdigest()[:16]

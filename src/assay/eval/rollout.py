@@ -1,0 +1,162 @@
+"""One rollout: begin the task, let the agent work, grade what it left.
+
+A failure becomes a run, never an exception:
+
+* The task cannot begin: a synthesized failed run, without a prompt.
+* The agent raises: the real run with its partial trace, and no reward. Nobody knows what the work
+  would have been worth, so it is not a 0.
+* The agent is out of time: that is its own doing, so what it left is graded.
+* Grading raises or is out of time: the real run, and no reward.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from assay.errors import AgentTimeoutError, AssayError, GradingTimeoutError
+from assay.scoring.grade import Grade
+from assay.tasks.task import Agent, RunOptions, Session, Task
+from assay.types.run import Run
+from assay.types.steps import Step, TaskCall
+from assay.types.submission import Submission
+
+__all__ = ["Cell", "rollout"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One run to be made.
+
+    Attributes:
+        task: What to do.
+        agent: Who does it.
+        session: Begins the task.
+        options: Its limits.
+        harness: The agent's name.
+        model: The model it is asked to use.
+        trial: 1-based repeat.
+        job_id: The launch.
+        group_id: Shared by the repeats of one task.
+    """
+
+    task: Task
+    agent: Agent
+    session: AbstractAsyncContextManager[Session]
+    options: RunOptions
+    harness: str = ""
+    model: str = ""
+    trial: int = 1
+    job_id: str | None = None
+    group_id: str | None = None
+
+
+async def rollout(cell: Cell) -> Run:
+    """Make one run. Raises nothing but cancellation."""
+    started = time.monotonic()
+    progress = _Progress()
+    try:
+        async with asyncio.timeout(cell.options.rollout_timeout):
+            run = await _work(cell, progress)
+    except TimeoutError:
+        run = progress.failed(
+            f"the rollout took longer than {cell.options.rollout_timeout:g} s", cell
+        )
+        run.trace.stop_reason = "timeout"
+    except Exception as error:
+        run = progress.failed(f"[{progress.phase}] {_reason(error)}", cell)
+    run.seconds = time.monotonic() - started
+    return _identify(run, cell)
+
+
+class _Progress:
+    """How far a rollout has come, so that a failure is put down to its phase."""
+
+    def __init__(self) -> None:
+        self.phase = "starting task"
+        self.run: Run | None = None
+
+    def failed(self, reason: str, cell: Cell) -> Run:
+        if self.run is None:
+            return Run.failed(reason, slug=cell.task.slug, task_id=cell.task.id)
+        self.run.record(Step(source="system", error=reason))
+        self.run.trace.status = "error"
+        self.run.grade = Grade.ungraded(reason)
+        return self.run
+
+
+async def _work(cell: Cell, progress: _Progress) -> Run:
+    async with cell.session as session:
+        run = progress.run = _identify(
+            Run(prompt=session.prompt, workspace=session.workspace), cell
+        )
+        run.trace_id = run.trace.trace_id = secrets.token_hex(16)
+        progress.phase = "agent"
+        await _let_agent_work(cell, run)
+        progress.phase = "grading"
+        submission = Submission(
+            answer=run.trace.content,
+            question=run.prompt_text,
+            workspace=session.workspace,
+            trace=run.trace,
+        )
+        limit = cell.options.grading_timeout
+        try:
+            result = await _within(session.grade(submission), limit)
+        except _OutOfTimeError:
+            raise GradingTimeoutError(f"grading took longer than {limit:g} s") from None
+        finally:
+            run.metadata.update(session.notes)
+        run.grade = Grade.from_result(result)
+        call = TaskCall(phase="evaluate", name=cell.task.id, result=run.grade.reward)
+        run.record(Step(source="task", task_call=call))
+        return run
+
+
+async def _let_agent_work(cell: Cell, run: Run) -> None:
+    limit = cell.options.agent_timeout
+    try:
+        await _within(cell.agent(run), limit)
+    except (_OutOfTimeError, AgentTimeoutError) as error:
+        reason = str(error) or f"the agent worked longer than {limit:g} s"
+        run.record(Step(source="system", error=reason))
+        run.trace.status, run.trace.stop_reason = "error", "timeout"
+    except asyncio.CancelledError:
+        run.trace.status = "cancelled"
+        raise
+    else:
+        run.trace.status = run.trace.status or "completed"
+
+
+class _OutOfTimeError(Exception):
+    """Our limit was reached; told apart from a TimeoutError that the awaited code raised itself."""
+
+
+async def _within(work: Awaitable[T], limit: float | None) -> T:
+    scope = asyncio.timeout(limit)
+    try:
+        async with scope:
+            return await work
+    except TimeoutError:
+        if scope.expired():
+            raise _OutOfTimeError from None
+        raise
+
+
+def _identify(run: Run, cell: Cell) -> Run:
+    run.task_id, run.slug = cell.task.id, cell.task.slug
+    run.harness, run.model, run.trial = cell.harness, cell.model, cell.trial
+    run.job_id, run.group_id = cell.job_id, cell.group_id
+    run.runtime = run.runtime or (None if run.prompt is None else "local")
+    return run
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"

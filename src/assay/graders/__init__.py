@@ -1,0 +1,47 @@
+"""Graders: turn an answer, or an agent's work, into a score.
+
+The names here are the public ones. Heavy parts are loaded when first used.
+"""
+
+from assay.graders.base import Grader
+from assay.graders.command import BashGrader
+from assay.scoring.combine import combine, combine_all, combine_any
+from assay.scoring.results import EvaluationResult, SubScore
+from assay.text import (
+    choice_match,
+    contains,
+    contains_all,
+    contains_any,
+    exact_match,
+    f1_score,
+    json_match,
+    json_schema,
+    math_equal,
+    normalize,
+    numeric_match,
+    regex_match,
+    similarity,
+)
+
+__all__ = [
+    "BashGrader",
+    "EvaluationResult",
+    "Grader",
+    "SubScore",
+    "choice_match",
+    "combine",
+    "combine_all",
+    "combine_any",
+    "contains",
+    "contains_all",
+    "contains_any",
+    "exact_match",
+    "f1_score",
+    "json_match",
+    "json_schema",
+    "math_equal",
+    "normalize",
+    "numeric_match",
+    "regex_match",
+    "similarity",
+]

@@ -1,0 +1,70 @@
+"""Run declared graders over a submission: the one road from a declaration to a score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from assay.errors import GraderError, InputError
+from assay.graders.spec import GraderSpec
+from assay.scoring.combine import combine_scores
+from assay.scoring.json_safe import Json, record_parameters
+from assay.scoring.results import EvaluationResult, SubScore
+from assay.types.submission import SUBMISSION_PARTS, Submission
+
+__all__ = ["grade_submission", "require_runnable"]
+
+
+def require_runnable(specs: Sequence[GraderSpec]) -> None:
+    """Refuse graders that this version can read but not run.
+
+    Raises:
+        InputError: Naming them.
+    """
+    missing = sorted({spec.type for spec in specs if spec.kind.grader is None})
+    if missing:
+        raise InputError(
+            f"grader types that this version cannot run yet: {', '.join(missing)}",
+            hint="`assay validate` accepts them; take them out to run the case",
+        )
+
+
+async def grade_submission(
+    specs: Sequence[GraderSpec], submission: Submission, *, clamp: bool = True
+) -> EvaluationResult:
+    """Grade a submission with declared graders, in their order, and combine the scores.
+
+    A parameter that a declaration leaves out is taken from the submission. A grader that fails
+    becomes an error node; its siblings still run.
+
+    Raises:
+        InputError: For a kind that this version cannot run.
+    """
+    require_runnable(specs)
+    parts = submission.parts()
+    nodes = [await _grade_one(spec, parts) for spec in specs]
+    return combine_scores(nodes, clamp=clamp)
+
+
+async def _grade_one(spec: GraderSpec, parts: Mapping[str, object]) -> SubScore:
+    kind = spec.kind
+    grader = kind.grader
+    node = SubScore.error(spec.label, "not graded", weight=spec.weight, gate=spec.gate)
+    if grader is None:
+        return node
+    parameters: dict[str, object] = dict(spec.options)
+    for name in kind.parameters:
+        part = kind.filled_from.get(name, name)
+        if name not in parameters and part in SUBMISSION_PARTS and part in parts:
+            parameters[name] = parts[part]
+    lacking = [p.name for p in kind.parameters.values() if p.required and p.name not in parameters]
+    if lacking:
+        reason = f"needs {' and '.join(map(repr, lacking))}, which the submission does not have"
+        return SubScore.error(spec.label, reason, weight=spec.weight, gate=spec.gate)
+    recorded: dict[str, Json] = {"type": spec.type, **record_parameters(spec.options)}
+    try:
+        return await grader.score_into(node, parameters, recorded)
+    except GraderError as error:
+        return cast("SubScore", error.subscore)
+    except InputError as error:
+        return SubScore.error(spec.label, str(error), weight=spec.weight, gate=spec.gate)

@@ -1,0 +1,207 @@
+"""`Grader`: the async base class of everything that gives a score."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, TypeAlias, cast
+
+from assay.errors import AssayError, GraderError, InputError, nearest
+from assay.scoring.combine import combine_all, combine_any
+from assay.scoring.json_safe import Json, json_safe, record_parameters
+from assay.scoring.results import SubScore, finite_number
+
+__all__ = ["Grader", "Parameter", "Score", "signature_parameters"]
+
+Score: TypeAlias = "float | tuple[float, Mapping[str, object] | None] | SubScore"
+"""What `Grader.compute_score` may return: a value in [0, 1], that with evidence, or a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter that a grader takes.
+
+    Attributes:
+        name: Its name.
+        annotation: Its resolved type annotation; ``object`` where there is none.
+        required: Whether it has no default.
+        default: The default, or None.
+    """
+
+    name: str
+    annotation: object = object
+    required: bool = False
+    default: object = None
+
+
+class Grader:
+    """Turns a piece of work into a score.
+
+    Subclass it, set ``name`` and write ``compute_score`` with the parameters you need::
+
+        class LengthGrader(Grader):
+            name = "length"
+
+            @classmethod
+            async def compute_score(cls, answer: str = "", target: int = 100) -> float:
+                return 1.0 if len(answer) >= target else 0.0
+
+    Parameters named like a part of the submission (``answer``, ``question``, ``expected``,
+    ``workspace``, ``trace``, ``thread``, ``metadata``) are filled in from it where a case, a
+    dataset or a server runs the grader. An exception is an error, never a 0.
+    """
+
+    name: ClassVar[str] = "BaseGrader"
+    filled_from: ClassVar[Mapping[str, str]] = {}
+    """Further parameters that are taken from the submission: parameter name to part name."""
+
+    @classmethod
+    def compute_score(cls, *args: Any, **parameters: Any) -> Score | Awaitable[Score]:  # noqa: ANN401 - gradual on purpose: an override names its own parameters
+        """Grade; override this, plain or async, with the parameters you need.
+
+        Returns:
+            A number in [0, 1], a pair of that and a mapping of evidence, or a `SubScore`.
+        """
+        raise NotImplementedError(f"{cls.__name__} does not implement compute_score")
+
+    @classmethod
+    async def grade(
+        cls,
+        weight: float = 1.0,
+        name: str | None = None,
+        *,
+        gate: bool = False,
+        **parameters: object,
+    ) -> SubScore:
+        """Run the grader and package the result.
+
+        Args:
+            weight: Weight in a composed grade; negative for a penalty.
+            name: Name of the component; the grader's own by default.
+            gate: Whether it only disqualifies instead of adding credit.
+            **parameters: What ``compute_score`` takes. A JSON-safe, bounded copy with secrets
+                redacted is kept in the metadata under ``_parameters``.
+
+        Raises:
+            InputError: For a parameter that ``compute_score`` does not take.
+            GraderError: If the grader failed; `combine` turns it into a node of its own.
+        """
+        node = SubScore.error(name or cls.name, "not graded", weight=weight, gate=gate)
+        cls.check_parameters(parameters)
+        return await cls.score_into(node, parameters, record_parameters(parameters))
+
+    @classmethod
+    async def score_into(
+        cls, node: SubScore, parameters: Mapping[str, object], record: Mapping[str, Json]
+    ) -> SubScore:
+        """Compute the score and put it into a node; the one place where graders are called.
+
+        Args:
+            node: Gives name, weight and gate.
+            parameters: What ``compute_score`` is called with, already checked.
+            record: What is kept of them in the metadata under ``_parameters``.
+
+        Raises:
+            GraderError: Whatever went wrong, with the error node as its ``subscore``.
+        """
+        recorded: dict[str, Json] = {"_parameters": dict(record)}
+        try:
+            returned = cls.compute_score(**parameters)
+            score = await returned if inspect.isawaitable(returned) else returned
+            return cls._package(score, node, recorded)
+        except Exception as error:
+            raise cls._failure(error, replace(node, metadata=recorded)) from error
+
+    @classmethod
+    def parameters(cls) -> tuple[dict[str, Parameter], bool]:
+        """What ``compute_score`` takes by name, and whether it takes any other name too."""
+        return signature_parameters(cls.compute_score)
+
+    @classmethod
+    def check_parameters(cls, parameters: Mapping[str, object]) -> None:
+        """Refuse parameters that ``compute_score`` does not take or that are missing.
+
+        Raises:
+            InputError: Naming the parameter and the nearest valid name.
+        """
+        known, takes_any = cls.parameters()
+        for name in parameters:
+            if name not in known and not takes_any:
+                raise InputError(
+                    f"{cls.__name__} takes no parameter {name!r}", hint=nearest(name, list(known))
+                )
+        missing = [p.name for p in known.values() if p.required and p.name not in parameters]
+        if missing:
+            raise InputError(f"{cls.__name__} needs {', '.join(map(repr, missing))}")
+
+    @classmethod
+    def any(cls, weight: float, subscores: list[SubScore]) -> SubScore:
+        """Boolean OR of resolved subscores, named after the grader."""
+        return combine_any(weight, subscores, name=f"{cls.name}_any")
+
+    @classmethod
+    def all(cls, weight: float, subscores: list[SubScore]) -> SubScore:
+        """Boolean AND of resolved subscores, named after the grader."""
+        return combine_all(weight, subscores, name=f"{cls.name}_all")
+
+    @classmethod
+    def _package(cls, score: object, node: SubScore, recorded: Mapping[str, Json]) -> SubScore:
+        if isinstance(score, SubScore):
+            metadata = {**(score.metadata or {}), **recorded}
+            return replace(
+                score, name=node.name, weight=node.weight, gate=node.gate, metadata=metadata
+            )
+        evidence: dict[str, Json] = {}
+        if isinstance(score, tuple):
+            pair = cast("tuple[object, ...]", score)
+            if len(pair) != 2 or not isinstance(pair[1], Mapping | None):
+                raise GraderError(
+                    f"{cls.__name__} returned {_kind(pair)}",
+                    hint="return a number, (number, mapping) or a SubScore",
+                )
+            score, details = pair
+            for key, item in cast("Mapping[object, object]", details or {}).items():
+                evidence[str(key)] = json_safe(item)
+        value = finite_number(score, what=f"the score of {cls.__name__}")
+        return replace(
+            node, value=value, status="scored", reason="", metadata={**evidence, **recorded}
+        )
+
+    @classmethod
+    def _failure(cls, error: Exception, node: SubScore) -> GraderError:
+        reason = str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+        failure = GraderError(f"{node.name}: {reason}")
+        failure.subscore = replace(node, reason=reason)
+        return failure
+
+
+def _kind(pair: tuple[object, ...]) -> str:
+    return f"a tuple of ({', '.join(type(item).__name__ for item in pair)})"
+
+
+@lru_cache(maxsize=512)
+def signature_parameters(function: object) -> tuple[dict[str, Parameter], bool]:
+    """The named parameters of a function, and whether it takes any other keyword too."""
+    import typing
+
+    callable_ = cast("type[object]", function)
+    try:
+        hints = typing.get_type_hints(function, include_extras=True, localns={"Json": object})
+    except NameError:  # an annotation under TYPE_CHECKING: the name is all we can check
+        hints = {}
+    known: dict[str, Parameter] = {}
+    takes_any = False
+    for parameter in inspect.signature(callable_).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            takes_any = True
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            required = parameter.default is parameter.empty
+            known[parameter.name] = Parameter(
+                name=parameter.name,
+                annotation=hints.get(parameter.name, object),
+                required=required,
+                default=None if required else parameter.default,
+            )
+    return known, takes_any

@@ -1,0 +1,177 @@
+"""Graders whose verdict is the exit status of a command.
+
+`BashGrader` is for Python code on a machine of one's own; `CommandGrader` is the declared kind
+``command`` and always runs in the sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from assay.errors import GraderError, InputError
+from assay.graders.base import Grader
+from assay.scoring.json_safe import Json
+from assay.types.submission import Workspace
+
+if TYPE_CHECKING:
+    from assay.sandbox import CommandResult
+
+__all__ = ["BashGrader", "CommandGrader"]
+
+_SHELL_STARTUP = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS")
+
+
+class BashGrader(Grader):
+    """Runs a shell command with ``/bin/bash -lc`` and scores by its exit code.
+
+    Scored 0: a non-zero exit, death by a signal, running over ``timeout_seconds`` (the output so
+    far is kept). An error: no bash, or a ``cwd`` that is not a directory.
+
+    Standard input is closed and the whole process tree is killed when the command ends. HOME is
+    an empty directory unless ``home`` is given, so that no dot-file decides the exit.
+    """
+
+    name: ClassVar[str] = "BashGrader"
+
+    @classmethod
+    async def compute_score(
+        cls,
+        command: str,
+        cwd: str | os.PathLike[str] | None = None,
+        timeout_seconds: float | None = 600,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        sandbox: bool = False,
+    ) -> tuple[float, dict[str, Json]]:
+        """Run the command.
+
+        Args:
+            command: Shell command to run.
+            cwd: Working directory; the current one by default.
+            timeout_seconds: Seconds until it is killed and scored 0; None waits for ever.
+            home: Directory to use as HOME.
+            sandbox: Run it isolated, without network and on a copy-on-write view of ``cwd``,
+                instead of on this machine.
+
+        Returns:
+            1.0 if it exited 0, else 0.0; and ``stdout``, ``stderr``, ``exit_code``, and where it
+            ran out of time ``timed_out`` and ``timeout``.
+
+        Raises:
+            GraderError: If bash or ``cwd`` is missing.
+            SandboxError: If the sandbox failed.
+        """
+        directory = _directory(cwd)
+        if timeout_seconds is not None and not timeout_seconds > 0:
+            raise InputError("timeout_seconds must be more than 0", hint="None waits for ever")
+        argv = ["/bin/bash", "-lc", command]
+        if sandbox:
+            workspace = Workspace(path=str(directory))
+            result = await _run_isolated(argv, workspace, timeout_seconds)
+        else:
+            result = await _run_on_host(argv, directory, timeout_seconds, home)
+        return _verdict(result, expect_exit=0, timeout=timeout_seconds)
+
+
+class CommandGrader(Grader):
+    """Passes if a command in the sandboxed workspace exits as expected.
+
+    Scored 0: another exit status, a signal, running over ``timeout_s``, flooding its output. An
+    error: a sandbox that does not work. What the command changes is thrown away.
+    """
+
+    name: ClassVar[str] = "command"
+
+    @classmethod
+    async def compute_score(
+        cls,
+        cmd: str,
+        workspace: Workspace,
+        expect_exit: int = 0,
+        timeout_s: float = 300.0,
+    ) -> tuple[float, dict[str, Json]]:
+        """Run ``cmd`` with ``/bin/sh -c`` in the workspace, without network.
+
+        Args:
+            cmd: Shell command.
+            workspace: Where to run it.
+            expect_exit: The exit status of a pass.
+            timeout_s: Seconds until it is killed and scored 0.
+
+        Raises:
+            SandboxError: If the sandbox failed.
+        """
+        if not timeout_s > 0:
+            raise InputError("timeout_s must be more than 0")
+        result = await _run_isolated(["/bin/sh", "-c", cmd], workspace, timeout_s)
+        return _verdict(result, expect_exit=expect_exit, timeout=timeout_s)
+
+
+def _directory(cwd: str | os.PathLike[str] | None) -> Path:
+    directory = Path(cwd) if cwd is not None else Path.cwd()
+    if not directory.is_dir():
+        kind = "is not a directory" if directory.exists() else "does not exist"
+        raise GraderError(f"cwd {str(directory)!r} {kind}")
+    return directory
+
+
+async def _run_on_host(
+    argv: list[str],
+    cwd: Path,
+    timeout: float | None,
+    home: str | os.PathLike[str] | None,
+) -> CommandResult:
+    import tempfile
+
+    from assay.sandbox import Limits, run_on_host
+
+    if not os.access(argv[0], os.X_OK):
+        raise GraderError(
+            f"{argv[0]} is missing", hint="install bash, or grade on Linux, macOS or WSL"
+        )
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _SHELL_STARTUP and not name.startswith("BASH_FUNC_")
+    }
+    limits = Limits(wall_seconds=timeout if timeout is not None else float("inf"))
+    if home is not None:
+        return await run_on_host(argv, cwd=str(cwd), env={**env, "HOME": str(home)}, limits=limits)
+    with tempfile.TemporaryDirectory(prefix="assay-home-") as empty:
+        return await run_on_host(argv, cwd=str(cwd), env={**env, "HOME": empty}, limits=limits)
+
+
+async def _run_isolated(
+    argv: list[str], workspace: Workspace, timeout: float | None
+) -> CommandResult:
+    from assay.sandbox import Limits, Mount, run_command
+
+    return await run_command(
+        argv,
+        workspace=workspace.path,
+        env=workspace.env,
+        mounts=[Mount(source=source, target=target) for source, target in workspace.mounts],
+        limits=Limits(wall_seconds=timeout if timeout is not None else float("inf")),
+    )
+
+
+def _verdict(
+    result: CommandResult, *, expect_exit: int, timeout: float | None
+) -> tuple[float, dict[str, Json]]:
+    passed = result.status == "exited" and result.exit_code == expect_exit
+    evidence: dict[str, Json] = {
+        "exit_code": result.exit_code,
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+        "seconds": round(result.seconds, 3),
+        "sandbox": result.tier,
+    }
+    if result.truncated:
+        evidence["truncated"] = True
+    if result.status == "timed_out":
+        evidence |= {"timed_out": True, "timeout": timeout}
+    if result.status == "output_limit":
+        evidence["output_limit"] = True
+    return (1.0 if passed else 0.0), evidence

@@ -1,0 +1,55 @@
+"""Every comparison helper of `assay.text` as a grader kind of the same name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import assay.text
+from assay.graders.base import Grader, Parameter, signature_parameters
+
+__all__ = ["Comparison"]
+
+
+class Comparison(Grader):
+    """Compares the answer with a reference by one of the comparison helpers."""
+
+    function: ClassVar[Callable[..., float]]
+    slow: ClassVar[bool] = False
+    filled_from: ClassVar[Mapping[str, str]] = {"reference": "expected"}
+
+    @classmethod
+    def parameters(cls) -> tuple[dict[str, Parameter], bool]:
+        """What the helper takes."""
+        return signature_parameters(cls.function)
+
+    @classmethod
+    async def compute_score(cls, **parameters: object) -> float:
+        """Compare; a helper that may wait for another process does so in a thread."""
+        if cls.slow:
+            import asyncio
+
+            return await asyncio.to_thread(cls.function, **parameters)
+        return cls.function(**parameters)
+
+
+def _comparison(name: str) -> type[Comparison]:
+    function = cast("Callable[..., float]", getattr(assay.text, name))
+    members = {
+        "name": name,
+        "function": staticmethod(function),
+        "slow": name == "math_equal",
+        "__doc__": inspect.getdoc(function),
+        "__module__": __name__,
+    }
+    return cast("type[Comparison]", type(name, (Comparison,), members))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> type[Comparison]:
+        if name not in assay.text.__all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = _comparison(name)
+        return found

@@ -1,0 +1,141 @@
+"""The table of grader kinds: the names that cases and grader files may use.
+
+A kind is a `Grader` class found by name when first needed, so that naming one costs no import.
+``python:module:Class`` and ``python:./file.py:Class`` name a class of one's own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from assay.errors import InputError, nearest
+from assay.graders.base import Grader, Parameter
+
+__all__ = ["KINDS", "Kind", "kind_of", "load_file"]
+
+_COMPARISONS = (
+    "exact_match",
+    "contains",
+    "contains_any",
+    "contains_all",
+    "numeric_match",
+    "f1_score",
+    "regex_match",
+    "json_match",
+    "json_schema",
+    "choice_match",
+    "similarity",
+    "math_equal",
+)
+
+KINDS: Mapping[str, str] = {
+    "command": "assay.graders.command:CommandGrader",
+    "files": "assay.graders.files:FilesGrader",
+    **{name: f"assay.graders.comparison:{name}" for name in _COMPARISONS},
+    "pytest": "assay.graders.planned:Tests",
+    "tests": "assay.graders.planned:Tests",
+    "swebench": "assay.graders.planned:SweBench",
+    "implemented": "assay.graders.planned:Implemented",
+    "model_judge": "assay.graders.planned:ModelJudge",
+    "trace": "assay.graders.planned:TraceBudget",
+    "tool_correctness": "assay.graders.planned:ToolCorrectness",
+    "efficiency": "assay.graders.planned:Efficiency",
+}
+"""Every declared kind and where it lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of grader.
+
+    Attributes:
+        name: What a case calls it.
+        parameters: The options it takes, by name.
+        takes_any: Whether it takes options of any other name too.
+        filled_from: Parameters taken from the submission under another name.
+        grader: The class that grades; None for a kind whose options are known but that this
+            version cannot run yet.
+        description: First line of its documentation.
+    """
+
+    name: str
+    parameters: Mapping[str, Parameter]
+    takes_any: bool
+    filled_from: Mapping[str, str]
+    grader: type[Grader] | None
+    description: str
+
+
+@lru_cache(maxsize=256)
+def kind_of(name: str) -> Kind:
+    """Find a kind by name.
+
+    Raises:
+        InputError: For an unknown kind, with the nearest name; for a ``python:`` path that cannot
+            be imported or is not a `Grader`.
+    """
+    if name.startswith("python:"):
+        return _kind(name, _own_class(name))
+    target = KINDS.get(name)
+    if target is None:
+        valid = [*KINDS, "python:module:Class"]
+        raise InputError(f"unknown grader type {name!r}", hint=nearest(name, valid))
+    module, _, attribute = target.partition(":")
+    found: type[object] = getattr(importlib.import_module(module), attribute)
+    return _kind(name, found)
+
+
+def _kind(name: str, found: type[object]) -> Kind:
+    description = (found.__doc__ or "").strip().partition("\n")[0]
+    if issubclass(found, Grader):
+        parameters, takes_any = found.parameters()
+        return Kind(name, parameters, takes_any, found.filled_from, found, description)
+    from assay.graders.planned import planned_parameters
+
+    return Kind(name, planned_parameters(found), False, {}, None, description)
+
+
+def _own_class(name: str) -> type[Grader]:
+    """Import the class that a ``python:`` type names. It is the author's code and is trusted."""
+    _, _, target = name.partition(":")
+    place, _, attribute = target.rpartition(":")
+    if not place or not attribute.isidentifier():
+        raise InputError(f"{name!r} must be python:module:Class or python:./file.py:Class")
+    try:
+        module = load_file(place) if place.endswith(".py") else importlib.import_module(place)
+    except Exception as error:
+        raise InputError(f"{name!r} cannot be imported: {type(error).__name__}: {error}") from error
+    found = getattr(module, attribute, None)
+    if not (isinstance(found, type) and issubclass(found, Grader)):
+        names = [
+            n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, Grader)
+        ]
+        raise InputError(f"{place} has no Grader {attribute!r}", hint=nearest(attribute, names))
+    return found
+
+
+def load_file(file: str) -> object:
+    """Import a Python file by path, once per process; its code is the author's own."""
+    import hashlib
+    import importlib.util
+    import sys
+
+    path = Path(file).resolve()
+    name = f"assay_own_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

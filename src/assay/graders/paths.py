@@ -1,0 +1,63 @@
+"""Options that name a file of the case: checked and made absolute when the case is loaded."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias, cast
+
+from assay.scoring.json_safe import Json
+from assay.types import codec
+from assay.types.codec import Problem
+
+__all__ = ["CasePath", "resolve_paths"]
+
+_MARK = "a file or directory of the case"
+
+CasePath: TypeAlias = Annotated[str, _MARK]
+"""A path relative to the case (or to the grader file), which must exist."""
+
+
+def resolve_paths(
+    annotation: object, data: Json, *, base: str, path: codec.Path, problems: list[Problem]
+) -> Json:
+    """Make every `CasePath` in some data absolute, adding a problem for each that is missing."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated and _MARK in arguments and isinstance(data, str):
+        return _existing(data, base, path, problems)
+    if isinstance(data, list) and origin in (list, tuple, Sequence):
+        inside = arguments[0]
+        return [
+            resolve_paths(inside, item, base=base, path=(*path, n), problems=problems)
+            for n, item in enumerate(data)
+        ]
+    if isinstance(data, dict) and isinstance(annotation, type) and is_dataclass(annotation):
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        known = {field.name for field in fields(annotation)}
+        return {
+            key: resolve_paths(hints[key], item, base=base, path=(*path, key), problems=problems)
+            if key in known
+            else item
+            for key, item in data.items()
+        }
+    for option in _options(cast("object", annotation)):
+        resolved = resolve_paths(option, data, base=base, path=path, problems=problems)
+        if resolved != data:
+            return resolved
+    return data
+
+
+def _options(annotation: object) -> tuple[object, ...]:
+    import types
+
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return cast("tuple[object, ...]", typing.get_args(annotation)) if is_union else ()
+
+
+def _existing(given: str, base: str, path: codec.Path, problems: list[Problem]) -> str:
+    found = Path(base, given).resolve()
+    if not found.exists():
+        problems.append(Problem(path, f"{given!r} does not exist", f"looked for {found}"))
+    return str(found)

@@ -1,0 +1,180 @@
+"""`GraderSpec`: a grader as a case or a grader file declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import cast
+
+from assay.errors import InputError, nearest
+from assay.graders.kinds import KINDS, Kind, kind_of
+from assay.graders.paths import resolve_paths
+from assay.scoring.json_safe import Json
+from assay.types import codec
+from assay.types.codec import Path, Problem
+from assay.types.submission import SUBMISSION_PARTS
+
+__all__ = ["GraderSpec", "read_spec", "spec_schema"]
+
+_COMMON: dict[str, type] = {"type": str, "name": str, "weight": float, "gate": bool}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderSpec:
+    """One declared grader.
+
+    Attributes:
+        type: Its kind; see `assay.graders.kinds.KINDS`.
+        name: What its score is called; the kind's name by default.
+        weight: Relative contribution to the combined score; negative for a penalty.
+        gate: A gate adds no credit and disqualifies (score 0) unless it passes fully.
+        options: What the kind takes, with paths made absolute.
+    """
+
+    type: str
+    name: str = ""
+    weight: float = 1.0
+    gate: bool = False
+    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @property
+    def label(self) -> str:
+        """The name of its score."""
+        if self.name:
+            return self.name
+        return self.type.rpartition(":")[2] if self.type.startswith("python:") else self.type
+
+    @property
+    def kind(self) -> Kind:
+        """Its kind."""
+        return kind_of(self.type)
+
+
+def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> GraderSpec | None:
+    """Read one declared grader and check everything about it.
+
+    Args:
+        data: The mapping as it stands in the file.
+        path: Where it stands, for messages.
+        problems: Added to instead of raising.
+        base: Directory that relative paths start from.
+
+    Returns:
+        The grader, or None where there was a problem.
+    """
+    before = len(problems)
+    if not isinstance(data, dict):
+        problems.append(Problem(path, "a grader is a mapping with a 'type'"))
+        return None
+    kind = _read_kind(data.get("type"), path, problems, base)
+    common = {
+        key: codec.read(annotation, data[key], (*path, key), problems)
+        for key, annotation in _COMMON.items()
+        if key in data and key != "type"
+    }
+    if common.get("gate") and isinstance(common.get("weight"), float) and common["weight"] != 1.0:
+        message = "a gate adds no credit, so it takes no weight"
+        problems.append(Problem((*path, "weight"), message, "remove it"))
+    if kind is None:
+        return None
+    options = _read_options(kind, data, path, problems, base)
+    if len(problems) > before:
+        return None
+    return GraderSpec(
+        type=kind.name,
+        name=cast("str", common.get("name", "")),
+        weight=cast("float", common.get("weight", 1.0)),
+        gate=cast("bool", common.get("gate", False)),
+        options=options,
+    )
+
+
+def _read_kind(name: Json, path: Path, problems: list[Problem], base: str) -> Kind | None:
+    if not isinstance(name, str):
+        message = "'type' is required" if name is None else "'type' must be text"
+        hint = "one of " + ", ".join(KINDS)
+        problems.append(Problem((*path, "type"), message, hint, at_key=name is None))
+        return None
+    if name.startswith("python:") and name.rpartition(":")[0].endswith(".py"):
+        file, _, attribute = name.removeprefix("python:").rpartition(":")
+        name = f"python:{FilePath(base, file).resolve()}:{attribute}"
+    try:
+        return kind_of(name)
+    except InputError as error:
+        problems.append(Problem((*path, "type"), error.message, error.hint))
+        return None
+
+
+def _read_options(
+    kind: Kind, data: Mapping[str, Json], path: Path, problems: list[Problem], base: str
+) -> dict[str, Json]:
+    options: dict[str, Json] = {}
+    for key, item in data.items():
+        if key in _COMMON:
+            continue
+        parameter = kind.parameters.get(key)
+        if parameter is None:
+            if kind.takes_any:
+                options[key] = item
+                continue
+            hint = nearest(key, [*_COMMON, *kind.parameters])
+            message = f"{kind.name} takes no option {key!r}"
+            problems.append(Problem((*path, key), message, hint, at_key=True))
+            continue
+        before = len(problems)
+        _check_option(parameter.annotation, item, (*path, key), problems)
+        if len(problems) == before:
+            options[key] = resolve_paths(
+                parameter.annotation, item, base=base, path=(*path, key), problems=problems
+            )
+    for name, parameter in kind.parameters.items():
+        filled = name in SUBMISSION_PARTS or name in kind.filled_from
+        if parameter.required and not filled and name not in data:
+            message = f"{kind.name} needs {name!r}"
+            problems.append(Problem((*path, name), message, at_key=True))
+    return options
+
+
+def _check_option(annotation: object, item: Json, path: Path, problems: list[Problem]) -> None:
+    try:
+        codec.read(annotation, item, path, problems)
+    except TypeError:
+        # An own grader may annotate with types that no YAML can hold; it will check them itself.
+        return
+
+
+def spec_schema() -> dict[str, Json]:
+    """The JSON Schema of a declared grader, for editors."""
+    common: dict[str, Json] = {
+        "name": {"type": "string", "description": "What its score is called."},
+        "weight": {"type": "number", "description": "Relative contribution; 1.0 by default."},
+        "gate": {"type": "boolean", "description": "Only disqualifies; adds no credit."},
+    }
+    branches: list[Json] = []
+    for name in KINDS:
+        kind = kind_of(name)
+        options = {p.name: codec.schema(p.annotation) for p in kind.parameters.values()}
+        required = [
+            p.name
+            for p in kind.parameters.values()
+            if p.required and p.name not in SUBMISSION_PARTS and p.name not in kind.filled_from
+        ]
+        properties: dict[str, Json] = {"type": {"const": name}, **common}
+        properties.update({key: cast("Json", option) for key, option in options.items()})
+        branches.append(
+            {
+                "type": "object",
+                "description": kind.description,
+                "properties": properties,
+                "required": ["type", *required],
+                "additionalProperties": kind.takes_any,
+            }
+        )
+    own: Json = {
+        "type": "object",
+        "description": "A Grader class of one's own.",
+        "properties": {"type": {"type": "string", "pattern": "^python:"}, **common},
+        "required": ["type"],
+    }
+    return {"oneOf": [*branches, own]}

@@ -1,0 +1,101 @@
+"""The evidence behind a score: what a grader recorded, in the order in which people ask for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from assay.reports.plain import first_lines, last_lines, one_line
+from assay.reports.tidy import tidy
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+
+__all__ = ["Evidence", "evidence"]
+
+_FIRST = (
+    "exit_code",
+    "returncode",
+    "timed_out",
+    "passed",
+    "failed",
+    "total",
+    "verdict",
+    "reason",
+    "reasons",
+    "reasoning",
+    "explanation",
+    "error",
+    "expected",
+    "actual",
+    "diff",
+)
+_OUTPUTS = ("output", "stdout", "stderr", "log")
+_PARAMETERS = "_parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One recorded fact, safe to show.
+
+    Attributes:
+        label: What it is, in words.
+        lines: Its text; more than one line is shown as a block.
+    """
+
+    label: str
+    lines: tuple[str, ...]
+
+
+def evidence(
+    node: SubScore, *, lines: int = 8, width: int = 500, parameters: bool = False
+) -> list[Evidence]:
+    """What is known about why a node has its score: its reason, flags and metadata.
+
+    Args:
+        node: A node of the score tree.
+        lines: Lines kept of each text: the last ones of outputs, the first of all else.
+        width: Characters kept of each line.
+        parameters: Whether to show what the grader was called with, last.
+    """
+    found: list[Evidence] = []
+    if node.reason:
+        found.append(Evidence("reason", tuple(first_lines(node.reason, lines, width=width))))
+    if node.flags:
+        flags = "\n".join(one_line(flag, width) for flag in node.flags)
+        found.append(Evidence("flagged", tuple(first_lines(flags, lines, width=width))))
+    metadata = node.metadata or {}
+    for key in _ordered(list(metadata), parameters=parameters):
+        if key == "subscores" and node.children:
+            continue  # only repeats the names of the children
+        if key == "reason" and metadata[key] == node.reason:
+            continue
+        shown = _shown(metadata[key], lines=lines, width=width, tail=key in _OUTPUTS)
+        if shown:
+            found.append(Evidence(_label(key), shown))
+    return found
+
+
+def _ordered(keys: list[str], *, parameters: bool) -> list[str]:
+    first = [key for key in _FIRST if key in keys]
+    outputs = [key for key in _OUTPUTS if key in keys]
+    known = {*first, *outputs, _PARAMETERS}
+    rest = [key for key in keys if key not in known]
+    last = [_PARAMETERS] if parameters and _PARAMETERS in keys else []
+    return [*first, *outputs, *rest, *last]
+
+
+def _shown(value: Json, *, lines: int, width: int, tail: bool) -> tuple[str, ...]:
+    if value is None or value in ("", [], {}):
+        return ()
+    if isinstance(value, str):
+        text = value
+    else:
+        tidied = tidy(value)
+        text = json.dumps(tidied, ensure_ascii=False)
+        if len(text) > 100 and isinstance(tidied, dict | list):
+            text = json.dumps(tidied, ensure_ascii=False, indent=2)
+    return tuple((last_lines if tail else first_lines)(text, lines, width=width))
+
+
+def _label(key: str) -> str:
+    return one_line(key.strip("_").replace("_", " "), 40) or "value"

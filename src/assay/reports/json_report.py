@@ -1,0 +1,95 @@
+"""A run as one JSON object: ``{"run": ..., "cells": [...], "summary": ...}``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TextIO
+
+from assay.reports.outcome import Cells, outcome, reward_of, stream, trouble
+from assay.reports.summary import Summary, Tally, verdict
+from assay.reports.tidy import tidy
+from assay.scoring.json_safe import Json
+from assay.store.records import CellRecord, RunRecord
+
+__all__ = ["cell_dict", "cells_json"]
+
+
+def cells_json(
+    file: TextIO,
+    run: RunRecord,
+    cells: Cells,
+    *,
+    fail_under: float | None = None,
+    labels: Mapping[str, bool | float] | None = None,
+) -> Summary:
+    """Write the run as exactly one JSON object and a line feed, ASCII only, cell by cell.
+
+    The summary comes last, with the verdict in it, because it is known last.
+
+    Args:
+        file: Where to; any encoding will do.
+        run: The run.
+        cells: Its cells.
+        fail_under: As for `assay.reports.summary.verdict`.
+        labels: The truth by case id, to measure agreement with.
+
+    Raises:
+        InputError: For a ``fail_under`` outside of [0, 1], before anything is written.
+    """
+    tally = Tally(planned=run.planned, labels=labels)
+    verdict(tally.summary(), fail_under=fail_under)
+    file.write(f'{{"run": {_dumped(_run_dict(run))},\n"cells": [')
+    separator = "\n"
+    for cell in stream(cells):
+        tally.add(cell)
+        file.write(f"{separator}{_dumped(cell_dict(cell))}")
+        separator = ",\n"
+    summary = tally.summary()
+    decided = verdict(summary, fail_under=fail_under)
+    numbers = summary.to_dict()
+    numbers["verdict"] = {"code": decided.code, "line": decided.line}
+    file.write(f'\n],\n"summary": {_dumped(numbers)}}}\n')
+    return summary
+
+
+def cell_dict(cell: CellRecord) -> dict[str, Json]:
+    """One cell as plain JSON; a graded cell without a usable reward is written as an error."""
+    state = outcome(cell)
+    graded = state in ("pass", "fail")
+    return {
+        "case": cell.case,
+        "harness": cell.harness,
+        "model": cell.model,
+        "trial": cell.trial,
+        "status": "graded" if graded else state,
+        "reward": reward_of(cell) if graded else None,
+        "passed": state == "pass" if graded else None,
+        "threshold": cell.threshold,
+        "flags": list(cell.flags),
+        "subscores": [dict(part) for part in cell.subscores],
+        "error": trouble(cell) if state == "error" else "",
+        "content": cell.content,
+        "answer": cell.answer,
+        "seconds": cell.seconds,
+        "cost_usd": cell.cost_usd,
+        "tokens": cell.tokens,
+        "digest": cell.digest,
+        "file": cell.file,
+    }
+
+
+def _run_dict(run: RunRecord) -> dict[str, Json]:
+    return {
+        "id": run.id,
+        "created_at": run.created_at,
+        "label": run.label,
+        "config": dict(run.config),
+        "digests": dict(run.digests),
+        "finished": run.finished,
+        "planned": run.planned,
+    }
+
+
+def _dumped(value: Mapping[str, Json]) -> str:
+    return json.dumps(tidy(value), allow_nan=False)

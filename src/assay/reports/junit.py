@@ -1,0 +1,187 @@
+"""A run as JUnit XML, for continuous integration: a suite per agent, a test case per trial.
+
+A reward that is too low is a ``failure``, a cell that could not be graded an ``error``, one to
+which nothing applied ``skipped``; the scores are ``properties`` of their test case.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import IO, TextIO
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from assay.reports.evidence import evidence
+from assay.reports.explain import heading, name_of, nodes, sentence, tree, walk
+from assay.reports.figures import score
+from assay.reports.files import replacing
+from assay.reports.outcome import Cells, Outcome, node_outcome, outcome, reward_of, stream, trouble
+from assay.reports.plain import first_lines, one_line, plain
+from assay.scoring.results import SubScore
+from assay.store.records import CellRecord, RunRecord
+
+__all__ = ["write_junit"]
+
+_IN_MEMORY = 4_000_000
+_MAX_PARTS = 20
+# The characters that XML 1.0 has no way to write (production 2, Char).
+_ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(path: str | os.PathLike[str], run: RunRecord, cells: Cells) -> None:
+    """Write the file; it is there whole or not at all.
+
+    Suites need their counts first, so test cases wait in a temporary file and only their places
+    are kept.
+
+    Args:
+        path: Where to.
+        run: The run; planned cells without a result become an error of their own.
+        cells: Its cells, in any order.
+
+    Raises:
+        InputError: If nothing can be written there.
+    """
+    suites: dict[tuple[str, str], _Suite] = {}
+    total = 0
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+        for cell in stream(cells):
+            total += 1
+            suite = suites.setdefault((cell.harness, cell.model), _Suite(_suite_name(cell)))
+            suite.add(outcome(cell), cell.seconds, _place(spool, _testcase(cell)))
+        if run.planned > total:
+            suite = suites["", "\0missing"] = _Suite("run")
+            suite.add("error", 0.0, _place(spool, _missing(run, total)))
+        with replacing(path) as file:
+            _write(file, run, list(suites.values()), spool)
+
+
+@dataclass(slots=True)
+class _Suite:
+    """Counts of one suite, and where in the spool its test cases are."""
+
+    name: str
+    counts: dict[Outcome, int] = field(
+        default_factory=lambda: {"fail": 0, "error": 0, "skipped": 0, "pass": 0}
+    )
+    seconds: float = 0.0
+    places: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    def add(self, state: Outcome, seconds: float, place: tuple[int, int]) -> None:
+        self.counts[state] += 1
+        self.seconds += seconds if isfinite(seconds) and seconds > 0 else 0.0
+        self.places.append(place)
+
+
+def _write(file: TextIO, run: RunRecord, suites: Sequence[_Suite], spool: IO[bytes]) -> None:
+    file.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+    file.write(_opened("testsuites", f"assay {run.label or run.id}", suites, None))
+    for suite in suites:
+        file.write(_opened("testsuite", suite.name, [suite], run.created_at))
+        for start, length in suite.places:
+            spool.seek(start)
+            file.write(spool.read(length).decode("utf-8"))
+        file.write("</testsuite>\n")
+    file.write("</testsuites>\n")
+
+
+def _opened(tag: str, name: str, suites: Sequence[_Suite], timestamp: str | None) -> str:
+    def counted(*states: Outcome) -> str:
+        return str(sum(suite.counts[state] for suite in suites for state in states))
+
+    attributes = {
+        "name": _legal(one_line(name, 200)),
+        "tests": counted("fail", "error", "skipped", "pass"),
+        "failures": counted("fail"),
+        "errors": counted("error"),
+        "skipped": counted("skipped"),
+        "time": f"{sum(suite.seconds for suite in suites):.3f}",
+    }
+    if timestamp:
+        attributes["timestamp"] = _legal(one_line(timestamp, 40)).removesuffix("Z")
+    # An empty element, with its end taken off.
+    return tostring(Element(tag, attributes), encoding="unicode").removesuffix(" />") + ">\n"
+
+
+def _place(spool: IO[bytes], element: Element) -> tuple[int, int]:
+    written = tostring(element, encoding="utf-8", xml_declaration=False) + b"\n"
+    start = spool.tell()
+    spool.write(written)
+    return start, len(written)
+
+
+def _suite_name(cell: CellRecord) -> str:
+    return " / ".join(name for name in (cell.harness, cell.model) if name) or "assay"
+
+
+def _testcase(cell: CellRecord) -> Element:
+    state = outcome(cell)
+    seconds = cell.seconds if isfinite(cell.seconds) and cell.seconds > 0 else 0.0
+    attributes = {
+        "classname": _legal(one_line(_suite_name(cell), 200)),
+        "name": _legal(one_line(f"{cell.case} [trial {cell.trial}]", 200)),
+        "time": f"{seconds:.3f}",
+    }
+    if cell.file:
+        attributes["file"] = _legal(one_line(cell.file, 300))
+    element = Element("testcase", attributes)
+    parts = nodes(cell)
+    _properties(element, cell, parts)
+    message = _legal(one_line(sentence(cell), 1000))
+    if state == "fail":
+        failure = SubElement(element, "failure", message=message, type="LowScore")
+        failure.text = _legal(_details(cell, parts))
+    elif state == "error":
+        cause = _legal(one_line(trouble(cell), 1000))
+        error = SubElement(element, "error", message=cause, type="NotGraded")
+        error.text = _legal(_details(cell, parts))
+    elif state == "skipped":
+        SubElement(element, "skipped", message=message)
+    return element
+
+
+def _properties(element: Element, cell: CellRecord, parts: Sequence[SubScore]) -> None:
+    values = {
+        "reward": score(reward_of(cell)) if outcome(cell) in ("pass", "fail") else None,
+        "threshold": score(cell.threshold),
+        "cost_usd": None if cell.cost_usd is None else f"{cell.cost_usd:.6g}",
+        "tokens": None if cell.tokens is None else str(cell.tokens),
+        "digest": cell.digest or None,
+        "flags": ", ".join(cell.flags) or None,
+    }
+    for node in parts:
+        values[f"score.{name_of(node)}"] = (
+            score(node.value) if node.value is not None else node.status
+        )
+    holder = SubElement(element, "properties")
+    for name, value in values.items():
+        if value is not None:
+            SubElement(holder, "property", name=_legal(name), value=_legal(one_line(value, 500)))
+
+
+def _details(cell: CellRecord, parts: Sequence[SubScore]) -> str:
+    """The sentence, the tree and the evidence of what did not pass."""
+    lines = [sentence(cell), "", *tree(parts, limit=100)]
+    wrong = [node for _, node in walk(parts) if node_outcome(node) in ("fail", "error")]
+    for node in wrong[:_MAX_PARTS]:
+        lines += ["", heading(node)]
+        for fact in evidence(node, lines=20):
+            lines += [f"{fact.label}:", *(f"    {line}" for line in fact.lines)]
+    if cell.answer:
+        lines += ["", "answer:", *(f"    {line}" for line in first_lines(cell.answer, 20))]
+    return "\n".join(lines)
+
+
+def _missing(run: RunRecord, total: int) -> Element:
+    element = Element("testcase", classname="run", name="every planned cell has a result", time="0")
+    message = f"{run.planned - total} of {run.planned} planned cells have no result"
+    SubElement(element, "error", message=message, type="NotGraded")
+    return element
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("", plain(text))

@@ -1,0 +1,77 @@
+"""What a report shows of a run: its numbers, and those cells that are worth opening."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
+from assay.reports.summary import Summary, Tally
+from assay.store.records import CellRecord, RunRecord
+
+__all__ = ["Review", "review"]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A run, ready to be shown.
+
+    Attributes:
+        run: The run.
+        summary: All its cells in numbers.
+        cells: Failed cells, then errors, then skipped and passed ones. Of each kind first one
+            cell of every (case, harness, model), then their other trials.
+    """
+
+    run: RunRecord
+    summary: Summary
+    cells: tuple[CellRecord, ...]
+
+    def of(self, state: Outcome) -> tuple[CellRecord, ...]:
+        """The kept cells with one outcome."""
+        return tuple(cell for cell in self.cells if outcome(cell) == state)
+
+
+def review(
+    run: RunRecord,
+    cells: Cells,
+    *,
+    limit: int | None = 200,
+    labels: Mapping[str, bool | float] | None = None,
+) -> Review:
+    """Read the cells once and keep those that a report opens.
+
+    Args:
+        run: The run they belong to.
+        cells: Its cells; a few numbers are kept of each.
+        limit: Whole cells kept of each outcome; None keeps all.
+        labels: The truth by case id, to measure agreement with.
+    """
+    tally = Tally(planned=run.planned, labels=labels)
+    kept = {state: _Kept(limit) for state in OUTCOMES}
+    for cell in stream(cells):
+        tally.add(cell)
+        kept[outcome(cell)].add(cell)
+    chosen = tuple(cell for state in OUTCOMES for cell in kept[state].chosen())
+    return Review(run, tally.summary(), chosen)
+
+
+class _Kept:
+    """The first cells of as many groups as possible, and repeats as far as there is room."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._groups: set[tuple[str, str, str]] = set()
+        self._first: list[CellRecord] = []
+        self._repeats: list[CellRecord] = []
+
+    def add(self, cell: CellRecord) -> None:
+        group = (cell.case, cell.harness, cell.model)
+        repeat = group in self._groups
+        room = self._repeats if repeat else self._first
+        if self._limit is None or len(room) < self._limit:
+            self._groups.add(group)
+            room.append(cell)
+
+    def chosen(self) -> list[CellRecord]:
+        return [*self._first, *self._repeats][: self._limit]

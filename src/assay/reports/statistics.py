@@ -1,0 +1,137 @@
+"""The numbers of a run as labelled lines: every rate with its denominator and its interval."""
+
+from __future__ import annotations
+
+from assay.reports.figures import (
+    cost,
+    count,
+    duration,
+    percent,
+    percent_interval,
+    score,
+    score_interval,
+)
+from assay.reports.outcome import GLYPHS, WORDS, Outcome
+from assay.reports.page import STYLES, Part
+from assay.reports.plain import one_line
+from assay.reports.summary import Summary
+from assay.reports.totals import PassK, Totals
+
+__all__ = ["agreement_text", "basis", "coverage_text", "pass_k_basis", "pass_k_text", "statistics"]
+
+
+def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
+    """The lines, each a label and styled text."""
+    totals = summary.totals
+    lines: list[tuple[str, list[Part]]] = [("Cells", _counts(summary))]
+    if totals.graded:
+        lines.append(
+            (
+                "Reward",
+                [
+                    (score(totals.reward.mean), "bold"),
+                    f"  {basis(totals)}; {coverage_text(totals)}",
+                ],
+            )
+        )
+        rate = f"  {totals.passed:,} of {totals.graded:,} graded"
+        if between := percent_interval(totals.pass_rate):
+            rate += f"; 95 % interval {between}"
+        lines.append(("Pass rate", [(percent(totals.pass_rate.mean), "bold"), rate]))
+        lines.extend(
+            (f"{each.k:,} trials", [f"{pass_k_text(each)}  {pass_k_basis(each)}"])
+            for each in totals.pass_k[1:]
+        )
+    lines.append(("Cost", [_cost(totals)]))
+    lines.append(("Time", [f"{duration(totals.seconds)}, all cells added up"]))
+    if summary.mixed:
+        lines.append(("Mixed", [(_mixed(summary), "yellow")]))
+    if totals.flagged:
+        flagged = f"{count(totals.flagged, 'cell')} with signs of tampering"
+        lines.append(("Flagged", [(flagged, "yellow")]))
+    if summary.agreement is not None:
+        lines.append(("Agreement", [agreement_text(summary)]))
+    return lines
+
+
+def basis(totals: Totals) -> str:
+    """What a mean reward rests on: its interval and what it was taken over."""
+    over = f"over {count(totals.cases, 'case')}"
+    if totals.cases == 1:
+        over = f"over {count(totals.graded, 'trial')} of one case"
+    between = score_interval(totals.reward)
+    return f"95 % interval {between} {over}" if between else f"{over}, too few for an interval"
+
+
+def coverage_text(totals: Totals) -> str:
+    """How many cells the numbers stand for."""
+    return f"{totals.graded:,} of {count(totals.total, 'cell')} graded"
+
+
+def pass_k_text(each: PassK) -> str:
+    """Both pass@k and pass^k, in words."""
+    if each.at_k is None or each.hat_k is None:
+        return f"no case has {each.k} graded trials"
+    return (
+        f"{percent(each.at_k)} pass at least once (pass@{each.k}), "
+        f"{percent(each.hat_k)} every time (pass^{each.k})"
+    )
+
+
+def pass_k_basis(each: PassK) -> str:
+    """How many pairs of a case and an agent have enough graded trials."""
+    return f"over {each.groups:,} of {count(each.of, 'case-agent pair')}"
+
+
+def agreement_text(summary: Summary) -> str:
+    """How well the grades agree with labels, beside what agreement by chance would be."""
+    found = summary.agreement or {}
+    n = f"{found.get('n')} labelled"
+    if unscored := found.get("unscored"):
+        n += f", {unscored} more without a grade"
+    if found.get("kind") == "verdict":
+        return (
+            f"kappa {_number(found.get('kappa'))}, accuracy {_number(found.get('accuracy'))} "
+            f"(always the commoner label: {_number(found.get('majority_accuracy'))})  {n}"
+        )
+    return (
+        f"correlation {_number(found.get('pearson'))}, mean error "
+        f"{_number(found.get('mean_absolute_error'))} "
+        f"(always the median label: {_number(found.get('baseline_error'))})  {n}"
+    )
+
+
+def _counts(summary: Summary) -> list[Part]:
+    totals = summary.totals
+    numbers: dict[Outcome, int] = {
+        "pass": totals.passed,
+        "fail": totals.failed,
+        "error": totals.errors,
+        "skipped": totals.skipped,
+    }
+    parts: list[Part] = [f"{totals.total:,}"]
+    for state, number in numbers.items():
+        parts.append("   ")
+        parts.append(
+            (f"{GLYPHS[state]} {number:,} {WORDS[state]}", STYLES[state] if number else "dim")
+        )
+    if summary.missing:
+        parts.append((f"   {summary.missing:,} without a result", STYLES["error"]))
+    return parts
+
+
+def _cost(totals: Totals) -> str:
+    tokens = "unknown tokens" if totals.tokens is None else f"{totals.tokens:,} tokens"
+    if totals.tokens is not None and totals.tokens_unknown:
+        tokens += f" + {count(totals.tokens_unknown, 'cell')} unknown"
+    return f"{cost(totals.cost_usd, totals.cost_unknown)}; {tokens}"
+
+
+def _mixed(summary: Summary) -> str:
+    names = ", ".join(one_line(case, 40) for case in summary.mixed[:4])
+    more = f" and {len(summary.mixed) - 4} more" if len(summary.mixed) > 4 else ""
+    return f"≠ graded by different versions of the graders: {names}{more}; means are no one measure"
+
+
+def _number(value: object) -> str:
+    return score(value) if isinstance(value, float | int) else "undefined"

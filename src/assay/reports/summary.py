@@ -1,0 +1,270 @@
+"""A run in numbers, and the one verdict that is both printed and returned as exit code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+from assay.errors import InputError
+from assay.reports.figures import apart, count
+from assay.reports.labels import Labels, agreement_dict
+from assay.reports.outcome import Cells, Outcome, outcome, stream, trouble
+from assay.reports.plain import one_line
+from assay.reports.totals import Group, Totals, totals_of
+from assay.scoring.json_safe import Json
+from assay.store.records import CellRecord, RunRecord
+
+__all__ = ["Cause", "Row", "Summary", "Tally", "Verdict", "summarize", "verdict"]
+
+_MAX_CAUSES = 100
+_MAX_OUTCOMES = 50
+_VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Errors with one cause.
+
+    Attributes:
+        count: How many cells.
+        text: The first such error, on one line; numbers in it may differ from cell to cell.
+    """
+
+    count: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The cells that share a harness and a model and, in a group, a case.
+
+    Attributes:
+        case: Case id; empty in the leaderboard, where all cases are taken together.
+        harness: What did the work.
+        model: The model it was asked to use.
+        totals: What the cells come to.
+        outcomes: Of each trial, in the order they came in; the first 50. Empty in the leaderboard.
+        mixed: Whether cells of one case were graded by different versions of its graders, so that
+            their mean is not one measurement.
+    """
+
+    case: str = ""
+    harness: str
+    model: str
+    totals: Totals
+    outcomes: tuple[Outcome, ...] = ()
+    mixed: bool = False
+
+    @property
+    def flaky(self) -> bool:
+        """Whether some trials passed and others failed."""
+        return bool(self.outcomes) and self.totals.passed > 0 and self.totals.failed > 0
+
+    def to_dict(self) -> dict[str, Json]:
+        """This row as plain JSON."""
+        return {
+            "case": self.case,
+            "harness": self.harness,
+            "model": self.model,
+            **self.totals.to_dict(),
+            "outcomes": list(self.outcomes),
+            "mixed": self.mixed,
+            "flaky": self.flaky,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A run in numbers.
+
+    Attributes:
+        totals: What all cells come to.
+        missing: Planned cells that have no result, as after an interrupted run.
+        groups: One row per (case, harness, model), in the order they came in.
+        leaderboard: One row per (harness, model), best mean reward first.
+        causes: Why cells could not be graded, commonest first.
+        mixed: Cases whose cells were graded by different versions of their graders.
+        agreement: How well the grades agree with labels (see `assay.scoring.agreement`), if any
+            labels were given.
+    """
+
+    totals: Totals
+    missing: int = 0
+    groups: tuple[Row, ...] = ()
+    leaderboard: tuple[Row, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    mixed: tuple[str, ...] = ()
+    agreement: Mapping[str, Json] | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        """The summary as plain JSON."""
+        return {
+            **self.totals.to_dict(),
+            "missing": self.missing,
+            "groups": [row.to_dict() for row in self.groups],
+            "leaderboard": [row.to_dict() for row in self.leaderboard],
+            "causes": [{"count": each.count, "text": each.text} for each in self.causes],
+            "mixed": list(self.mixed),
+            "agreement": None if self.agreement is None else dict(self.agreement),
+        }
+
+
+class Tally:
+    """Counts cells one by one and keeps a few numbers of each, never the cell."""
+
+    def __init__(
+        self, *, planned: int = 0, labels: Mapping[str, bool | float] | None = None
+    ) -> None:
+        """Start at nothing.
+
+        Args:
+            planned: Cells that the run consists of, where that is known.
+            labels: The truth by case id, to measure agreement with: all bools or all numbers.
+        """
+        self._planned = planned
+        self._labels = None if labels is None else Labels(labels)
+        self._groups: dict[tuple[str, str, str], Group] = {}
+        self._causes: dict[str, list[str | int]] = {}
+
+    def add(self, cell: CellRecord) -> None:
+        """Count one cell."""
+        key = (cell.case, cell.harness, cell.model)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(*key)
+        group.add(cell)
+        if outcome(cell) == "error":
+            self._add_cause(one_line(trouble(cell), 300))
+        if self._labels is not None:
+            self._labels.add(cell)
+
+    def summary(self) -> Summary:
+        """What the cells so far come to."""
+        groups = list(self._groups.values())
+        totals = totals_of(groups)
+        digests: dict[str, set[str]] = {}
+        columns: dict[tuple[str, str], list[Group]] = {}
+        for group in groups:
+            digests.setdefault(group.case, set()).update(group.digests)
+            columns.setdefault((group.harness, group.model), []).append(group)
+        mixed = {case for case, found in digests.items() if len(found) > 1}
+        rows = [_row(column, mixed, case="") for column in columns.values()]
+        causes = [Cause(int(n), str(text)) for text, n in self._causes.values()]
+        return Summary(
+            totals=totals,
+            missing=max(0, self._planned - totals.total),
+            groups=tuple(_row([group], mixed, case=group.case) for group in groups),
+            leaderboard=tuple(sorted(rows, key=_rank)),
+            causes=tuple(sorted(causes, key=lambda cause: (-cause.count, cause.text))),
+            mixed=tuple(sorted(mixed)),
+            agreement=None if self._labels is None else agreement_dict(self._labels.agreement()),
+        )
+
+    def _add_cause(self, text: str) -> None:
+        key = _VARIABLE.sub("#", text)
+        if key not in self._causes and len(self._causes) >= _MAX_CAUSES:
+            key, text = "", "other causes"
+        entry = self._causes.setdefault(key, [text, 0])
+        entry[1] = int(entry[1]) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a run comes down to.
+
+    Attributes:
+        code: Exit code: 0 passed, 1 not passed, 3 not everything could be graded.
+        line: The same in words, plain ASCII but for names.
+    """
+
+    code: int
+    line: str
+
+
+def summarize(
+    cells: Cells,
+    *,
+    run: RunRecord | None = None,
+    labels: Mapping[str, bool | float] | None = None,
+) -> Summary:
+    """Read the cells once and say what they come to.
+
+    Args:
+        cells: The cells.
+        run: The run they belong to; tells how many were planned.
+        labels: As for `Tally`.
+    """
+    tally = Tally(planned=run.planned if run else 0, labels=labels)
+    for cell in stream(cells):
+        tally.add(cell)
+    return tally.summary()
+
+
+def verdict(summary: Summary, *, fail_under: float | None = None) -> Verdict:
+    """Decide what is printed and the exit code, in one place so that they cannot differ.
+
+    Code 3 where cells are missing or could not be graded, or where nothing was graded at all:
+    such a run has no full verdict, and its line tells the failures too. Else 1 where a graded
+    cell failed, else 0. With ``fail_under`` it is the mean reward that has to reach it, whatever
+    single cells say.
+
+    Raises:
+        InputError: For a ``fail_under`` outside of [0, 1].
+    """
+    if fail_under is not None and not (isfinite(fail_under) and 0.0 <= fail_under <= 1.0):
+        raise InputError(f"fail_under is {fail_under}", hint="a mean reward in [0, 1]")
+    totals = summary.totals
+    met, grounds = _judged(totals, fail_under)
+    not_graded = _not_graded(summary)
+    if totals.graded == 0:
+        causes = not_graded or [f"all {count(totals.skipped, 'cell')} were skipped"]
+        why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
+        return Verdict(3, f"NO VERDICT: nothing was graded: {why}")
+    if not_graded:
+        return Verdict(3, f"NO VERDICT: {' and '.join(not_graded)}; {grounds}")
+    skipped = f" ({totals.skipped:,} skipped)" if totals.skipped else ""
+    return Verdict(0 if met else 1, f"{'PASS' if met else 'FAIL'}: {grounds}{skipped}")
+
+
+def _judged(totals: Totals, fail_under: float | None) -> tuple[bool, str]:
+    """Whether what was graded is good enough, and in which words."""
+    graded = count(totals.graded, "graded cell")
+    if fail_under is not None and totals.reward.mean is not None:
+        mean, bar = apart(totals.reward.mean, fail_under)
+        met = totals.reward.mean >= fail_under - 1e-9
+        relation = "reaches" if met else "is below"
+        return met, f"mean reward {mean} over {graded} {relation} {bar}; {totals.failed:,} failed"
+    if totals.failed:
+        return False, f"{totals.failed:,} of {graded} failed"
+    every = "all of" if totals.graded > 1 else "the"
+    return True, f"{every} {graded} passed"
+
+
+def _not_graded(summary: Summary) -> list[str]:
+    said: list[str] = []
+    if summary.totals.errors:
+        cells = count(summary.totals.total, "cell")
+        said.append(f"{summary.totals.errors:,} of {cells} could not be graded")
+    if summary.missing:
+        have = "has" if summary.missing == 1 else "have"
+        said.append(f"{count(summary.missing, 'planned cell')} {have} no result")
+    return said
+
+
+def _row(groups: list[Group], mixed: set[str], *, case: str) -> Row:
+    first = groups[0]
+    return Row(
+        case=case,
+        harness=first.harness,
+        model=first.model,
+        totals=totals_of(groups),
+        outcomes=tuple(first.outcomes[:_MAX_OUTCOMES]) if case else (),
+        mixed=any(group.case in mixed for group in groups),
+    )
+
+
+def _rank(row: Row) -> tuple[float, str, str]:
+    mean = row.totals.reward.mean
+    return (2.0 if mean is None else -mean, row.harness, row.model)

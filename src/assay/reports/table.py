@@ -1,0 +1,168 @@
+"""A run on a terminal: matrix, failing cells with their reasons, numbers, verdict, what next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from assay.reports.evidence import evidence
+from assay.reports.explain import heading, nodes, sentence, walk
+from assay.reports.figures import TIMES, count, duration
+from assay.reports.matrix import matrix
+from assay.reports.outcome import GLYPHS, Outcome, node_outcome, outcome
+from assay.reports.page import STYLES, Page
+from assay.reports.plain import first_lines, one_line
+from assay.reports.review import Review
+from assay.reports.statistics import statistics
+from assay.reports.summary import Summary, Verdict, verdict
+from assay.scoring.results import SubScore
+from assay.store.records import CellRecord, RunRecord
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["render"]
+
+_LINES = 6
+_MAX_CAUSES = 5
+_MAX_PARTS = 6
+_MAX_ROWS = 60
+
+
+def render(
+    console: Console,
+    review: Review,
+    *,
+    fail_under: float | None = None,
+    shown: int | None = 5,
+) -> Verdict:
+    """Write the report of a run.
+
+    Args:
+        console: Where to; colours and width are its own business.
+        review: The run (see `assay.reports.review.review`).
+        fail_under: As for `assay.reports.summary.verdict`.
+        shown: Failing cells that are opened, and rows of the matrix in proportion; None for all
+            that the review kept.
+
+    Returns:
+        The verdict that was printed; its ``code`` is the exit code.
+
+    Raises:
+        InputError: For a ``fail_under`` outside of [0, 1].
+    """
+    decided = verdict(review.summary, fail_under=fail_under)
+    page = Page(console)
+    _header(page, review.run, review.summary)
+    matrix(page, review.summary, rows=None if shown is None else _MAX_ROWS)
+    _failures(page, review, shown)
+    _errors(page, review)
+    for label, parts in statistics(review.summary):
+        page.line((f"{label:<11}", "dim"), *parts, hanging=11)
+    page.blank()
+    state: Outcome = "pass" if decided.code == 0 else "fail" if decided.code == 1 else "error"
+    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
+    _next_steps(page, review)
+    return decided
+
+
+def _header(page: Page, run: RunRecord, summary: Summary) -> None:
+    label = f"  {one_line(run.label, 60)}" if run.label else ""
+    extent = (
+        count(len({row.case for row in summary.groups}), "case"),
+        count(len(summary.leaderboard), "agent"),
+        count(summary.totals.total, "cell"),
+        duration(summary.totals.seconds),
+    )
+    page.line(
+        (f"Run {one_line(run.id, 60)}", "bold"),
+        label,
+        (f"  {' · '.join(extent)}", "dim"),
+        hanging=2,
+    )
+    page.blank()
+
+
+def _failures(page: Page, review: Review, shown: int | None) -> None:
+    failed = review.of("fail")
+    if not failed:
+        return
+    page.line((f"Failed: {review.summary.totals.failed:,}", "bold"))
+    opened = failed[:shown]
+    for cell in opened:
+        page.blank()
+        _cell(page, cell)
+    if rest := review.summary.totals.failed - len(opened):
+        page.blank()
+        page.line(f"… and {rest:,} more: assay report {_quoted(review.run.id)} --all")
+    page.blank()
+
+
+def _cell(page: Page, cell: CellRecord) -> None:
+    state = outcome(cell)
+    repeat = f" · trial {cell.trial}" if cell.trial != 1 else ""
+    agent = " · ".join(one_line(name, 40) for name in (cell.harness, cell.model) if name)
+    page.line(
+        (f"{GLYPHS[state]} {one_line(cell.case, 60)}", STYLES[state]),
+        (f"  {agent}{repeat}" + (f"  {one_line(cell.file, 60)}" if cell.file else ""), "dim"),
+        hanging=2,
+    )
+    page.line(sentence(cell), indent=2, hanging=2)
+    if cell.content and not cell.content.startswith("gate "):  # the sentence has said that
+        page.quote([one_line(cell.content, 300)], indent=2)
+    for flag in cell.flags[:_MAX_PARTS]:
+        page.line((f"flagged: {one_line(flag, 200)}", "yellow"), indent=2, hanging=2)
+    wrong = [(depth, node) for depth, node in walk(nodes(cell)) if _worth_opening(node)]
+    for depth, node in wrong[:_MAX_PARTS]:
+        _node(page, node, indent=2 + 2 * depth)
+    if len(wrong) > _MAX_PARTS:
+        page.line(f"… and {len(wrong) - _MAX_PARTS} more parts", indent=2)
+    if cell.answer:
+        page.line(("answer", "dim"), indent=2)
+        page.quote(first_lines(cell.answer, 3, width=240), indent=4)
+
+
+def _worth_opening(node: SubScore) -> bool:
+    return node_outcome(node) in ("fail", "error")
+
+
+def _node(page: Page, node: SubScore, *, indent: int) -> None:
+    page.line((heading(node), STYLES[node_outcome(node)]), indent=indent, hanging=2)
+    for fact in evidence(node, lines=_LINES, width=240)[:_MAX_PARTS]:
+        if len(fact.lines) == 1 and len(fact.lines[0]) <= 60:
+            page.line((f"{fact.label}: ", "dim"), fact.lines[0], indent=indent + 2, hanging=2)
+        else:
+            page.line((fact.label, "dim"), indent=indent + 2)
+            page.quote(fact.lines, indent=indent + 4)
+
+
+def _errors(page: Page, review: Review) -> None:
+    causes = review.summary.causes
+    if not causes:
+        return
+    page.line((f"Could not be graded: {review.summary.totals.errors:,}", "bold"))
+    examples = Counter(one_line(cell.case, 40) for cell in review.of("error"))
+    for cause in causes[:_MAX_CAUSES]:
+        page.line((f"! {cause.count:,}{TIMES} ", STYLES["error"]), cause.text, indent=0, hanging=2)
+    if len(causes) > _MAX_CAUSES:
+        page.line(f"… and {len(causes) - _MAX_CAUSES} more causes")
+    page.line(("in " + ", ".join(list(examples)[:4]) + (" …" if len(examples) > 4 else ""), "dim"))
+    page.blank()
+
+
+def _next_steps(page: Page, review: Review) -> None:
+    run, totals = _quoted(review.run.id), review.summary.totals
+    steps: list[tuple[str, str]] = []
+    if review.summary.missing or totals.errors:
+        steps.append((f"assay run --resume {run}", "finish, and retry errors"))
+    if review.summary.mixed:
+        steps.append((f"assay regrade {run}", "grade all cells alike"))
+    if totals.total:
+        steps.append((f"assay report {run} --html report.html", "every score, opened"))
+    for number, (command, purpose) in enumerate(steps):
+        page.line(("Next  " if number == 0 else "      ", "dim"), command, (f"  {purpose}", "dim"))
+
+
+def _quoted(run_id: str) -> str:
+    return shlex.quote(one_line(run_id, 80))

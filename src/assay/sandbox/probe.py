@@ -1,0 +1,154 @@
+"""Find out which sandbox works on this machine, and what to do if none does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from assay.errors import AssayError
+from assay.sandbox import bubblewrap, mend
+from assay.sandbox.command import Limits
+from assay.sandbox.run import run_command_sync
+
+__all__ = ["Check", "SandboxReport", "probe"]
+
+# Each line is `name=what was found`. The last one fills the process limit, so nothing can follow.
+_CANARY = """
+[ -e "$SECRET" ] && echo secret=seen || echo secret=hidden
+echo files=$(stat -f -c %T /workspace)
+grep -E '^(Seccomp|NoNewPrivs|CapEff):' /proc/self/status | tr -d '\\t' | tr : =
+echo interfaces=$(tail -n +3 /proc/net/dev | wc -l)
+unshare -Ur true 2>/dev/null && echo namespaces=open || echo namespaces=closed
+(i=0; while [ $i -lt 64 ]; do sleep 9 & i=$((i+1)); done) 2>/dev/null && echo processes=unbounded
+"""
+_EXPECTED = {
+    "secret": "hidden",
+    "NoNewPrivs": "1",
+    "CapEff": "0000000000000000",
+    "interfaces": "1",
+    "namespaces": "closed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing a sandbox needs.
+
+    Attributes:
+        name: What was looked at.
+        ok: Whether it is as it should be.
+        detail: What was found.
+        mend: What to do about it; empty if it is well.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxReport:
+    """What this machine can do.
+
+    Attributes:
+        tier: The tier that commands get, or None if nothing may be run.
+        checks: What was looked at, in the order of dependence.
+    """
+
+    tier: str | None
+    checks: tuple[Check, ...]
+
+
+@lru_cache(maxsize=1)
+def probe() -> SandboxReport:
+    """Run a real command in the sandbox and see what it can reach.
+
+    Blocks for about a tenth of a second; the answer is kept for the life of the process.
+    """
+    checks = [_bubblewrap(), _user_namespaces()]
+    tier = None
+    if all(check.ok for check in checks):
+        canary = _canary()
+        checks += canary
+        # An overlay is a matter of speed: without one the workspace is copied.
+        if all(check.ok for check in canary if check.name != "overlay"):
+            tier = "bwrap"
+    return SandboxReport(tier=tier, checks=tuple(checks))
+
+
+def _bubblewrap() -> Check:
+    try:
+        path = bubblewrap.find()
+        words = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout.split()
+    except (AssayError, OSError, subprocess.SubprocessError) as error:
+        return Check(name="bubblewrap", ok=False, detail=str(error), mend=bubblewrap.INSTALL)
+    return Check(name="bubblewrap", ok=True, detail=f"{' '.join(words)} at {path}")
+
+
+def _user_namespaces() -> Check:
+    # In the interpreter that will ask for it: AppArmor judges by program.
+    code = "import ctypes, os; os._exit(-ctypes.CDLL(None).unshare(0x10000000))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=False)
+    if done.returncode:
+        return Check(
+            name="user namespaces", ok=False, detail="the kernel refuses", mend=mend.namespaces()
+        )
+    return Check(name="user namespaces", ok=True, detail="allowed")
+
+
+def _canary() -> list[Check]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
+        secret = Path(place, "secret")
+        secret.touch()
+        workspace = Path(place, "workspace")
+        workspace.mkdir()
+        try:
+            result = run_command_sync(
+                ["/bin/sh", "-c", _CANARY],
+                workspace=str(workspace),
+                env={"SECRET": str(secret)},
+                limits=Limits(wall_seconds=30, processes=32),
+            )
+        except AssayError as error:
+            return [Check(name="canary", ok=False, detail=error.message, mend=error.hint)]
+    found = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
+    wrong = [
+        f"{name} is {found.get(name)}" for name in _EXPECTED if found.get(name) != _EXPECTED[name]
+    ]
+    overlay = found.get("files") == "overlayfs"
+    return [
+        Check(
+            name="canary",
+            ok=not wrong,
+            detail="; ".join(wrong) or f"isolated, in {result.seconds * 1000:.0f} ms",
+            mend="this kernel does not isolate as it should: do not run untrusted code here"
+            if wrong
+            else "",
+        ),
+        Check(
+            name="seccomp",
+            ok=found.get("Seccomp") == "2",
+            detail="filter active" if found.get("Seccomp") == "2" else "no filter",
+            mend="" if found.get("Seccomp") == "2" else "a kernel with CONFIG_SECCOMP_FILTER",
+        ),
+        Check(
+            name="process limit",
+            ok="processes" not in found,
+            detail="holds" if "processes" not in found else "a fork bomb would not be stopped",
+            mend="" if "processes" not in found else "run assay as an ordinary user",
+        ),
+        Check(
+            name="overlay",
+            ok=overlay,
+            detail="workspaces are layered" if overlay else "workspaces are copied (slower)",
+            mend="" if overlay else "Linux 5.11 or newer; on 5.12 or newer, as root",
+        ),
+    ]

@@ -1,0 +1,305 @@
+"""Run a command that nobody trusts."""
+
+from __future__ import annotations
+
+import fcntl
+import marshal
+import os
+import resource
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Literal, cast
+
+from assay.errors import InputError, SandboxError
+from assay.sandbox import bubblewrap
+from assay.sandbox.command import CommandResult, Limits, Mount, check_command
+from assay.sandbox.mend import refusal
+from assay.sandbox.plan import STAGE, Plan, Tree, Verdict
+from assay.sandbox.seccomp import command_filter
+from assay.sandbox.streams import Capture, Ending, drain, follow, in_thread
+
+__all__ = ["run_command", "run_command_sync"]
+
+Changes = Literal["discard", "keep"]
+
+_PARTS = str(Path(__file__).parent)
+# Loads the supervisor's own modules by their full names, but runs no package's __init__.
+_START = """
+import sys
+for name, path in ("assay", sys.argv[2]), ("assay.sandbox", sys.argv[1]):
+    sys.modules[name] = type(sys)(name)
+    sys.modules[name].__path__ = [path]
+from assay.sandbox.supervisor import main
+main(int(sys.argv[3]))
+import os
+os._exit(0)
+"""
+# A shell inside starts the command, so that "not found" is an exit code of 127 as everywhere and
+# not a failure of bubblewrap. It must not add a variable.
+_SHELL = ["/bin/sh", "-c", 'unset PWD OLDPWD; exec "$@"', "sh"]
+# Processes of ours that count against the limit: supervisor, bubblewrap twice.
+_OWN_PROCESSES = 3
+_OPEN_FILES = 4096
+# How long the supervisor may take for the set-up and the kill together. A copy of a large
+# workspace, where overlays are refused, is the slowest part.
+_PATIENCE_SECONDS = 120.0
+_KILL_SECONDS = 10.0
+# Death by signal, as bubblewrap reports it. Not 129 and 130, which programs choose themselves
+# (git: wrong usage).
+_BY_SIGNAL = {128 + number: -number for number in (4, 5, 6, 7, 8, 9, 11, 13, 15, 24, 25, 31)}
+
+
+async def run_command(
+    argv: Sequence[str],
+    *,
+    workspace: str | None,
+    changes: Changes = "discard",
+    env: Mapping[str, str] | None = None,
+    mounts: Sequence[Mount] = (),
+    network: bool = False,
+    limits: Limits | None = None,
+    stdin: bytes | None = None,
+    tier: str | None = None,
+) -> CommandResult:
+    """Run a command in a sandbox, with a workspace as its working directory.
+
+    What the command does is a result, whatever it does. What we cannot do is an exception. When
+    this returns, raises or is cancelled, no process of the command is left.
+
+    Args:
+        argv: The program and its arguments. For a shell line: ``["/bin/bash", "-c", line]``.
+        workspace: Directory shown at ``/workspace``; None for an empty one.
+        changes: ``discard``: the command sees its changes, the directory never does. ``keep``: it
+            writes into the directory; `Limits.workspace_bytes` does not apply.
+        env: Variables beside ``PATH``, ``HOME``, ``LANG`` and ``TZ``. No other reaches it.
+        mounts: More of the host to show, such as an interpreter outside of /usr.
+        network: Whether to share the host's network; else only a loopback of its own.
+        limits: How much it may use; None for `Limits`' defaults.
+        stdin: What it reads on standard input; None for nothing.
+        tier: ``bwrap``, or None for the best that works; at present the same.
+
+    Raises:
+        InputError: The arguments make no sense.
+        SandboxUnavailableError: This machine cannot isolate the command; the hint is the mend.
+        SandboxError: The sandbox broke down.
+    """
+    plan = _plan(
+        argv,
+        workspace=workspace,
+        changes=changes,
+        env=env or {},
+        mounts=mounts,
+        network=network,
+        limits=limits or Limits(),
+        tier=tier,
+    )
+    return await in_thread(lambda cancel: _run(plan, limits or Limits(), stdin, cancel))
+
+
+def run_command_sync(
+    argv: Sequence[str],
+    *,
+    workspace: str | None,
+    changes: Changes = "discard",
+    env: Mapping[str, str] | None = None,
+    mounts: Sequence[Mount] = (),
+    network: bool = False,
+    limits: Limits | None = None,
+    stdin: bytes | None = None,
+    tier: str | None = None,
+) -> CommandResult:
+    """Run a command in a sandbox and block until it is done; see `run_command`."""
+    plan = _plan(
+        argv,
+        workspace=workspace,
+        changes=changes,
+        env=env or {},
+        mounts=mounts,
+        network=network,
+        limits=limits or Limits(),
+        tier=tier,
+    )
+    return _run(plan, limits or Limits(), stdin, None)
+
+
+def _plan(
+    argv: Sequence[str],
+    *,
+    workspace: str | None,
+    changes: Changes,
+    env: Mapping[str, str],
+    mounts: Sequence[Mount],
+    network: bool,
+    limits: Limits,
+    tier: str | None,
+) -> Plan:
+    check_command(argv, env)
+    if tier not in (None, "bwrap"):
+        raise InputError(
+            f"no sandbox tier {tier!r}", hint="valid: bwrap; without a sandbox: run_on_host"
+        )
+    trees: list[Tree] = []
+    if workspace is not None:
+        if not Path(workspace).is_dir():
+            raise InputError(f"the workspace {workspace!r} is not a directory")
+        mode = "write" if changes == "keep" else "layer"
+        trees.append({"source": os.path.realpath(workspace), "name": "workspace", "mode": mode})
+    binds: list[list[str]] = []
+    for number, mount in enumerate(mounts):
+        if not Path(mount.source).exists():
+            raise InputError(f"the mount's source {mount.source!r} does not exist")
+        tree: Tree = {
+            "source": os.path.realpath(mount.source),
+            "name": f"mount{number}",
+            "mode": "write" if mount.writable else "read",
+        }
+        trees.append(tree)
+        bind = "--bind" if mount.writable else "--ro-bind"
+        binds.append([bind, f"{STAGE}/{tree['name']}", mount.target])
+    return {
+        "parent": os.getpid(),
+        "stage": STAGE,
+        "bwrap": bubblewrap.find(),
+        "arguments": bubblewrap.view(
+            workspace="empty" if workspace is None else "workspace",
+            mounts=binds,
+            env=env,
+            network=network,
+        ),
+        "command": [*_SHELL, *argv],
+        "files": bubblewrap.files(network=network),
+        "filter": command_filter(),
+        "trees": trees,
+        "overlay": True,
+        "sizes": (limits.workspace_bytes, limits.workspace_files),
+        "rlimits": _rlimits(limits),
+        "wall_seconds": limits.wall_seconds,
+        "memory_bytes": limits.memory_bytes or 0,
+        "stdin": -1,
+    }
+
+
+def _rlimits(limits: Limits) -> list[tuple[int, int]]:
+    processes = limits.processes + _OWN_PROCESSES
+    release = os.uname().release.split(".")
+    if os.getuid() != 0 and (int(release[0]), int(release[1])) < (5, 14):
+        # Older kernels count all of the user's processes, not only the sandbox's.
+        processes = max(processes, 4096)
+    pairs = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_NPROC, processes),
+    ]
+    if limits.cpu_seconds is not None:
+        pairs.append((resource.RLIMIT_CPU, max(1, round(limits.cpu_seconds))))
+    return pairs
+
+
+def _run(plan: Plan, limits: Limits, stdin: bytes | None, cancel: int | None) -> CommandResult:
+    out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)
+    with ExitStack() as stack:
+        reply, answer = os.pipe()
+        stack.callback(os.close, reply)
+        passed = [answer]
+        if stdin is not None:
+            plan["stdin"] = _sealed(stdin)
+            passed.append(plan["stdin"])
+        try:
+            process = stack.enter_context(_start(passed))
+        finally:
+            for fd in passed:
+                os.close(fd)
+        stack.callback(process.kill)  # nothing, once it has ended
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        # Not the end of a pipe: a fork elsewhere in this program may hold a copy of that.
+        ended = os.pidfd_open(process.pid)
+        stack.callback(os.close, ended)
+        _send(process.stdin.fileno(), marshal.dumps({**plan}))
+        captures = {process.stdout.fileno(): out, process.stderr.fileno(): err}
+        deadline = time.monotonic() + limits.wall_seconds + _PATIENCE_SECONDS
+        ending = follow(captures, done=ended, deadline=deadline, limits=limits, cancel=cancel)
+        if ending != "done":
+            with suppress(BrokenPipeError):
+                os.write(process.stdin.fileno(), b"x")
+            if not select.select([ended], [], [], _KILL_SECONDS)[0] or ending == "deadline":
+                raise SandboxError("the supervisor of a sandboxed command did not answer")
+        process.wait()
+        drain(captures)
+        os.set_blocking(reply, False)
+        with suppress(BlockingIOError):
+            return _judge(os.read(reply, 65_536), ending, out, err)
+    return _judge(b"", ending, out, err)
+
+
+def _judge(reply: bytes, ending: Ending, out: Capture, err: Capture) -> CommandResult:
+    """Turn the supervisor's verdict into a result, or into our failure."""
+    if not reply:
+        raise SandboxError(f"the supervisor of a sandboxed command died: {err.text().strip()}")
+    verdict = cast("Verdict", marshal.loads(reply))  # noqa: S302 - written by the supervisor
+    word, code = verdict["word"], verdict["code"]
+    if word == "refused":
+        raise refusal(verdict["step"], verdict["errno"], verdict["text"])
+    if word == "ended" and code is None:
+        # bubblewrap writes an exit code if and only if it started the command. Without one, nobody
+        # but bubblewrap itself can have written to stderr.
+        raise refusal("bubblewrap", 0, err.text().strip())
+    status: Literal["exited", "timed_out", "output_limit"] = "exited"
+    if ending == "output_limit":
+        status = "output_limit"
+    elif word == "timed_out":
+        status = "timed_out"
+    return CommandResult(
+        status=status,
+        exit_code=_BY_SIGNAL.get(code, code) if status == "exited" and code is not None else None,
+        stdout=out.text(),
+        stderr=err.text(),
+        truncated=out.truncated or err.truncated,
+        seconds=verdict["seconds"],
+        tier="bwrap",
+    )
+
+
+def _send(fd: int, order: bytes) -> None:
+    left = memoryview(len(order).to_bytes(8, "little") + order)
+    with suppress(BrokenPipeError):  # it has died already, and its silence says so
+        while left:
+            left = left[os.write(fd, left) :]
+
+
+def _start(passed: list[int]) -> subprocess.Popen[bytes]:
+    """Start the supervisor. The calling thread must outlive it: its death signal hangs on that."""
+    flags = ["-I", "-S", "-X", "utf8"]
+    words = [sys.executable, *flags, "-c", _START, _PARTS, str(Path(_PARTS).parent), str(passed[0])]
+    try:
+        return subprocess.Popen(
+            words,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=passed,
+            env={},
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SandboxError(f"cannot start the supervisor of a command: {error}") from error
+
+
+def _sealed(content: bytes) -> int:
+    """An unchangeable anonymous file, so that the command can use its input as nothing else."""
+    fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd

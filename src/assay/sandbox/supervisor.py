@@ -1,0 +1,262 @@
+"""The supervisor of one sandboxed command: a process of its own, between assay and bubblewrap.
+
+It runs in a bare interpreter and imports nothing of assay but its own parts. It
+
+1. enters a mount namespace of its own and lays out the trees the command shall see there, with an
+   in-memory layer over those that must not change;
+2. starts bubblewrap under a uid that owns nothing of the host;
+3. waits, watches the clock and the memory, and kills everything when time, memory or its caller
+   says so. It adopts every orphan, so that none stays behind as a zombie for a container's first
+   process, which often reaps nothing;
+4. writes one verdict to a pipe that nothing in the sandbox ever holds.
+
+Standard input is the leash: first the plan (its length, then `marshal`), then nothing. Anything
+more, or its end because assay is gone, means kill.
+
+Only cheap modules are imported: every command waits for this interpreter to start.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import resource
+import select
+import time
+
+from assay.sandbox import kernel
+from assay.sandbox.stage import Identity, Stage, StepError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from assay.sandbox.plan import Plan, Verdict
+
+__all__ = ["main"]
+
+_TICK_SECONDS = 0.1
+_PATIENCE_MS = 2000
+_page_bytes = os.sysconf("SC_PAGE_SIZE")
+
+
+class Bubblewrap:
+    """The running bubblewrap, and through it the sandbox.
+
+    Attributes:
+        pid: bubblewrap's own process, outside of the sandbox.
+        ended: Readable when that has ended.
+        status: bubblewrap's status stream, which no process inside holds.
+    """
+
+    def __init__(self, plan: Plan, identity: Identity, program: int) -> None:
+        self.status, reply = os.pipe()
+        arguments = ["--json-status-fd", str(reply), "--seccomp", _memory(plan["filter"])]
+        for path, text in plan["files"].items():
+            arguments += ["--ro-bind-data", _memory(text.encode()), path]
+        # By descriptor: a process's command line, and so the variables in it, is public.
+        listing = _memory(os.fsencode("\0".join([*arguments, *plan["arguments"], ""])))
+        self.pid = os.fork()
+        if self.pid == 0:
+            words = ["bwrap", "--args", listing, "--", *plan["command"]]
+            _start(plan, identity, program, words, reply)
+        os.close(reply)
+        self.ended = os.pidfd_open(self.pid)
+        self._said = b""
+        self._first = -1
+        self._first_pid = 0
+
+    def listen(self) -> bool:
+        """Read the status stream; False at its end."""
+        chunk = os.read(self.status, 4096)
+        self._said += chunk
+        if self._first < 0 and (pid := self._number("child-pid")) is not None:
+            self._first_pid = pid
+            try:
+                self._first = os.pidfd_open(pid)
+            except OSError:
+                self._first = -1  # already gone
+        return bool(chunk)
+
+    def exit_code(self) -> int | None:
+        """What the command returned; None if it was never started."""
+        return self._number("exit-code")
+
+    def _number(self, name: str) -> int | None:
+        _, found, rest = self._said.decode().partition(f'"{name}":')
+        digits = rest.lstrip().split("\n")[0].split(",")[0].strip(" }")
+        return int(digits) if found and digits.isdigit() else None
+
+    def kill(self) -> None:
+        """Kill all of the sandbox and wait until nothing of it is left."""
+        if self._first >= 0:
+            # The first process of the pid namespace takes all others with it.
+            kernel.send_kill(self._first)
+            poll = select.poll()
+            poll.register(self.ended, select.POLLIN)
+            poll.poll(_PATIENCE_MS)
+        for pid in _tree(os.getpid())[1:]:  # bubblewrap, and any orphan of its set-up
+            _kill(pid)
+        try:
+            while True:
+                os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+    def memory(self, limit: int) -> int:
+        """Bytes in use; exact only near the limit, because exactness means walking page tables."""
+        pids = _tree(self._first_pid) if self._first_pid else []
+        resident = sum(_resident(pid) for pid in pids)
+        # Pages shared after a fork count once for each process in the resident size.
+        return resident if resident <= limit else sum(_proportional(pid) for pid in pids)
+
+
+def _memory(content: bytes) -> str:
+    fd = os.memfd_create("assay", 0)
+    os.write(fd, content)
+    os.lseek(fd, 0, 0)
+    return str(fd)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, kernel.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _start(plan: Plan, identity: Identity, program: int, words: list[str], reply: int) -> NoReturn:
+    """In the forked child: become bubblewrap."""
+    try:
+        os.set_inheritable(reply, True)
+        null = os.open("/dev/null", os.O_RDONLY) if plan["stdin"] < 0 else plan["stdin"]
+        os.dup2(null, 0)
+        for number, limit in plan["rlimits"]:
+            hard = resource.getrlimit(number)[1]
+            soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            # CPU: the soft limit sends a signal that can be read from the exit code.
+            extra = 1 if number == resource.RLIMIT_CPU and soft != hard else 0
+            resource.setrlimit(number, (soft, soft + extra))
+        identity.become()
+        kernel.default_signals()
+        os.execve(program, words, {})  # noqa: S606 - no shell is wanted
+    except OSError as error:
+        os.write(2, f"cannot start bubblewrap: {error}\n".encode())
+    os._exit(1)
+
+
+def _tree(root: int) -> list[int]:
+    found = [root]
+    for pid in found:
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+                found += [
+                    int(word)
+                    for word in kernel.read_bytes(f"/proc/{pid}/task/{thread}/children").split()
+                ]
+        except OSError:
+            continue
+    return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(kernel.read_bytes(f"/proc/{pid}/statm").split()[1]) * _page_bytes
+    except (OSError, IndexError):
+        return 0
+
+
+def _proportional(pid: int) -> int:
+    try:
+        words = kernel.read_bytes(f"/proc/{pid}/smaps_rollup").split()
+        return int(words[words.index(b"Pss:") + 1]) * 1024
+    except (OSError, ValueError, IndexError):
+        return _resident(pid)
+
+
+def _watch(sandbox: Bubblewrap, plan: Plan) -> tuple[str, int | None]:
+    """Wait for the end, ours or the command's. Returns the verdict and the exit code."""
+    deadline = time.monotonic() + plan["wall_seconds"]
+    limit = plan["memory_bytes"]
+    poll = select.poll()
+    for fd in (0, sandbox.status, sandbox.ended):
+        poll.register(fd, select.POLLIN)
+    tick = _TICK_SECONDS
+    while True:
+        left = max(0.0, deadline - time.monotonic())
+        ready = [fd for fd, _ in poll.poll((min(left, tick) if limit else left) * 1000)]
+        if sandbox.status in ready and not sandbox.listen():
+            poll.unregister(sandbox.status)
+        if sandbox.ended in ready:
+            while sandbox.listen():
+                pass
+            return "ended", sandbox.exit_code()
+        if 0 in ready:
+            return "killed", None
+        if time.monotonic() >= deadline:
+            return "timed_out", None
+        if limit and not ready:
+            before = time.monotonic()
+            if sandbox.memory(limit) > limit:
+                return "memory", -kernel.SIGKILL
+            # Never spend more than a tenth of a core on watching.
+            tick = max(_TICK_SECONDS, 10 * (time.monotonic() - before))
+
+
+def _receive() -> Plan:
+    def exactly(count: int) -> bytes:
+        got = b""
+        while len(got) < count:
+            chunk = os.read(0, count - len(got))
+            if not chunk:
+                os._exit(1)
+            got += chunk
+        return got
+
+    return marshal.loads(exactly(int.from_bytes(exactly(8), "little")))  # noqa: S302 - from assay
+
+
+def main(status: int) -> None:
+    """Run one command.
+
+    Args:
+        status: Descriptor to which the verdict goes.
+    """
+    os.set_inheritable(status, False)
+    os.umask(0o022)
+    plan = _receive()
+    if plan["stdin"] >= 0:
+        os.set_inheritable(plan["stdin"], False)
+    kernel.adopt_orphans()
+    program = os.open(plan["bwrap"], os.O_PATH | os.O_CLOEXEC)
+    verdict: Verdict = {
+        "word": "refused",
+        "code": None,
+        "seconds": 0.0,
+        "step": "",
+        "errno": 0,
+        "text": "",
+    }
+    identity = Identity()
+    try:
+        Stage(plan, identity).build()
+    except StepError as error:
+        verdict.update(step=error.step, errno=error.errno, text=error.text)
+        _report(status, verdict)
+        return
+    # After the user namespace: gaining capabilities clears the death signal.
+    kernel.die_with_parent()
+    if os.getppid() != plan["parent"]:
+        return
+    started = time.monotonic()
+    sandbox = Bubblewrap(plan, identity, program)
+    word, code = _watch(sandbox, plan)
+    seconds = time.monotonic() - started
+    sandbox.kill()
+    verdict.update(word=word, code=code, seconds=seconds)
+    _report(status, verdict)
+
+
+def _report(status: int, verdict: Verdict) -> None:
+    message: dict[Any, Any] = {**verdict}
+    os.write(status, marshal.dumps(message))

@@ -1,0 +1,195 @@
+"""From subscores to one reward: one formula for every way of grading.
+
+With positive weights ``w`` of scored, non-gate nodes, their sum ``P``, and penalties (negative
+weights) kept as they are::
+
+    reward = sum(value * w / P for w > 0) + sum(value * w for w < 0)
+
+and 0 if any gate is below 1. The reward is not clamped here; a case clamps its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from dataclasses import replace
+from typing import cast
+
+from assay.errors import AssayError, ScoreError
+from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult, SubScore
+
+__all__ = ["combine", "combine_all", "combine_any", "combine_scores", "unique_names"]
+
+
+async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
+    """Resolve subscores and grader coroutines in parallel and combine them.
+
+    A grader that fails does not take its siblings with it: all are awaited, the failing one
+    becomes a node with ``status="error"``, and the result is ``isError`` unless a gate has
+    already decided on 0.
+
+    Args:
+        items: `SubScore` objects, or awaitables of them such as ``SomeGrader.grade(...)``.
+
+    Returns:
+        The weighted result; its ``reward`` is None when a grader failed or all were skipped.
+
+    Raises:
+        ScoreError: For no items, or no positive weight among them.
+        TypeError: For an item that is neither a SubScore nor an awaitable.
+    """
+    import asyncio
+
+    _check_items(items)
+    resolved = await asyncio.gather(*(_resolve(item, n) for n, item in enumerate(items, 1)))
+    return combine_scores(resolved)
+
+
+def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> EvaluationResult:
+    """Combine subscores that are already resolved.
+
+    Args:
+        subscores: At least one, with at least one positive weight.
+        clamp: Whether to bound the reward to [0, 1], as cases do.
+
+    Raises:
+        ScoreError: For no subscores, or none that could give credit.
+    """
+    if not subscores:
+        raise ScoreError("subscores must not be empty")
+    if not any(s.weight > 0 and not s.gate for s in subscores):
+        raise ScoreError(
+            "no subscore has a positive weight",
+            hint="gates and penalties give no credit: add a grader with weight > 0",
+        )
+    nodes = unique_names(subscores)
+    failed_gates = [n.name for n in nodes if n.gate and n.value is not None and n.value < 1.0]
+    errors = [n for n in nodes if n.status == "error"]
+    info: dict[str, Json] = {}
+    if failed_gates:
+        info["failed_gates"] = list[Json](failed_gates)
+    if errors:
+        info["errors"] = {node.name: node.reason for node in errors}
+    if failed_gates:
+        # A failed gate is 0 whatever a broken sibling would have said, so an agent cannot turn a
+        # certain 0 into an excluded error.
+        reward, content = 0.0, f"gate {', '.join(failed_gates)} did not pass"
+    elif errors:
+        content = "; ".join(f"{node.name}: {node.reason}" for node in errors)
+        return EvaluationResult(isError=True, content=content, info=info, subscores=nodes)
+    else:
+        reward, content = _weighted(nodes), None
+        if reward is None:
+            content = "every grader was skipped"
+    if clamp and reward is not None:
+        reward = min(1.0, max(0.0, reward))
+    return EvaluationResult(reward=reward, content=content, info=info, subscores=nodes)
+
+
+def combine_any(weight: float, subscores: Iterable[SubScore], *, name: str = "any") -> SubScore:
+    """Boolean OR: passes if any input passes (the maximum).
+
+    An error decides nothing while another input already has the full value of 1.
+
+    Raises:
+        ScoreError: For no inputs.
+    """
+    return _collapse(weight, list(subscores), name=name, best=True)
+
+
+def combine_all(weight: float, subscores: Iterable[SubScore], *, name: str = "all") -> SubScore:
+    """Boolean AND: passes only if all inputs pass (the minimum).
+
+    An error decides nothing while another input already has the value 0.
+
+    Raises:
+        ScoreError: For no inputs.
+    """
+    return _collapse(weight, list(subscores), name=name, best=False)
+
+
+def unique_names(subscores: Sequence[SubScore]) -> list[SubScore]:
+    """Give repeated names stable suffixes: ``x, x, y`` becomes ``x-1, x-2, y``.
+
+    Suffixes that are taken by another subscore's own name are left out.
+    """
+    counts: dict[str, int] = {}
+    for subscore in subscores:
+        counts[subscore.name] = counts.get(subscore.name, 0) + 1
+    taken = set(counts)
+    last: dict[str, int] = {}
+    renamed: list[SubScore] = []
+    for subscore in subscores:
+        name = subscore.name
+        if counts[name] == 1:
+            renamed.append(subscore)
+            continue
+        number = last.get(name, 0) + 1
+        while f"{name}-{number}" in taken:
+            number += 1
+        last[name] = number
+        taken.add(f"{name}-{number}")
+        renamed.append(replace(subscore, name=f"{name}-{number}"))
+    return renamed
+
+
+def _weighted(nodes: Sequence[SubScore]) -> float | None:
+    """The weighted sum over scored nodes, or None when no credit-giving one was scored."""
+    nodes = [n for n in nodes if n.status == "scored" and not n.gate]
+    total = math.fsum(n.weight for n in nodes if n.weight > 0)
+    if total <= 0:
+        return None
+    # Summed before it is divided, and exactly: ten full scores are 1.0, not 0.9999999999999999.
+    credit = math.fsum(n.score * n.weight for n in nodes if n.weight > 0) / total
+    return credit + math.fsum(n.score * n.weight for n in nodes if n.weight < 0)
+
+
+def _collapse(weight: float, subscores: list[SubScore], *, name: str, best: bool) -> SubScore:
+    if not subscores:
+        raise ScoreError(f"{name!r} needs at least one subscore")
+    children = unique_names(subscores)
+    metadata: dict[str, Json] = {"subscores": [child.name for child in children]}
+    values = [child.value for child in children if child.value is not None]
+    decisive = 1.0 if best else 0.0
+    value = (max if best else min)(values) if values else None
+    failed = [child for child in children if child.status == "error"]
+    if value == decisive or (value is not None and not failed):
+        return SubScore(name=name, value=value, weight=weight, metadata=metadata, children=children)
+    status = "error" if failed else "skipped"
+    reason = "; ".join(f"{c.name}: {c.reason}" for c in failed) or "every input was skipped"
+    return SubScore(
+        name=name, weight=weight, metadata=metadata, children=children, status=status, reason=reason
+    )
+
+
+async def _resolve(item: SubScore | Awaitable[SubScore], number: int) -> SubScore:
+    if isinstance(item, SubScore):
+        return item
+    name = getattr(item, "__qualname__", "") or f"item-{number}"
+    try:
+        resolved = await cast("Awaitable[object]", item)
+    except AssayError as error:
+        return _failure(error, name)
+    except Exception as error:
+        return SubScore.error(name, f"{type(error).__name__}: {error}")
+    if not isinstance(resolved, SubScore):
+        kind = type(resolved).__name__
+        return SubScore.error(name, f"expected a SubScore from the awaitable, got {kind}")
+    return resolved
+
+
+def _failure(error: AssayError, name: str) -> SubScore:
+    """The node of a failed grader, with the name and weight that the grader was called with."""
+    failed = getattr(error, "subscore", None)
+    return failed if isinstance(failed, SubScore) else SubScore.error(name, str(error))
+
+
+def _check_items(items: Sequence[object]) -> None:
+    wrong = next((i for i in items if not isinstance(i, SubScore | Awaitable)), None)
+    if wrong is None:
+        return
+    for item in items:  # no coroutine that will not be awaited may leak
+        if isinstance(item, Coroutine):
+            item.close()
+    raise TypeError(f"Expected SubScore or Awaitable[SubScore], got {type(wrong).__name__}")

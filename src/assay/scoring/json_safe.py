@@ -1,0 +1,164 @@
+"""JSON values, and a JSON-safe copy of anything that a grader was called with.
+
+What is recorded beside a score is read by people, stored for years and sent to trackers: so it is
+bounded in size, never fails, and carries no secrets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from pathlib import PurePath
+from typing import TypeAlias, cast
+
+__all__ = ["MAX_RECORDED_BYTES", "Json", "json_safe", "record_parameters"]
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+MAX_RECORDED_BYTES = 16_384
+"""Characters of parameters kept with one score; longer strings keep their head and tail."""
+
+_MAX_STRING = 4_096
+_MAX_ITEMS = 200
+_MAX_DEPTH = 12
+_REDACTED = "[redacted]"
+_SECRET_WORDS = (
+    "api_key",
+    "apikey",
+    "authorization",
+    "bearer",
+    "credential",
+    "passwd",
+    "password",
+    "private_key",
+    "secret",
+    "token",
+)
+_NOT_SECRET = ("tokens", "tokenizer", "token_count", "max_token", "token_level")
+
+
+def record_parameters(parameters: Mapping[str, object]) -> dict[str, Json]:
+    """Copy a grader's parameters for the record: JSON-safe, bounded, secrets redacted.
+
+    A parameter is a secret when its name says so (``api_key``, ``password``, ``token`` ...) at any
+    depth, or when its text looks like a key of a known provider.
+
+    Args:
+        parameters: Keyword arguments as the grader received them.
+
+    Returns:
+        A dictionary of plain JSON, at most about `MAX_RECORDED_BYTES` characters of text.
+    """
+    return _Copier().mapping(parameters, depth=0)
+
+
+def json_safe(value: object) -> Json:
+    """Copy any value to plain JSON: never fails, bounded, secrets redacted.
+
+    Non-finite floats become their names (``"nan"``), sets are sorted, unknown objects become
+    ``"<TypeName>"``.
+    """
+    return _Copier().value(value, depth=0)
+
+
+class _Copier:
+    """One copy in progress: remembers how much text it may still keep and what it is inside of."""
+
+    def __init__(self) -> None:
+        self._left = MAX_RECORDED_BYTES
+        self._open: set[int] = set()
+
+    def value(self, value: object, *, depth: int) -> Json:  # noqa: PLR0911 - one return per kind
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, enum.Enum):
+            return self.value(value.value, depth=depth)
+        if isinstance(value, int):
+            return (
+                int(value)
+                if abs(value) < 10**30
+                else self._text(f"<int of {value.bit_length()} bits>")
+            )
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else str(float(value))
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, bytes | bytearray):
+            return self._text(bytes(value[:_MAX_STRING]).decode("utf-8", "replace"))
+        if isinstance(value, PurePath):
+            return self._text(str(value))
+        if isinstance(value, datetime | date | time):
+            return value.isoformat()
+        if isinstance(value, timedelta):
+            return value.total_seconds()
+        return self._container(value, depth=depth)
+
+    def _container(self, value: object, *, depth: int) -> Json:
+        identity = id(value)
+        if depth >= _MAX_DEPTH or identity in self._open:
+            return f"<{type(value).__name__}: too deep>"
+        self._open.add(identity)
+        try:
+            if dataclasses.is_dataclass(value) and not isinstance(value, type):
+                fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
+                return self.mapping(fields, depth=depth)
+            if isinstance(value, Mapping):
+                entries = cast("Mapping[object, object]", value)
+                return self.mapping({str(k): v for k, v in entries.items()}, depth=depth)
+            if isinstance(value, list | tuple | set | frozenset):
+                return self._sequence(cast("Iterable[object]", value), depth=depth)
+        finally:
+            self._open.discard(identity)
+        return f"<{type(value).__name__}>"
+
+    def mapping(self, mapping: Mapping[str, object], *, depth: int) -> dict[str, Json]:
+        copied: dict[str, Json] = {}
+        for count, (key, item) in enumerate(mapping.items()):
+            if count >= _MAX_ITEMS:
+                copied["..."] = f"{len(mapping) - count} more"
+                break
+            name = self._text(str(key))
+            secret = _names_a_secret(name) and isinstance(item, str | bytes)
+            copied[name] = _REDACTED if secret and item else self.value(item, depth=depth + 1)
+        return copied
+
+    def _sequence(self, items: Iterable[object], *, depth: int) -> list[Json]:
+        everything = list(items)
+        if isinstance(items, set | frozenset):
+            everything.sort(key=repr)
+        copied = [self.value(item, depth=depth + 1) for item in everything[:_MAX_ITEMS]]
+        if len(everything) > _MAX_ITEMS:
+            copied.append(f"... {len(everything) - _MAX_ITEMS} more")
+        return copied
+
+    def _text(self, text: str) -> str:
+        keep = max(0, min(_MAX_STRING, self._left))
+        if len(text) > keep:
+            half = keep // 2
+            cut = len(text) - 2 * half
+            text = f"{text[:half]}... [{cut} characters cut] ...{text[len(text) - half :]}"
+        self._left -= len(text)
+        # Lone surrogates cannot be written as UTF-8, and a store must never fail on an answer.
+        return _redact_keys(text.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _names_a_secret(name: str) -> bool:
+    lowered = name.lower().replace("-", "_")
+    if any(word in lowered for word in _NOT_SECRET):
+        return False
+    return any(word in lowered for word in _SECRET_WORDS)
+
+
+def _redact_keys(text: str) -> str:
+    if "sk-" not in text and "ghp_" not in text and "AKIA" not in text and "hf_" not in text:
+        return text
+    import re
+
+    return re.sub(
+        r"\b(sk-[A-Za-z0-9_-]{16,}|ghp_[A-Za-z0-9]{20,}|AKIA[A-Z0-9]{16}|hf_[A-Za-z0-9]{20,})",
+        _REDACTED,
+        text,
+    )

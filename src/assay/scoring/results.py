@@ -1,0 +1,287 @@
+"""The score tree: `SubScore` is a node, `EvaluationResult` the combined grade.
+
+A value exists only where something was graded. A grader that does not apply is ``skipped``, one
+that could not judge is an ``error``; neither has a number, so no sum can mistake it for a 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from assay.errors import ScoreError
+from assay.scoring.json_safe import Json, json_safe
+
+__all__ = ["EvaluationResult", "Status", "SubScore", "finite_number"]
+
+Status: TypeAlias = Literal["scored", "skipped", "error"]
+_STATUSES = ("scored", "skipped", "error")
+
+
+def finite_number(value: object, *, what: str) -> float:
+    """Check that something is a usable number and return it as a float.
+
+    Args:
+        value: Any object.
+        what: How to name it in the message, such as ``"the value of 'tests'"``.
+
+    Raises:
+        ScoreError: For a bool, NaN, an infinity, or anything that is not an int or a float.
+    """
+    if isinstance(value, bool):
+        raise ScoreError(f"{what} is a bool", hint="give 1.0 or 0.0")
+    if not isinstance(value, int | float):
+        raise ScoreError(f"{what} must be a number, got {type(value).__name__}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ScoreError(f"{what} is too large for a float") from None
+    if not math.isfinite(number):
+        raise ScoreError(f"{what} is {number}", hint="a score must be finite")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class SubScore:
+    """One component of a grade.
+
+    Attributes:
+        name: What was graded; made unique when scores are combined.
+        value: In [0, 1] where ``status`` is ``"scored"``, else None.
+        weight: Share of the credit; positive weights are normalised when combined, a negative one
+            is a penalty, 0 only reports.
+        metadata: Evidence as plain JSON: outputs, verdicts, reasons, parameters.
+        children: The nodes this one was made from.
+        status: ``scored``, ``skipped`` (does not apply: leaves the weighting) or ``error`` (could
+            not be graded).
+        gate: A gate adds no credit and makes the combined reward 0 unless its value is 1.
+        reason: Why it was skipped or is an error, or a one-line explanation of the score.
+        passed: Whether the grader itself calls this a pass; by default a value of 1.
+        flags: Signs of tampering found by the grader.
+
+    Raises:
+        ScoreError: For a value or weight that may not be a score.
+    """
+
+    name: str
+    value: float | None = None
+    weight: float = 1.0
+    metadata: Mapping[str, Json] | None = None
+    children: Sequence[SubScore] | None = None
+    status: Status = "scored"
+    gate: bool = False
+    reason: str = ""
+    passed: bool | None = None
+    flags: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ScoreError("a SubScore needs a name")
+        if self.status not in _STATUSES:
+            raise ScoreError(
+                f"status of {self.name!r} is {self.status!r}", hint="scored, skipped or error"
+            )
+        object.__setattr__(self, "flags", tuple(self.flags))
+        if self.children is not None:
+            object.__setattr__(self, "children", tuple(self.children))
+        weight = finite_number(self.weight, what=f"the weight of {self.name!r}")
+        object.__setattr__(self, "weight", weight)
+        if self.status == "scored":
+            value = finite_number(self.value, what=f"the value of {self.name!r}")
+            if not 0.0 <= value <= 1.0:
+                raise ScoreError(
+                    f"the value of {self.name!r} is {value}", hint="it must be in [0, 1]"
+                )
+            object.__setattr__(self, "value", value)
+            if self.passed is None:
+                object.__setattr__(self, "passed", value >= 1.0)
+        elif self.value is not None:
+            raise ScoreError(f"{self.name!r} is {self.status} and cannot have a value")
+
+    @classmethod
+    def error(
+        cls,
+        name: str,
+        reason: str,
+        *,
+        weight: float = 1.0,
+        gate: bool = False,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> SubScore:
+        """A node for a grader that could not judge."""
+        return cls(
+            name=name, weight=weight, gate=gate, metadata=metadata, status="error", reason=reason
+        )
+
+    @classmethod
+    def skipped(
+        cls, name: str, reason: str, *, weight: float = 1.0, gate: bool = False
+    ) -> SubScore:
+        """A node for a grader that does not apply."""
+        return cls(name=name, weight=weight, gate=gate, status="skipped", reason=reason)
+
+    @property
+    def info(self) -> Mapping[str, Json] | None:
+        """The metadata, under its newer name."""
+        return self.metadata
+
+    @property
+    def score(self) -> float:
+        """The value as a number.
+
+        Raises:
+            ScoreError: If nothing was scored.
+        """
+        if self.value is None:
+            raise ScoreError(f"{self.name!r} has no score: it is {self.status}", hint=self.reason)
+        return self.value
+
+    def to_dict(self) -> dict[str, Json]:
+        """This node and all below it as plain JSON."""
+        return {
+            "name": self.name,
+            "status": self.status,
+            "value": self.value,
+            "weight": self.weight,
+            "gate": self.gate,
+            "passed": self.passed,
+            "reason": self.reason,
+            "flags": list(self.flags),
+            "metadata": None if self.metadata is None else dict(self.metadata),
+            "children": None if self.children is None else [c.to_dict() for c in self.children],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> SubScore:
+        """Read back what `to_dict` wrote.
+
+        Raises:
+            ScoreError: For a malformed node.
+        """
+        children = data.get("children")
+        metadata = data.get("metadata", data.get("info"))
+        status = data.get("status", "scored")
+        flags = data.get("flags")
+        passed = data.get("passed")
+        if status not in _STATUSES:
+            raise ScoreError(f"status {status!r} is not one of {', '.join(_STATUSES)}")
+        value = data.get("value")
+        return cls(
+            name=str(data.get("name") or ""),
+            value=None if value is None else finite_number(value, what="value"),
+            weight=finite_number(data.get("weight", 1.0), what="weight"),
+            metadata=metadata if isinstance(metadata, dict) else None,
+            children=[cls.from_dict(c) for c in children if isinstance(c, dict)]
+            if isinstance(children, list)
+            else None,
+            status=status,
+            gate=data.get("gate") is True,
+            reason=str(data.get("reason") or ""),
+            passed=passed if isinstance(passed, bool) else None,
+            flags=tuple(str(flag) for flag in flags) if isinstance(flags, list) else (),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """The combined grade of one piece of work, as a task yields it.
+
+    Attributes:
+        reward: The final score. None where nothing could be graded (``isError``) or nothing
+            applied; a 0.0 always means graded, and bad.
+        done: Whether the episode is complete.
+        content: Human-readable explanation.
+        info: Extra metadata.
+        isError: Whether grading itself failed.
+        subscores: Optional breakdown.
+
+    Raises:
+        ScoreError: For a NaN, infinite, bool or non-numeric reward.
+    """
+
+    reward: float | None = 0.0
+    done: bool = True
+    content: str | None = None
+    info: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    isError: bool = False
+    subscores: Sequence[SubScore] | None = None
+
+    def __post_init__(self) -> None:
+        if self.isError:
+            object.__setattr__(self, "reward", None)
+        elif self.reward is not None:
+            object.__setattr__(self, "reward", finite_number(self.reward, what="the reward"))
+
+    @classmethod
+    def from_float(cls, value: float) -> EvaluationResult:
+        """Wrap a bare reward."""
+        return cls(reward=value)
+
+    @classmethod
+    def from_error(cls, reason: str, **info: object) -> EvaluationResult:
+        """A result that says why grading failed; it has no reward."""
+        return cls(isError=True, content=reason, info={k: json_safe(v) for k, v in info.items()})
+
+    @property
+    def status(self) -> Status:
+        """``error``, ``skipped`` (nothing applied) or ``scored``."""
+        if self.isError:
+            return "error"
+        return "skipped" if self.reward is None else "scored"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Every sign of tampering found anywhere in the tree, each once, in order."""
+        return tuple(dict.fromkeys(_flags(self.subscores or ())))
+
+    def to_dict(self) -> dict[str, Json]:
+        """The result as plain JSON."""
+        return {
+            "reward": self.reward,
+            "done": self.done,
+            "content": self.content,
+            "info": dict(self.info),
+            "isError": self.isError,
+            "subscores": None if self.subscores is None else [s.to_dict() for s in self.subscores],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> EvaluationResult:
+        """Read back what `to_dict` wrote; ``score`` is accepted for ``reward``.
+
+        Raises:
+            ScoreError: For a malformed result, including an unknown key, which is named.
+        """
+        known = {"reward", "score", "done", "content", "info", "isError", "subscores"}
+        if unknown := sorted(set(data) - known):
+            from assay.errors import nearest
+
+            raise ScoreError(
+                f"unknown key {unknown[0]!r} in an evaluation result",
+                hint=nearest(unknown[0], sorted(known)),
+            )
+        reward = data.get("score", data.get("reward"))
+        info, subscores, content = data.get("info"), data.get("subscores"), data.get("content")
+        is_error = data.get("isError") is True
+        if reward is None and not is_error and "reward" not in data and "score" not in data:
+            raise ScoreError("an evaluation result needs a 'reward' (or 'score')")
+        return cls(
+            reward=None if reward is None else finite_number(reward, what="the reward"),
+            done=data.get("done") is not False,
+            content=content if isinstance(content, str) else None,
+            info=info if isinstance(info, dict) else {},
+            isError=is_error,
+            subscores=[SubScore.from_dict(s) for s in subscores if isinstance(s, dict)]
+            if isinstance(subscores, list)
+            else None,
+        )
+
+
+def _flags(nodes: Sequence[SubScore]) -> list[str]:
+    found: list[str] = []
+    for node in nodes:
+        found.extend(node.flags)
+        found.extend(_flags(node.children or ()))
+    return found

@@ -1,0 +1,194 @@
+"""How the database file is opened: settings, migrations, and what its failures mean to people."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.errors import StoreError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["connect", "faults", "writing"]
+
+_APPLICATION_ID = 1634955641
+"""Marks a SQLite file as ours ("assy" read as a number); set by the first migration."""
+
+_BUSY_SECONDS = 30.0
+"""How long a write waits for another process. Long, because a slow disk's checkpoint must not cost
+a result that an agent worked an hour for."""
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_MOUNTS = Path("/proc/self/mountinfo")
+_NETWORK = frozenset(
+    {
+        "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre",
+        "ncpfs", "nfs", "nfs4", "smb3", "smbfs",
+    }
+)  # fmt: skip
+
+_MEANINGS = {
+    "SQLITE_BUSY": ("is locked by another process", "end the process that holds it, then resume"),
+    "SQLITE_CANTOPEN": ("cannot be opened", "it must be a file in a directory you may write to"),
+    "SQLITE_CONSTRAINT": ("refused what was to be stored", ""),
+    "SQLITE_CORRUPT": ("is damaged", "move it away, or save what is left with sqlite3 .recover"),
+    "SQLITE_FULL": ("cannot grow: the disk is full", "free some space, then resume the run"),
+    "SQLITE_IOERR": ("could not be read or written", "check the disk and its free space"),
+    "SQLITE_NOTADB": ("is not a database", "move the file away, or choose another store"),
+    "SQLITE_PERM": ("may not be written", "check who owns it, or choose another store"),
+    "SQLITE_READONLY": ("is read-only", "check who owns it, or choose another store"),
+    "SQLITE_TOOBIG": ("cannot hold a value that large", "shorten the trace or the answer"),
+}
+
+
+def connect(home: Path) -> sqlite3.Connection:
+    """Open the database in a directory; both are made, and the schema is brought up to date.
+
+    Raises:
+        StoreError: If the place cannot be used, or the file is not one this version can use.
+    """
+    import sqlite3
+
+    database = home / "assay.db"
+    with _file_faults(home):
+        home.mkdir(parents=True, exist_ok=True)
+        ignore = home / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+        _refuse_network(home)
+    with faults(database), _set_up_alone(home):
+        connection = sqlite3.connect(database, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            _prepare(connection, database)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def writing(connection: sqlite3.Connection) -> Generator[None]:
+    """Everything in the block lands together, or nothing does.
+
+    The lock is taken at the start: SQLite cannot wait for one that is asked for half-way.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # some failures, such as a full disk, have rolled back
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def faults(database: Path) -> Generator[None]:
+    """Turn what SQLite raises into a `StoreError` that says what to do."""
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.Error as error:
+        # Only errors of SQLite itself carry a name; those of misuse (closed, wrong thread) do not.
+        name: str = getattr(error, "sqlite_errorname", "")
+        primary = "_".join(name.split("_")[:2])
+        what, hint = _MEANINGS.get(primary, ("failed", ""))
+        if isinstance(error, sqlite3.ProgrammingError):
+            what, hint = "was misused", "open one Store in each thread; use none once it is closed"
+        raise StoreError(f"the store {database} {what}: {error}", hint=hint) from error
+
+
+@contextmanager
+def _file_faults(home: Path) -> Generator[None]:
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError) as error:
+        raise StoreError(
+            f"the store {home} is not a directory: {error.strerror}",
+            hint="move that file away, or choose another store",
+        ) from error
+    except OSError as error:
+        raise StoreError(
+            f"the store {home} cannot be made: {error.strerror}",
+            hint="choose a directory you may write to, on a disk with free space",
+        ) from error
+
+
+@contextmanager
+def _set_up_alone(home: Path) -> Generator[None]:
+    """One process at a time: SQLite's switch to WAL does not wait for others, it fails."""
+    with _file_faults(home):
+        directory = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
+
+
+def _prepare(connection: sqlite3.Connection, database: Path) -> None:
+    version = _number(connection, "PRAGMA user_version")
+    if version == 0:
+        foreign = _number(connection, "SELECT count(*) FROM sqlite_master") > 0
+    else:
+        foreign = _number(connection, "PRAGMA application_id") != _APPLICATION_ID
+    if foreign:
+        raise StoreError(
+            f"{database} belongs to another program", hint="move it away, or choose another store"
+        )
+    migrations = {int(file.name[:4]): file for file in _MIGRATIONS.glob("[0-9]*.sql")}
+    if version > max(migrations):
+        raise StoreError(
+            f"{database} was written by a newer assay (schema {version}, this one knows "
+            f"{max(migrations)})",
+            hint="upgrade assay, or choose another store",
+        )
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    for number in sorted(n for n in migrations if n > version):
+        with writing(connection):
+            for statement in _statements(migrations[number].read_text(encoding="utf-8")):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script: `executescript` would commit the transaction that makes it atomic."""
+    import sqlite3
+
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    (value,) = connection.execute(query).fetchone()
+    return int(value)
+
+
+def _refuse_network(home: Path) -> None:
+    """WAL keeps its index in shared memory, which machines do not share: data would be lost."""
+    device = home.stat().st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        mounts = _MOUNTS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return  # not Linux, or no /proc: nothing to go by
+    for line in mounts.splitlines():
+        place, _, kind = line.partition(" - ")
+        if place.split(" ")[2:3] == [wanted] and kind.split(" ")[0] in _NETWORK:
+            raise StoreError(
+                f"the store {home} is on a network file system ({kind.split(' ')[0]}), where "
+                "SQLite cannot keep data safe",
+                hint="choose a directory on a local disk",
+            )

@@ -1,0 +1,255 @@
+"""Putting a snapshot back, as if the store itself were hostile.
+
+The manifest and every file are checked against their digests, and the manifest once more for what
+no snapshot can contain. Files are made relative to descriptors of the directories above them, never
+through a link and never over something that is there; links are made last, and only those that
+cannot lead out of the target.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from assay.errors import InputError, StoreError
+from assay.scoring.json_safe import Json
+from assay.store.blobs import Blobs, disk_faults, write_all
+from assay.store.snapshots import Dropped
+
+__all__ = ["restore_snapshot"]
+
+_LARGEST_MANIFEST = 512 << 20
+_MOST_HOPS = 40
+"""Links followed on one path, as in the kernel."""
+
+_MOST_STEPS = 2_000_000
+"""Path components looked at while links are checked: a second's work, whatever the links say."""
+
+_HINT = "the store was tampered with: trust nothing in it"
+
+_INTO = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    mode: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Directory:
+    pass
+
+
+_Parts: TypeAlias = tuple[str, ...]
+_Tree: TypeAlias = "dict[_Parts, _File | _Link | _Directory]"
+
+
+def restore_snapshot(store_dir: str, digest: str, target: str) -> tuple[Dropped, ...]:
+    """Put a snapshot into a directory. Blocks; call it in a thread where that matters.
+
+    Args:
+        store_dir: The store's directory (`Store.home`).
+        digest: As `take_snapshot` returned it.
+        target: An empty directory, or the name of one to be made.
+
+    Returns:
+        The links that were not made, because they lead out of the target or in circles.
+
+    Raises:
+        InputError: If the target is not empty.
+        StoreError: If the snapshot is missing, damaged or tampered with, or the target cannot be
+            written; what was restored so far is left there.
+    """
+    with Blobs(Path(store_dir, "snapshots")) as manifests:
+        tree = _read_manifest(manifests.get(digest, most=_LARGEST_MANIFEST), digest)
+    with Blobs(Path(store_dir, "blobs")) as blobs, disk_faults(f"{target}, a snapshot's copy,"):
+        root = _open_empty(target)
+        try:
+            return _restore(tree, blobs, root)
+        finally:
+            os.close(root)
+
+
+def _open_empty(target: str) -> int:
+    Path(target).mkdir(parents=True, exist_ok=True)
+    root = os.open(target, _INTO)
+    if os.listdir(root):  # noqa: PTH208 - of a descriptor
+        os.close(root)
+        raise InputError(f"{target} is not empty", hint="restore a snapshot to a new directory")
+    return root
+
+
+def _restore(tree: _Tree, blobs: Blobs, root: int) -> tuple[Dropped, ...]:
+    links: dict[_Parts, str] = {}
+    places = _Places(root)
+    try:
+        for parts, entry in tree.items():
+            if isinstance(entry, _Link):
+                links[parts] = entry.target
+            elif isinstance(entry, _Directory):
+                os.mkdir(_bytes(parts[-1]), 0o755, dir_fd=places.at(parts[:-1]))
+            else:
+                _restore_file(entry, blobs, _bytes(parts[-1]), places.at(parts[:-1]))
+        inside = _Containment(links)
+        dropped: list[Dropped] = []
+        for parts, to in links.items():
+            if why := inside.objection(parts):
+                dropped.append(Dropped("/".join(parts), why))
+            else:
+                os.symlink(_bytes(to), _bytes(parts[-1]), dir_fd=places.at(parts[:-1]))
+        return tuple(dropped)
+    finally:
+        places.close()
+
+
+def _restore_file(entry: _File, blobs: Blobs, name: bytes, parent: int) -> None:
+    fd = os.open(name, _NEW, 0o600, dir_fd=parent)
+    try:
+        size = blobs.read(entry.sha256, lambda chunk: write_all(fd, chunk), most=entry.size)
+        if size != entry.size:
+            raise StoreError(f"artifact {entry.sha256} is smaller than was recorded")
+        os.fchmod(fd, entry.mode)
+    finally:
+        os.close(fd)
+
+
+class _Places:
+    """Descriptors of the directories on the way to the current entry."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._open: list[tuple[str, int]] = []
+
+    def at(self, parts: _Parts) -> int:
+        """The directory at a path, reached from the root without following a link."""
+        shared = 0
+        for (name, _), part in zip(self._open, parts, strict=False):
+            if name != part:
+                break
+            shared += 1
+        while len(self._open) > shared:
+            os.close(self._open.pop()[1])
+        for part in parts[shared:]:
+            above = self._open[-1][1] if self._open else self._root
+            self._open.append((part, os.open(_bytes(part), _INTO, dir_fd=above)))
+        return self._open[-1][1] if self._open else self._root
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.pop()[1])
+
+
+class _Containment:
+    """Whether links stay inside, walking each as the kernel would, through the other links."""
+
+    def __init__(self, links: Mapping[_Parts, str]) -> None:
+        self._links = links
+        self._steps = 0
+
+    def objection(self, link: _Parts) -> str:
+        """Why a link may not be made; empty if it may."""
+        here = list(link[:-1])
+        ahead = [link[-1]]
+        hops = 0
+        while ahead:
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                return "there are too many links to check"
+            part = ahead.pop()
+            if part == "..":
+                if not here:
+                    return "it leads out of the directory"
+                here.pop()
+            elif part not in ("", "."):
+                here.append(part)
+                target = self._links.get(tuple(here))
+                if target is not None:
+                    hops += 1
+                    if hops > _MOST_HOPS:
+                        return "it leads in circles"
+                    if target.startswith("/"):
+                        return "it leads out of the directory"
+                    here.pop()
+                    ahead.extend(reversed(target.split("/")))
+        return ""
+
+
+def _read_manifest(content: bytes, digest: str) -> _Tree:
+    """Read a manifest, in the order in which it can be written.
+
+    Raises:
+        StoreError: If it holds what `take_snapshot` cannot have written.
+    """
+    try:
+        entries = json.loads(content, object_pairs_hook=_without_duplicates)
+        if not isinstance(entries, dict):
+            raise _tampered("it is not a mapping")
+        found = cast("dict[str, Json]", entries)
+        tree = {_parts(path): _entry(path, found[path]) for path in found}
+    except StoreError as error:
+        raise StoreError(f"snapshot {digest}: {error.message}", hint=error.hint) from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"snapshot {digest} is not a manifest", hint=_HINT) from error
+    for parts in tree:
+        if parts[:-1] and not isinstance(tree.get(parts[:-1]), _Directory):
+            raise StoreError(
+                f"snapshot {digest}: {'/'.join(parts)!r} is in no directory", hint=_HINT
+            )
+    return dict(sorted(tree.items()))
+
+
+def _tampered(why: str) -> StoreError:
+    return StoreError(why, hint=_HINT)
+
+
+def _without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    read = dict(pairs)
+    if len(read) != len(pairs):
+        raise _tampered("a name occurs twice")
+    return read
+
+
+def _parts(path: str) -> _Parts:
+    parts = tuple(path.split("/"))
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise _tampered(f"{path!r} is not a path inside a workspace")
+    _bytes(path)
+    return parts
+
+
+def _entry(path: str, data: Json) -> _File | _Link | _Directory:
+    match data:
+        case {"type": "directory"} if len(data) == 1:
+            return _Directory()
+        case {"type": "link", "target": str(target)} if len(data) == 2 and _is_target(target):
+            return _Link(target)
+        case {"type": "file", "mode": int(mode), "size": int(size), "sha256": str(sha256)}:
+            if len(data) == 4 and 0 <= mode <= 0o777 and size >= 0:
+                return _File(mode, size, sha256)
+        case _:
+            pass
+    raise _tampered(f"{path!r} is neither a file nor a link nor a directory")
+
+
+def _is_target(target: str) -> bool:
+    return bool(_bytes(target)) and "\0" not in target
+
+
+def _bytes(name: str) -> bytes:
+    """A name as the file system knows it."""
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise _tampered(f"{name!r} is not the name of a file") from error

@@ -1,0 +1,6 @@
+"""Tasks, task sets, YAML cases and dataset rows: work, described."""
+
+from assay.tasks.task import Agent, RunOptions, Session, Task, Work
+from assay.tasks.taskset import Taskset
+
+__all__ = ["Agent", "RunOptions", "Session", "Task", "Taskset", "Work"]

@@ -1,0 +1,319 @@
+"""The blocks of a case: what a YAML case may say, field by field.
+
+Each block checks its own rules when it is made, and reports every broken one at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from assay.errors import nearest
+from assay.scoring.json_safe import Json
+from assay.tasks.checks import inside_problem, positive, refuse, texts
+from assay.types.codec import Problem
+
+__all__ = [
+    "Artifacts",
+    "CaseTask",
+    "ContainerSpec",
+    "EnvironmentSpec",
+    "Expect",
+    "Limits",
+    "Matrix",
+    "MatrixEntry",
+    "Observe",
+    "Setup",
+    "Stub",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTask:
+    """What the agent is asked.
+
+    Attributes:
+        prompt: The first message to the agent.
+        system_prompt: Standing instructions, for harnesses that take them.
+        instruction_files: Files of the case whose text is added to the prompt.
+        turns: Further messages, each sent when the agent has stopped.
+    """
+
+    prompt: str
+    system_prompt: str | None = None
+    instruction_files: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        problems = texts("turns", self.turns)
+        if not self.prompt.strip():
+            problems.append(Problem(("prompt",), "the prompt is empty", "say what to do"))
+        refuse(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifacts:
+    """What is put at the agent's disposal, for harnesses that know of such things.
+
+    Attributes:
+        skills: Directories or files of skills.
+        commands: Files of commands.
+        plugins: Directories of plugins.
+        mcp: File that configures MCP servers.
+    """
+
+    skills: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    mcp: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixEntry:
+    """One harness and the models it is run with.
+
+    Attributes:
+        harness: What does the work.
+        models: Models it is asked to use; at least one.
+    """
+
+    harness: str
+    models: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        problems = texts("models", self.models, required=True, unique=True)
+        if not self.harness.strip():
+            problems.append(Problem(("harness",), "the harness has no name"))
+        refuse(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Which harnesses and models work on the case, and how often.
+
+    Attributes:
+        harnesses: Each is run with each of the models.
+        models: Each is used by each of the harnesses.
+        entries: Instead of harnesses and models, the pairs one by one.
+        trials: Repeats of each pair; at least 1.
+    """
+
+    harnesses: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    entries: tuple[MatrixEntry, ...] = ()
+    trials: int = 1
+
+    def __post_init__(self) -> None:
+        problems: list[Problem] = []
+        if self.entries and (self.harnesses or self.models):
+            message = "a matrix has either entries or harnesses and models, not both"
+            problems.append(Problem((), message))
+        elif not self.entries:
+            if not (self.harnesses or self.models):
+                hint = "give harnesses and models, or entries"
+                problems.append(Problem((), "the matrix is empty", hint))
+            else:
+                problems += texts("harnesses", self.harnesses, required=True, unique=True)
+                problems += texts("models", self.models, required=True, unique=True)
+        if self.trials < 1:
+            problems.append(Problem(("trials",), f"must be at least 1, got {self.trials}"))
+        seen: set[tuple[str, str]] = set()
+        for number, entry in enumerate(self.entries):
+            for index, model in enumerate(entry.models):
+                if (entry.harness, model) in seen:
+                    message = f"{entry.harness} with {model} is already in the matrix"
+                    place = ("entries", number, "models", index)
+                    problems.append(Problem(place, message, "use trials"))
+                seen.add((entry.harness, model))
+        refuse(problems)
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Every (harness, model), in the order in which they are written."""
+        if self.entries:
+            return tuple((e.harness, model) for e in self.entries for model in e.models)
+        return tuple((harness, model) for harness in self.harnesses for model in self.models)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentSpec:
+    """What is installed before the agent starts and for the graders.
+
+    Attributes:
+        kind: pip-venv and uv make a virtual environment; command runs commands only.
+        venv: Whether a virtual environment is made.
+        system_site_packages: Whether it sees the packages of the interpreter it is made from.
+        requirements: Requirements to install.
+        requirement_files: Files of the case with requirements to install.
+        install: editable installs the source itself too.
+        pip_args: Further arguments for the installer.
+        commands: Commands to run in the workspace.
+        env: Variables for all of this, for the agent and for the graders.
+        timeout_s: Seconds that one command may take.
+    """
+
+    kind: Literal["pip-venv", "uv", "command"]
+    venv: bool = True
+    system_site_packages: bool = False
+    requirements: tuple[str, ...] = ()
+    requirement_files: tuple[str, ...] = ()
+    install: Literal["none", "editable"] = "none"
+    pip_args: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout_s: float = 900.0
+
+    def __post_init__(self) -> None:
+        problems = texts("commands", self.commands)
+        if self.kind == "command":
+            if not self.commands:
+                hint = "say what to run"
+                problems.append(Problem(("commands",), "kind command needs commands", hint))
+            installing = {
+                "requirements": bool(self.requirements),
+                "requirement_files": bool(self.requirement_files),
+                "install": self.install != "none",
+                "pip_args": bool(self.pip_args),
+            }
+            problems += [
+                Problem((name,), f"kind command takes no {name}", "use pip-venv or uv", at_key=True)
+                for name, given in installing.items()
+                if given
+            ]
+        problems += [
+            Problem(("env", name), f"{name!r} is no name of a variable", at_key=True)
+            for name in self.env
+            if not _VARIABLE.fullmatch(name)
+        ]
+        refuse([*problems, *positive("timeout_s", self.timeout_s)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSpec:
+    """An image that the case's commands need.
+
+    Attributes:
+        image: Name of the image.
+        setup: Commands to run in it first.
+        python: The Python interpreter in it.
+        home: The home directory in it.
+        caches: Directories below the home to share between cells.
+    """
+
+    image: str
+    setup: tuple[str, ...] = ()
+    python: str = "python3"
+    home: str = "/root"
+    caches: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        problems = [] if self.image.strip() else [Problem(("image",), "the image has no name")]
+        for number, cache in enumerate(self.caches):
+            problems += inside_problem(cache, ("caches", number))
+        refuse(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stub:
+    """A Python function whose body is taken out, for the agent to write.
+
+    Attributes:
+        file: Python file of the source.
+        function: Name of the function.
+    """
+
+    file: str
+    function: str
+
+    def __post_init__(self) -> None:
+        problems = inside_problem(self.file, ("file",))
+        if not self.function.isidentifier():
+            message = f"{self.function!r} is no name of a function"
+            problems.append(Problem(("function",), message))
+        refuse(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What is done to the source before the agent sees it.
+
+    Attributes:
+        stub: Functions whose bodies are taken out.
+        run: Shell commands to run in the workspace.
+    """
+
+    stub: tuple[Stub, ...] = ()
+    run: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        refuse(texts("run", self.run))
+
+
+_POLICIES = ("auto-approve", "auto-deny", "scripted", "llm-based", "manual")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observe:
+    """What is recorded of the agent's work.
+
+    Attributes:
+        tracing: Whether the harness must record a trace; an interaction implies it.
+        interaction: Who answers the agent's questions, with a policy (auto-approve, auto-deny,
+            scripted, llm-based, manual) and what that policy takes.
+    """
+
+    tracing: bool = False
+    interaction: Mapping[str, Json] | None = None
+
+    def __post_init__(self) -> None:
+        if self.interaction is None:
+            return
+        policy = self.interaction.get("policy")
+        if policy not in _POLICIES:
+            given = "a policy is required" if policy is None else f"no policy {policy!r}"
+            hint = nearest(str(policy), list(_POLICIES))
+            refuse([Problem(("interaction", "policy"), given, hint, at_key=policy is None)])
+        object.__setattr__(self, "tracing", True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect:
+    """What counts as passing.
+
+    Attributes:
+        pass_threshold: Reward needed to pass, in [0, 1].
+    """
+
+    pass_threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.pass_threshold <= 1.0:
+            message = f"must be between 0 and 1, got {self.pass_threshold}"
+            refuse([Problem(("pass_threshold",), message)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a cell may use.
+
+    Attributes:
+        agent_timeout_s: Seconds that the agent may work; what it has done by then is graded.
+        grading_timeout_s: Seconds that all grading may take; longer is an error, not a 0.
+        network: Whether the agent may use the network. Graders never may.
+    """
+
+    agent_timeout_s: float = 1800.0
+    grading_timeout_s: float = 600.0
+    network: bool = False
+
+    def __post_init__(self) -> None:
+        refuse(
+            [
+                *positive("agent_timeout_s", self.agent_timeout_s),
+                *positive("grading_timeout_s", self.grading_timeout_s),
+            ]
+        )
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

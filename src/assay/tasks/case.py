@@ -1,0 +1,302 @@
+"""`Case`: a task written as a YAML directory, and reading one or many."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, cast
+
+from assay.errors import Location
+from assay.graders.spec import GraderSpec
+from assay.scoring.json_safe import Json
+from assay.tasks.blocks import (
+    Artifacts,
+    CaseTask,
+    ContainerSpec,
+    EnvironmentSpec,
+    Expect,
+    Limits,
+    Matrix,
+    Observe,
+    Setup,
+)
+from assay.tasks.case_paths import find_case_files, outside_paths, reference_problems
+from assay.tasks.checks import inside_problem
+from assay.tasks.digest import case_digest
+from assay.tasks.document import (
+    Document,
+    DocumentError,
+    Fault,
+    problems_to_error,
+    read_document,
+)
+from assay.tasks.grader_files import bind_injected, load_graders, read_graders
+from assay.tasks.harnesses import find_harnesses_file
+from assay.tasks.origin import Fixtures, Source
+from assay.types import codec
+from assay.types.codec import Problem
+
+__all__ = ["Case", "CaseDocument", "Cell", "load_case", "load_cases", "load_graders"]
+
+_MAX_ID = 200
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseDocument:
+    """What a case file may say.
+
+    Attributes:
+        id: Unique name of the case.
+        description: What it is about, for people.
+        task: What the agent is asked.
+        source: The tree that the agent starts from; none is an empty directory.
+        fixtures: Repository that hidden test files come from.
+        artifacts: What is put at the agent's disposal.
+        matrix: Which harnesses and models work on it, and how often.
+        environment: What is installed.
+        container: The image that its commands need.
+        setup: What is done to the source before the agent sees it.
+        observe: What is recorded of the agent's work.
+        graders: What the work is graded by; at least one that adds credit.
+        expect: What counts as passing.
+        availability: optional skips the case where its repository cannot be reached.
+        limits: What a cell may use.
+        expected: The reference answer, in any form that the graders understand.
+        metadata: Anything that belongs to the case.
+    """
+
+    id: str
+    task: CaseTask
+    matrix: Matrix
+    graders: tuple[object, ...]
+    description: str = ""
+    source: Source | None = None
+    fixtures: Fixtures | None = None
+    artifacts: Artifacts = field(default_factory=Artifacts)
+    environment: EnvironmentSpec | None = None
+    container: ContainerSpec | None = None
+    setup: Setup | None = None
+    observe: Observe | None = None
+    expect: Expect = field(default_factory=Expect)
+    availability: Literal["required", "optional"] = "required"
+    limits: Limits = field(default_factory=Limits)
+    expected: Json = None
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One unit of work of a case.
+
+    Attributes:
+        case: Id of the case.
+        harness: What does the work.
+        model: The model it is asked to use.
+        trial: 1-based repeat.
+    """
+
+    case: str
+    harness: str
+    model: str
+    trial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case(CaseDocument):
+    """A case that was read and found right; see `CaseDocument` for what it says.
+
+    Attributes:
+        graders: What the work is graded by.
+        file: The case file, as the user would type it.
+        root: Absolute path of the directory that its paths are relative to.
+        harnesses_file: The ``harnesses.yaml`` that applies to it, or an empty string.
+        document: The parsed file.
+    """
+
+    graders: tuple[GraderSpec, ...]
+    file: str
+    root: str
+    harnesses_file: str = ""
+    document: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
+
+    def resolve(self, path: str) -> str:
+        """The absolute form of a path that the case names."""
+        return os.path.normpath(Path(self.root, path))
+
+    @property
+    def instruction_files(self) -> tuple[str, ...]:
+        """Absolute paths of the instruction files."""
+        return tuple(self.resolve(path) for path in self.task.instruction_files)
+
+    @property
+    def source_path(self) -> str | None:
+        """Absolute path of the directory the agent starts from, for a source with a path."""
+        if self.source is None or self.source.path is None:
+            return None
+        return self.resolve(self.source.path)
+
+    @property
+    def requirement_files(self) -> tuple[str, ...]:
+        """Absolute paths of the files with requirements."""
+        named = self.environment.requirement_files if self.environment else ()
+        return tuple(self.resolve(path) for path in named)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the case says and of every file of its directory, read anew each time.
+
+        It covers the parsed document, the case's directory without caches and ``.git``, and what
+        the case names outside of it. Where the case lies, times, owners, comments and layout do
+        not change it.
+
+        Raises:
+            SourceError: For a file that cannot be read.
+        """
+        outside = outside_paths(self.document, self.graders, self.root)
+        return case_digest(dict(self.document), self.root, file=self.file, outside=outside)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell of the matrix: pairs as written, the trials of a pair together."""
+        return tuple(
+            Cell(case=self.id, harness=harness, model=model, trial=trial)
+            for harness, model in self.matrix.pairs()
+            for trial in range(1, self.matrix.trials + 1)
+        )
+
+    def with_fixtures(self, directory: str) -> Case:
+        """The case with its injected files taken from its fetched fixtures.
+
+        Args:
+            directory: What `assay.tasks.sources.fetch_fixtures` filled.
+
+        Raises:
+            ShapeError: Naming each file that is missing.
+        """
+        return dataclasses.replace(self, graders=bind_injected(self.graders, directory))
+
+
+def load_case(file: str) -> Case:
+    """Read one case.
+
+    Args:
+        file: A case file, or the directory of one.
+
+    Raises:
+        DocumentError: With everything that is wrong in it.
+    """
+    found = find_case_files(file)
+    if len(found) != 1:
+        message = f"holds {len(found)} cases, not one"
+        raise DocumentError([Fault(location=Location(file=file), message=message)])
+    return _read_case(found[0], given=file)[0]
+
+
+def load_cases(paths: Sequence[str]) -> list[Case]:
+    """Read cases, sorted by id.
+
+    Args:
+        paths: Each a case file, the directory of a case, a directory of such directories, or a
+            directory that has one in ``evals``. A case that is named twice is read once.
+
+    Raises:
+        DocumentError: With everything that is wrong in any of them, duplicate ids included.
+    """
+    faults: list[Fault] = []
+    cases: dict[str, Case] = {}
+    files: set[str] = set()
+    for given, file in _each_file(paths, faults):
+        if (real := os.path.realpath(file)) in files:
+            continue
+        files.add(real)
+        try:
+            case, document = _read_case(file, given=given)
+        except DocumentError as error:
+            faults.extend(error.faults)
+            continue
+        if case.id in cases:
+            message = f"the id {case.id!r} is already that of {cases[case.id].file}"
+            problem = Problem(("id",), message, "ids must be unique")
+            faults.extend(problems_to_error([problem], document).faults)
+        cases.setdefault(case.id, case)
+    if faults:
+        raise DocumentError(faults)
+    return sorted(cases.values(), key=lambda case: case.id)
+
+
+def _each_file(paths: Sequence[str], faults: list[Fault]) -> Iterator[tuple[str, str]]:
+    for given in paths:
+        try:
+            found = find_case_files(given)
+        except DocumentError as error:
+            faults.extend(error.faults)
+            continue
+        yield from ((given, file) for file in found)
+
+
+def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
+    problems: list[Problem] = []
+    document = read_document(file, problems)
+    # Where a given directory is itself a link, its case still lies where the user sees it.
+    root = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
+    if not isinstance(document.data, dict):
+        problems.append(Problem((), "a case is a mapping with an 'id', a 'task' and more"))
+        raise problems_to_error(problems, document)
+    data = {key: item for key, item in document.data.items() if key != "$schema"}
+    said = codec.read(CaseDocument, data, (), problems)
+    problems += _id_problems(data)
+    problems += reference_problems(data, root)
+    graders: tuple[GraderSpec, ...] = ()
+    if "graders" in data and not _is_at(problems, ("graders",)):
+        before = len(problems)
+        graders = read_graders(
+            data["graders"],
+            ("graders",),
+            problems,
+            base=root,
+            injected_later=data.get("fixtures") is not None,
+        )
+        if len(problems) == before:
+            problems += _credit_problems(graders)
+    if problems:
+        raise problems_to_error(problems, document)
+    values = {f.name: getattr(said, f.name) for f in dataclasses.fields(CaseDocument)}
+    values |= {
+        "graders": graders,
+        "file": document.file,
+        "root": root,
+        "harnesses_file": find_harnesses_file(root, given),
+        "document": data,
+    }
+    return cast("Callable[..., Case]", Case)(**values), document
+
+
+def _id_problems(data: Mapping[str, Json]) -> list[Problem]:
+    name = data.get("id")
+    if not isinstance(name, str):
+        return []
+    if not name or name != name.strip():
+        return [Problem(("id",), "an id is not empty and has no space around it")]
+    if len(name) > _MAX_ID:
+        return [Problem(("id",), f"an id has at most {_MAX_ID} characters, not {len(name)}")]
+    if _CONTROL.search(name):
+        return [Problem(("id",), "an id has no control characters")]
+    fixtures = data.get("fixtures")
+    if isinstance(fixtures, dict) and fixtures.get("subdir") is None:
+        return inside_problem(name, ("id",))
+    return []
+
+
+def _credit_problems(graders: Sequence[GraderSpec]) -> list[Problem]:
+    if any(spec.weight > 0 and not spec.gate for spec in graders):
+        return []
+    message = "no grader adds credit: all are gates or have no positive weight"
+    return [Problem(("graders",), message, "the reward could only be 0")]
+
+
+def _is_at(problems: Sequence[Problem], path: codec.Path) -> bool:
+    return any(problem.path == path for problem in problems)

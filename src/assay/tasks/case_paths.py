@@ -1,0 +1,150 @@
+"""The paths of a case: where case files are found, and what a case may name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from assay.errors import Location
+from assay.graders.spec import GraderSpec
+from assay.scoring.json_safe import Json
+from assay.tasks.digest import is_inside
+from assay.tasks.document import DocumentError, Fault
+from assay.tasks.origin import is_local
+from assay.types import codec
+from assay.types.codec import Problem
+
+__all__ = ["CASE_FILES", "find_case_files", "outside_paths", "reference_problems"]
+
+CASE_FILES = ("case.yaml", "case.yml", "case.json")
+"""Names of the file that makes a directory a case."""
+
+Kind: TypeAlias = Literal["file", "directory", "any"]
+
+_REFERENCES: tuple[tuple[tuple[str, ...], Kind], ...] = (
+    (("task", "instruction_files"), "file"),
+    (("source", "path"), "directory"),
+    (("source", "git"), "directory"),
+    (("source", "repo"), "directory"),
+    (("fixtures", "repo"), "directory"),
+    (("artifacts", "skills"), "any"),
+    (("artifacts", "commands"), "any"),
+    (("artifacts", "plugins"), "any"),
+    (("artifacts", "mcp"), "file"),
+    (("environment", "requirement_files"), "file"),
+)
+
+
+def find_case_files(given: str) -> list[str]:
+    """The case files that a path stands for, in the order of their names.
+
+    Args:
+        given: A case file, the directory of a case, a directory of such directories, or a
+            directory that has one in ``evals``.
+
+    Raises:
+        DocumentError: If there is nothing, or no case in it.
+    """
+    path = Path(given)
+    if path.is_file():
+        return [given]
+    if not path.is_dir():
+        raise _not_found(given, "does not exist")
+    own = _case_file(given)
+    if own is not None:
+        return [own]
+    folders = sorted(os.path.join(given, name) for name in os.listdir(given))  # noqa: PTH118, PTH208
+    found = [file for folder in folders if (file := _case_file(folder)) is not None]
+    if found:
+        return found
+    evals = os.path.join(given, "evals")  # noqa: PTH118 - as the user would type it
+    if path.name != "evals" and Path(evals).is_dir():
+        return find_case_files(evals)
+    raise _not_found(given, "holds no case", "a case is a directory with a case.yaml")
+
+
+def reference_problems(data: Mapping[str, Json], root: str) -> list[Problem]:
+    """What is wrong with the files and directories that a case names, graders' ones left out."""
+    problems: list[Problem] = []
+    for path, text, kind in _references(data):
+        full = Path(root, text)
+        # `os.path.exists` says no to what cannot be a path at all, where `Path.exists` raises.
+        if not (text and os.path.exists(full)):  # noqa: PTH110
+            problems.append(Problem(path, f"{text!r} does not exist", f"looked for {full}"))
+        elif kind == "file" and not full.is_file():
+            problems.append(Problem(path, f"{text!r} is not a file"))
+        elif kind == "directory" and not full.is_dir():
+            problems.append(Problem(path, f"{text!r} is not a directory"))
+        elif not _leaves(text) and not is_inside(str(full), root):
+            message = f"{text!r} is a link that leads out of the case"
+            problems.append(Problem(path, message, "name its target instead"))
+        elif path == ("source", "path") and is_inside(root, str(full)):
+            message = "the source holds the case itself, its hidden files included"
+            problems.append(Problem(path, message, "put it into a directory of its own"))
+    return problems
+
+
+def outside_paths(
+    data: Mapping[str, Json], graders: Sequence[GraderSpec], root: str
+) -> Iterator[tuple[str, str]]:
+    """What a case names outside its directory, as (text in the case, absolute path)."""
+    named = [(text, str(Path(root, text))) for _, text, _ in _references(data)]
+    written = data.get("graders")
+    for item, spec in zip(written if isinstance(written, list) else (), graders, strict=False):
+        if isinstance(item, dict):
+            named.extend(_changed(item, {"type": spec.type, **spec.options}))
+    for text, path in named:
+        absolute = os.path.normpath(path)
+        if os.path.lexists(absolute) and not is_inside(absolute, root):
+            yield text, absolute
+
+
+def _references(data: Mapping[str, Json]) -> Iterator[tuple[codec.Path, str, Kind]]:
+    for (block, name), kind in _REFERENCES:
+        inside = data.get(block)
+        value = inside.get(name) if isinstance(inside, dict) else None
+        if isinstance(value, str):
+            if name in ("git", "repo") and not is_local(value):
+                continue
+            yield (block, name), value, kind
+        elif isinstance(value, list):
+            for number, item in enumerate(value):
+                if isinstance(item, str):
+                    yield (block, name, number), item, kind
+
+
+def _changed(written: Json, resolved: Json) -> Iterator[tuple[str, str]]:
+    """The texts that became paths when a grader's options were read."""
+    if isinstance(written, str) and isinstance(resolved, str):
+        if written != resolved:
+            text, path = written, resolved
+            if path.startswith("python:"):
+                path = path.removeprefix("python:").rpartition(":")[0]
+            yield text, path
+    elif isinstance(written, dict) and isinstance(resolved, dict):
+        for key, item in written.items():
+            if key in resolved:
+                yield from _changed(item, resolved[key])
+    elif isinstance(written, list) and isinstance(resolved, list):
+        pairs: Iterable[tuple[Json, Json]] = zip(written, resolved, strict=False)
+        for item, other in pairs:
+            yield from _changed(item, other)
+
+
+def _leaves(text: str) -> bool:
+    """Whether a path says that it leads out of the case: then that is what its author means."""
+    return text.startswith("/") or ".." in text.split("/")
+
+
+def _case_file(folder: str) -> str | None:
+    for name in CASE_FILES:
+        file = os.path.join(folder, name)  # noqa: PTH118 - as the user would type it
+        if Path(file).is_file():
+            return file
+    return None
+
+
+def _not_found(given: str, message: str, hint: str = "") -> DocumentError:
+    return DocumentError([Fault(location=Location(file=given), message=message, hint=hint)])

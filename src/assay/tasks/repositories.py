@@ -1,0 +1,256 @@
+"""Check out one commit of a git repository, and nothing else of its history.
+
+A repository is data from anyone: no hook, filter, submodule, file-system monitor or remote helper
+of its is run, and no configuration but ours is read. What was fetched once is found again offline.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from assay.errors import SourceError
+from assay.tasks.archives import outward_links
+
+__all__ = ["FETCH_SECONDS", "begin_repository", "export_commit", "head_commit"]
+
+FETCH_SECONDS = 1800.0
+"""Longest that one git command may take."""
+
+_CONFIG = (
+    "advice.detachedHead=false",
+    "commit.gpgSign=false",
+    "core.autocrlf=false",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.logAllRefUpdates=false",
+    "core.symlinks=true",
+    "credential.helper=",
+    "fetch.recurseSubmodules=false",
+    "filter.lfs.process=",
+    "filter.lfs.required=false",
+    "filter.lfs.smudge=",
+    "gc.auto=0",
+    "init.defaultBranch=main",
+    "maintenance.auto=false",
+    "protocol.ext.allow=never",
+    "safe.directory=*",
+    "submodule.recurse=false",
+    "transfer.bundleURI=false",
+)
+# What a fetch needs of the user: proxies, certificates and the keys of ssh.
+_KEPT = (
+    "PATH",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "GIT_SSL_CAINFO",
+    "SSL_CERT_FILE",
+    "SSH_AUTH_SOCK",
+)
+_OURS = {
+    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    "GIT_ASKPASS": "/bin/false",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+    "GIT_AUTHOR_EMAIL": "base@localhost",
+    "GIT_AUTHOR_NAME": "base",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+    "GIT_COMMITTER_EMAIL": "base@localhost",
+    "GIT_COMMITTER_NAME": "base",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
+    "GIT_TERMINAL_PROMPT": "0",
+    "HOME": "/nonexistent",
+    "LC_ALL": "C",
+    "SSH_ASKPASS": "/bin/false",
+}
+
+
+def export_commit(url: str, commit: str, subdir: str, target: str, cache_dir: str) -> None:
+    """Write the files of one commit into a directory, without any repository.
+
+    Links that lead out of the tree and submodules are left out.
+
+    Args:
+        url: URL, or absolute path of a repository on this machine.
+        commit: Commit id, 7 to 64 hexadecimal digits.
+        subdir: Directory inside the repository to write, or an empty string for all of it.
+        target: An empty directory.
+        cache_dir: Where fetched objects are kept; a commit that is there needs no network.
+
+    Raises:
+        SourceError: If it cannot be reached, has no such commit or no such directory.
+    """
+    with _store(url, commit, cache_dir) as (store, full):
+        tree = f"{full}:{subdir.strip('/')}" if subdir.strip("/.") else f"{full}^{{tree}}"
+        kind = _git(["cat-file", "-t", tree], git_dir=store, check=False)
+        if kind.strip() != "tree":
+            raise SourceError(f"commit {commit} of {_shown(url)} has no directory {subdir!r}")
+        with tempfile.TemporaryDirectory(dir=store) as scratch:
+            index = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
+            _git(["read-tree", tree], git_dir=store, env=index)
+            prefix = target.rstrip("/") + "/"
+            write = ["checkout-index", "--all", "--quiet", f"--prefix={prefix}"]
+            _git(write, git_dir=store, env=index)
+    for link in outward_links(target):
+        Path(target, link).unlink()
+
+
+def begin_repository(directory: str) -> None:
+    """Make a directory a new repository whose one commit, ``base``, is what is in it.
+
+    It has no remotes, no reflogs and no objects but those of that commit; the commit's id depends
+    on the files alone.
+
+    Raises:
+        SourceError: If git fails.
+    """
+    repository = str(Path(directory, ".git"))
+    _git(["init", "--quiet", "--template=", directory])
+    there = {"GIT_WORK_TREE": directory}
+    _git(["add", "--all", "--force", "."], git_dir=repository, env=there, cwd=directory)
+    message = ["--quiet", "--allow-empty", "--no-verify", "--message=base"]
+    _git(["commit", *message], git_dir=repository, env=there, cwd=directory)
+    Path(repository, "COMMIT_EDITMSG").unlink(missing_ok=True)
+
+
+def head_commit(directory: str) -> str:
+    """The commit that a repository on this machine is at.
+
+    Raises:
+        SourceError: If it is no repository or has no commit.
+    """
+    try:
+        return _git(["rev-parse", "--verify", "HEAD^{commit}"], cwd=directory).strip()
+    except SourceError as error:
+        hint = "use isolation: copy"
+        raise SourceError(f"{directory} is no git repository with a commit", hint=hint) from error
+
+
+@contextmanager
+def _store(url: str, commit: str, cache_dir: str) -> Iterator[tuple[str, str]]:
+    """The bare repository that keeps what was fetched from a URL, locked, with the full id."""
+    key = hashlib.sha256(url.encode()).hexdigest()[:32]
+    store = Path(cache_dir, "git", f"{key}.git")
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with store.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two cells may want the same repository at once
+        if not (store / "HEAD").exists():
+            shutil.rmtree(store, ignore_errors=True)
+            _git(["init", "--quiet", "--bare", "--template=", str(store)])
+        full = _find(str(store), commit) or _fetch(str(store), url, commit)
+        yield str(store), full
+
+
+def _find(store: str, commit: str) -> str:
+    """The full id of a commit that is kept, or an empty string."""
+    # A branch may be named like an abbreviated id; refs are kept where no such name can win.
+    asked = ["rev-parse", "--verify", "--quiet", f"{commit.lower()}^{{commit}}"]
+    found = _git(asked, git_dir=store, check=False).strip()
+    return found if found.startswith(commit.lower()) else ""
+
+
+def _fetch(store: str, url: str, commit: str) -> str:
+    """Fetch a commit alone where the server gives it, else everything that has a name."""
+    problem: SourceError | None = None
+    source = url if "://" in url or not url.startswith("/") else f"file://{url}"
+    options = [
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--no-auto-gc",
+        "--no-show-forced-updates",
+    ]
+    if re.fullmatch(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}", commit):
+        name = f"{commit.lower()}:refs/kept/{commit.lower()}"
+        try:
+            _git(["fetch", "--depth=1", *options, "--", source, name], git_dir=store)
+        except SourceError as error:
+            problem = error
+    if not _find(store, commit):
+        names = "+refs/*:refs/fetched/*"
+        try:
+            _git(
+                [
+                    "fetch",
+                    "--unshallow" if Path(store, "shallow").exists() else "--force",
+                    *options,
+                    "--",
+                    source,
+                    names,
+                ],
+                git_dir=store,
+            )
+        except SourceError as error:
+            raise SourceError(
+                f"cannot fetch commit {commit} of {_shown(url)}: {(problem or error).message}",
+                hint="is the address right, and can this machine reach it and sign in?",
+            ) from error
+    full = _find(store, commit)
+    if not full:
+        hint = "has it been pushed, and is an abbreviated id long enough?"
+        raise SourceError(f"{_shown(url)} has no commit {commit}", hint=hint)
+    _git(["update-ref", f"refs/kept/{full}", full], git_dir=store)
+    return full
+
+
+def _git(
+    arguments: list[str],
+    *,
+    git_dir: str = "",
+    cwd: str = "/",
+    env: Mapping[str, str] | None = None,
+    check: bool = True,
+) -> str:
+    """Run git with our configuration alone and return what it printed."""
+    settings = [part for setting in _CONFIG for part in ("-c", setting)]
+    where = [f"--git-dir={git_dir}"] if git_dir else []
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    try:
+        process = subprocess.Popen(
+            ["git", *settings, *where, *arguments],
+            cwd=cwd,
+            env={**kept, **_OURS, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise SourceError("git is not installed", hint="install git") from error
+    with process:
+        try:
+            output, errors = process.communicate(timeout=FETCH_SECONDS)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise SourceError(f"git took more than {FETCH_SECONDS:.0f} seconds") from error
+            raise
+    if process.returncode and check:
+        said = errors.decode("utf-8", "replace").strip() or f"exit status {process.returncode}"
+        raise SourceError(f"git {arguments[0]}: {_shown(said[-500:])}")
+    return output.decode("utf-8", "replace") if not process.returncode else ""
+
+
+def _shown(text: str) -> str:
+    """The text without the passwords that URLs may hold, and without control characters."""
+    plain = re.sub(r"://[^/@\s]*@", "://", text)
+    return "".join(c if c.isprintable() or c == " " else " " for c in plain)

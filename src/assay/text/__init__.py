@@ -1,0 +1,41 @@
+"""Compare an answer with what was expected: words, numbers, choices, JSON, mathematics.
+
+Every comparison is synchronous, returns a float from 0.0 to 1.0, takes time linear (or bounded)
+in the answer's length and gives 0.0, never an exception, for whatever an answer says. What an
+author got wrong is an `assay.errors.InputError`.
+
+Every comparison takes ``extract=``, where in the answer to look, and ``pick=``, which candidate
+counts where there are several (see `extract_answer`).
+"""
+
+from __future__ import annotations
+
+from assay.text.choice import choice_match
+from assay.text.compare import contains, contains_all, contains_any, exact_match, f1_score
+from assay.text.extract import extract_answer
+from assay.text.json_text import ParsedJson, parse_json
+from assay.text.math import math_equal
+from assay.text.normalize import normalize
+from assay.text.numbers import numeric_match
+from assay.text.regex import regex_match
+from assay.text.similarity import similarity
+from assay.text.structure import json_match, json_schema
+
+__all__ = [
+    "ParsedJson",
+    "choice_match",
+    "contains",
+    "contains_all",
+    "contains_any",
+    "exact_match",
+    "extract_answer",
+    "f1_score",
+    "json_match",
+    "json_schema",
+    "math_equal",
+    "normalize",
+    "numeric_match",
+    "parse_json",
+    "regex_match",
+    "similarity",
+]

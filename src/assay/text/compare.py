@@ -1,0 +1,336 @@
+"""Compare an answer with words: equal, contained, or shared (F1)."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from assay.errors import InputError
+from assay.text.extract import Pick, answer_text
+from assay.text.normalize import ARTICLES, answer_key, as_text, compose, fold, skeleton, words
+
+__all__ = ["contains", "contains_all", "contains_any", "exact_match", "f1_score"]
+
+_REMEMBERED_CHARACTERS = 10_000
+"""A longer reference is prepared anew for each call, so that the cache stays small."""
+
+_SENTENCE_ENDS = ".,;:?! \n"
+
+
+# --- Equal ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """An expected answer, prepared once for many comparisons."""
+
+    skeleton: str | None
+    words: list[str]
+    key: str
+
+
+def _prepare_expected(text: str) -> _Expected:
+    return _Expected(
+        skeleton=skeleton(text) if text.isascii() else None,
+        words=_spoken(text),
+        key=answer_key(text),
+    )
+
+
+_prepared_expected = functools.lru_cache(maxsize=1_024)(_prepare_expected)
+
+
+def exact_match(
+    answer: object,
+    expected: object,
+    *,
+    normalize_text: bool = True,
+    pick: Pick | None = None,
+    extract: str | None = None,
+) -> float:
+    """Compare the answer with the expected one by what they say (see `answer_key`).
+
+    Case, articles, white space, sentence punctuation, quotes and thousands separators do not
+    count; signs, operators, currency, per cent and decimal points do: ``"the Paris!"`` is
+    ``"paris"``, and ``"-5"`` is not ``"5"``.
+
+    Args:
+        answer: What the model said; None is an empty answer.
+        expected: The right answer, or a list of answers any of which is right.
+        normalize_text: False compares the texts as they are, but for case and the white space
+            around them.
+        pick: Which extraction counts where there are several (see `extract_answer`).
+        extract: Where in the answer to look (see `extract_answer`).
+
+    Returns:
+        1.0 or 0.0.
+
+    Raises:
+        InputError: ``expected`` is None or an empty list, or ``pick`` or ``extract`` is no good.
+    """
+    alternatives = _alternatives("expected", expected)
+    text = answer_text(answer, extract, pick)
+    if text is None:
+        return 0.0
+    same = _says_the_same if normalize_text else _reads_the_same
+    for alternative in alternatives:
+        if same(text, alternative):
+            return 1.0
+    return 0.0
+
+
+def _alternatives(name: str, expected: object) -> list[str]:
+    if isinstance(expected, str):
+        return [expected]
+    if isinstance(expected, list | tuple | set | frozenset):
+        texts = [_text_of_author(name, item) for item in cast("Iterable[object]", expected)]
+        if not texts:
+            raise InputError(f"{name} is an empty list", hint="give at least one right answer")
+        return texts
+    return [_text_of_author(name, expected)]
+
+
+def _text_of_author(name: str, value: object) -> str:
+    if value is None:
+        raise InputError(f"{name} is missing (None)", hint="an empty answer is written ''")
+    return as_text(value)
+
+
+def _reads_the_same(text: str, expected: str) -> bool:
+    return fold(text.strip()) == fold(expected.strip())
+
+
+def _says_the_same(text: str, expected: str) -> bool:
+    if text == expected:
+        return True
+    remembered = len(expected) <= _REMEMBERED_CHARACTERS
+    wanted = _prepared_expected(expected) if remembered else _prepare_expected(expected)
+    # Most wrong answers end here, after one pass in C.
+    if wanted.skeleton is not None and text.isascii() and skeleton(text) != wanted.skeleton:
+        return False
+    spoken = _spoken(text)
+    if spoken == wanted.words:
+        return True
+    if "(" not in text and "(" not in expected and _differ_in_punctuation(spoken, wanted.words):
+        return True
+    # An empty key says nothing ("???", "..."): then only the very same text is the same answer.
+    return bool(wanted.key) and answer_key(text) == wanted.key
+
+
+def _spoken(text: str) -> list[str]:
+    """Split at white space, less the punctuation that ends the text: equal lists, equal keys."""
+    folded = fold(text)
+    ended = folded.rstrip(_SENTENCE_ENDS)
+    return (ended if len(ended) > 1 and ended[-2:].isalpha() else folded).split()
+
+
+def _differ_in_punctuation(spoken: list[str], wanted: list[str]) -> bool:
+    """Whether only the punctuation after plain words of two letters or more differs.
+
+    Then the keys are equal, and need not be made: brackets apart, a key never depends on the
+    punctuation that ends such a word.
+    """
+    if len(spoken) != len(wanted):
+        return False
+    for one, other in zip(spoken, wanted, strict=True):
+        if one != other:
+            word = one.rstrip(_SENTENCE_ENDS)
+            if len(word) < len("of") or not word.isalpha() or word in ARTICLES:
+                return False
+            if word != other.rstrip(_SENTENCE_ENDS):
+                return False
+    return True
+
+
+# --- Contained -----------------------------------------------------------------------------------
+
+
+def contains(
+    answer: object,
+    substring: object,
+    *,
+    case_sensitive: bool = False,
+    pick: Pick | None = None,
+    extract: str | None = None,
+) -> float:
+    """Whether the answer contains a text, as it is written (``cat`` is in ``category``).
+
+    Args:
+        answer: What the model said.
+        substring: What to look for.
+        case_sensitive: Letters must match in case.
+        pick: Which extraction counts where there are several (see `extract_answer`).
+        extract: Where in the answer to look (see `extract_answer`).
+
+    Returns:
+        1.0 or 0.0.
+
+    Raises:
+        InputError: ``substring`` is empty or None: every answer contains it.
+    """
+    wanted = [_substring(substring, case_sensitive=case_sensitive)]
+    text = answer_text(answer, extract, pick)
+    return float(text is not None and wanted[0] in _comparable(text, case_sensitive=case_sensitive))
+
+
+def contains_any(
+    answer: object,
+    substrings: Iterable[object],
+    *,
+    case_sensitive: bool = False,
+    pick: Pick | None = None,
+    extract: str | None = None,
+) -> float:
+    """Whether the answer contains any of some texts; arguments and errors as for `contains`.
+
+    Raises:
+        InputError: ``substrings`` is a string, is empty, or holds an empty text.
+    """
+    wanted = _substrings("contains_any", substrings, case_sensitive=case_sensitive)
+    text = answer_text(answer, extract, pick)
+    if text is None:
+        return 0.0
+    haystack = _comparable(text, case_sensitive=case_sensitive)
+    return float(any(substring in haystack for substring in wanted))
+
+
+def contains_all(
+    answer: object,
+    substrings: Iterable[object],
+    *,
+    case_sensitive: bool = False,
+    pick: Pick | None = None,
+    extract: str | None = None,
+) -> float:
+    """Whether the answer contains all of some texts; arguments and errors as for `contains`.
+
+    Raises:
+        InputError: ``substrings`` is a string, is empty, or holds an empty text.
+    """
+    wanted = _substrings("contains_all", substrings, case_sensitive=case_sensitive)
+    text = answer_text(answer, extract, pick)
+    if text is None:
+        return 0.0
+    haystack = _comparable(text, case_sensitive=case_sensitive)
+    return float(all(substring in haystack for substring in wanted))
+
+
+def _comparable(text: str, *, case_sensitive: bool) -> str:
+    return compose(text) if case_sensitive else fold(text)
+
+
+def _substring(substring: object, *, case_sensitive: bool) -> str:
+    text = _comparable(_text_of_author("substring", substring), case_sensitive=case_sensitive)
+    if not text:
+        raise InputError("every answer contains the empty text", hint="write what to look for")
+    return text
+
+
+def _substrings(verb: str, substrings: object, *, case_sensitive: bool) -> list[str]:
+    if isinstance(substrings, str | bytes) or not isinstance(substrings, Iterable):
+        raise InputError(
+            f"{verb} takes a list of texts, not {substrings!r}", hint="did you mean contains()?"
+        )
+    given = cast("Iterable[object]", substrings)
+    wanted = [_substring(item, case_sensitive=case_sensitive) for item in given]
+    if not wanted:
+        raise InputError(f"{verb} got no texts to look for", hint="give at least one")
+    return wanted
+
+
+# --- Shared --------------------------------------------------------------------------------------
+
+# Chinese and Japanese write no spaces: each character is a token. Korean does write them.
+_CJK = (
+    "([\u3005\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff])"
+)
+
+
+def f1_score(
+    answer: object,
+    reference: object,
+    *,
+    pick: Pick | None = None,
+    extract: str | None = None,
+) -> float:
+    """Share of words the answer and the reference have in common: the F1 of SQuAD.
+
+    Tokens are the words of `normalize`; each Chinese or Japanese character is a token of its own.
+    With ``n`` tokens in common (counted as often as both have them), precision is ``n`` over the
+    tokens of the answer, recall ``n`` over those of the reference, and F1 their harmonic mean.
+
+    A reference without a word (``"the"``, ``"!!!"``) is compared by what stands between white
+    space instead. A blank reference is matched by a blank answer only.
+
+    Args:
+        answer: What the model said.
+        reference: The right answer, or a list of which the best match counts.
+        pick: Which extraction counts where there are several (see `extract_answer`).
+        extract: Where in the answer to look (see `extract_answer`).
+
+    Returns:
+        The F1, from 0.0 to 1.0.
+
+    Raises:
+        InputError: ``reference`` is None or an empty list, or ``pick`` or ``extract`` is no good.
+    """
+    alternatives = _alternatives("reference", reference)
+    text = answer_text(answer, extract, pick)
+    if text is None:
+        return 0.0
+    if text in alternatives:
+        return 1.0
+    tokens = _tokens(text)
+    return max(_f1(text, tokens, alternative) for alternative in alternatives)
+
+
+def _f1(text: str, tokens: list[str], reference: str) -> float:
+    remembered = len(reference) <= _REMEMBERED_CHARACTERS
+    wanted = _prepared_reference(reference) if remembered else _prepare_reference(reference)
+    if not wanted.has_words:
+        tokens = fold(text).split()
+    if not wanted.total or not tokens:
+        return float(wanted.total == len(tokens))
+    return 2 * _shared(tokens, wanted.counts) / (len(tokens) + wanted.total)
+
+
+_FEW = 6
+
+
+def _shared(tokens: list[str], wanted: Counter[str]) -> int:
+    """Count the tokens two texts have in common, each as often as both have it."""
+    if len(wanted) <= _FEW:
+        return sum(min(tokens.count(token), count) for token, count in wanted.items())
+    counts = Counter(tokens)
+    common = counts.keys() & wanted.keys()
+    return sum(map(min, map(counts.__getitem__, common), map(wanted.__getitem__, common)))
+
+
+def _tokens(text: str) -> list[str]:
+    found = words(text)
+    if text.isascii():
+        return found
+    return re.sub(_CJK, r" \1 ", " ".join(found)).split()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A reference, prepared once for many comparisons."""
+
+    has_words: bool
+    counts: Counter[str]
+    total: int
+
+
+def _prepare_reference(text: str) -> _Reference:
+    tokens = _tokens(text)
+    spoken = tokens or fold(text).split()
+    return _Reference(has_words=bool(tokens), counts=Counter(spoken), total=len(spoken))
+
+
+_prepared_reference = functools.lru_cache(maxsize=1_024)(_prepare_reference)

@@ -1,0 +1,175 @@
+r"""Finding the answer inside an answer: the box, the tag, the last line, what a pattern captures.
+
+A model reasons before it answers. ``extract=`` says where the answer proper stands, ``pick=`` which
+one counts where there are several. Where nothing is found, a comparison gives 0.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from typing import Literal, TypeAlias, TypeVar
+
+from assay.errors import InputError, nearest
+from assay.text.normalize import as_text
+from assay.text.pattern import compile_pattern, find_all
+
+__all__ = [
+    "EXTRACTS",
+    "Pick",
+    "answer_text",
+    "check_pick",
+    "choose",
+    "extract_answer",
+    "extractions",
+    "last_line",
+    "statements",
+]
+
+Pick: TypeAlias = Literal["first", "last", "only"]
+"""Which candidate counts; ``only`` finds none where there are two different ones."""
+
+EXTRACTS = ("boxed", "answer_tag", "last_line")
+"""The named places an answer may stand in; any other ``extract=`` is a pattern."""
+
+_PICKS = ("first", "last", "only")
+_BRACE = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\[\\{}]|[{}]")
+_TEXT_MACRO = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\{([^{}]*)\}\Z")
+_TAG = re.compile(r"<(/?)answer\s{0,8}>", re.IGNORECASE)
+_STATEMENT = re.compile(r"\banswer(?:\ is\b|\s?[:=])[ \t:=*_]*([^\n]{1,2000})", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z_]+\Z")
+
+T = TypeVar("T")
+
+
+def extract_answer(text: object, extract: str | None, *, pick: Pick | None = None) -> str | None:
+    r"""Return the part of a text that is the answer proper.
+
+    Args:
+        text: What the model said.
+        extract: Where the answer stands. ``boxed``: inside ``\boxed{...}`` or ``\fbox{...}``, of
+            boxes in boxes the inner one. ``answer_tag``: between ``<answer>`` and ``</answer>``.
+            ``last_line``: the last line that is not blank. Anything else is an RE2 pattern: its
+            group 1, or all it matches where it has no group. None: the whole text.
+        pick: Which one where there are several; the last by default. ``only``: none, unless all
+            say the same.
+
+    Returns:
+        The part, without white space around it (so possibly empty: an empty box), or None.
+
+    Raises:
+        InputError: The pattern or ``pick`` is no good.
+    """
+    answer = as_text(text)
+    if extract is None:
+        return answer
+    check_pick(pick)
+    found = [part.strip() for part in extractions(answer, extract)]
+    return choose(found, pick or "last", key=str)
+
+
+def extractions(text: str, extract: str) -> list[str]:
+    """Return every part of a text that ``extract`` finds, in order (see `extract_answer`)."""
+    if extract == "boxed":
+        return _boxes(text)
+    if extract == "answer_tag":
+        return _tags(text)
+    if extract == "last_line":
+        last = last_line(text)
+        return [last] if last else []
+    if _NAME.match(extract):
+        raise InputError(
+            f"unknown extract {extract!r}",
+            hint=f"{nearest(extract, list(EXTRACTS))}; a pattern needs more than plain letters",
+        )
+    return find_all(compile_pattern(extract), text)
+
+
+def answer_text(answer: object, extract: str | None, pick: Pick | None) -> str | None:
+    """Return what a comparison of whole texts compares.
+
+    Raises:
+        InputError: ``pick`` without ``extract``: there is nothing to pick from.
+    """
+    if extract is None:
+        if pick is not None:
+            raise InputError(
+                f"pick={pick!r} has nothing to pick from", hint="say with extract= where to look"
+            )
+        return as_text(answer)
+    return extract_answer(answer, extract, pick=pick)
+
+
+def check_pick(pick: str | None) -> None:
+    """Refuse a ``pick`` that is none of ``first``, ``last`` and ``only``."""
+    if pick is not None and pick not in _PICKS:
+        raise InputError(f"unknown pick {pick!r}", hint=nearest(pick, list(_PICKS)))
+
+
+def choose(candidates: Iterable[T], pick: Pick, *, key: Callable[[T], Hashable]) -> T | None:
+    """Choose one of the candidates found in an answer.
+
+    Args:
+        candidates: In the order of the text.
+        pick: ``first``; ``last``; or ``only``, the first if all have the same key.
+        key: What makes two candidates the same.
+    """
+    if pick == "last":
+        return next(iter(deque(candidates, maxlen=1)), None)
+    every = iter(candidates)
+    first = next(every, None)
+    if pick == "only" and first is not None:
+        same = key(first)
+        if any(key(candidate) != same for candidate in every):
+            return None
+    return first
+
+
+def _boxes(text: str) -> list[str]:
+    """Find the innermost boxes in one pass; a box that never closes is none."""
+    found: list[str] = []
+    open_braces: list[int] = []  # where a box's content begins, or -1 for any other brace
+    holds_a_box = [False]  # whether a box has closed inside each open brace, outermost first
+    for match in _BRACE.finditer(text):
+        brace = match[0]
+        if brace[-1] == "{" and brace != "\\{":
+            open_braces.append(-1 if brace == "{" else match.end())
+            holds_a_box.append(False)
+        elif brace == "}" and open_braces:
+            start = open_braces.pop()
+            inner = holds_a_box.pop()
+            if start >= 0 and not inner:
+                found.append(_plain(text[start : match.start()]))
+            holds_a_box[-1] = holds_a_box[-1] or inner or start >= 0
+    return found
+
+
+def _plain(content: str) -> str:
+    r"""Unwrap ``\text{...}`` and dollar signs around all of a box's content."""
+    content = content.strip().strip("$").strip()
+    match = _TEXT_MACRO.match(content)
+    return match[1] if match else content
+
+
+def _tags(text: str) -> list[str]:
+    found: list[str] = []
+    start = -1
+    for match in _TAG.finditer(text):
+        if not match[1]:
+            start = match.end()
+        elif start >= 0:
+            found.append(text[start : match.start()])
+            start = -1
+    return found
+
+
+def statements(text: str) -> list[tuple[str, str]]:
+    """Find where a text says *answer is* or *answer:*; the sentence and what it says, in order."""
+    return [(match[0], match[1]) for match in _STATEMENT.finditer(text)]
+
+
+def last_line(text: str) -> str:
+    """Return the last line that is not blank, or an empty string."""
+    text = text.rstrip()
+    return text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]

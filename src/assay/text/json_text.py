@@ -1,0 +1,189 @@
+"""Read JSON that stands in an answer: bare, in a code fence, or amid prose."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from assay.text.extract import Pick, check_pick, choose
+from assay.text.normalize import as_text
+
+if TYPE_CHECKING:
+    from assay.scoring.json_safe import Json
+
+__all__ = ["MAX_DEPTH", "ParsedJson", "parse_json"]
+
+MAX_DEPTH = 200
+"""Lists and objects inside each other; JSON nested deeper is refused."""
+
+_TRIED_SPANS = 16
+_FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*([\w+-]{0,20})[ \t]*$", re.MULTILINE)
+_BRACKET = re.compile(r"[\[\]{}]")
+_BRACKET_OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|([\[\]{}])', re.DOTALL)
+_CLOSES = {"]": "[", "}": "{"}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedJson:
+    """What became of a text read as JSON.
+
+    Attributes:
+        value: The JSON; None (also JSON's ``null``) where there is an error.
+        error: Why the text is no JSON, or an empty string.
+    """
+
+    value: Json
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the text was JSON."""
+        return not self.error
+
+
+class _RefusedError(ValueError):
+    """JSON that Python would read and the standard, or we, would not."""
+
+
+def parse_json(text: object, *, strict: bool = False, pick: Pick | None = None) -> ParsedJson:
+    """Read the JSON in a text; never raises because of what the text says.
+
+    Looks at the whole text; if that is no JSON, at its code fences (those marked ``json``, else
+    those without a mark); if there are none, at the object or list in its prose.
+
+    Refused: duplicate keys, ``NaN`` and ``Infinity`` (also ``1e999``), integers of more digits
+    than Python reads (4,300), and more than `MAX_DEPTH` levels.
+
+    Args:
+        text: What the model said.
+        strict: The whole text must be JSON.
+        pick: Which fence or object counts where there are several: the last by default; ``only``:
+            none, unless all are equal.
+
+    Raises:
+        InputError: ``pick`` is no good.
+    """
+    check_pick(pick)
+    answer = as_text(text)
+    whole = _read(answer)
+    if whole.ok or strict:
+        return whole
+    fences = _fences(answer)
+    if fences:
+        read = [_read(fence) for fence in (fences if pick else fences[-1:])]
+        return choose(read, pick or "last", key=_canonical) or ParsedJson(
+            None, "the answer holds several code fences that differ"
+        )
+    found = _in_prose(answer, pick or "last")
+    return found or ParsedJson(None, whole.error)
+
+
+def _canonical(parsed: ParsedJson) -> str:
+    return parsed.error or json.dumps(parsed.value, sort_keys=True)
+
+
+def _read(text: str) -> ParsedJson:
+    text = text.strip().removeprefix("\ufeff")
+    if not text:
+        return ParsedJson(None, "the answer is empty")
+    if _too_deep(text):
+        return ParsedJson(None, f"JSON of more than {MAX_DEPTH} levels")
+    try:
+        value: Json = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float
+        )
+    except json.JSONDecodeError as error:
+        return ParsedJson(
+            None, f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        )
+    except (ValueError, RecursionError) as error:
+        return ParsedJson(None, f"not JSON we read: {error}")
+    return ParsedJson(value)
+
+
+def _too_deep(text: str) -> bool:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for match in _BRACKET_OUTSIDE_STRINGS.finditer(text):
+        if match[1]:
+            depth += 1 if match[1] in "[{" else -1
+            if depth > MAX_DEPTH:
+                return True
+    return False
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise _RefusedError("an object names a key twice")
+    return read
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _RefusedError(f"{name} is not JSON")
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise _RefusedError(f"{digits[:20]} is too large a number")
+    return value
+
+
+def _fences(text: str) -> list[str]:
+    """Return the insides of code fences: of those marked json, or else of those not marked."""
+    marked: list[str] = []
+    unmarked: list[str] = []
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif not fence[1]:
+            inside = text[opened.end() : fence.start()]
+            if opened[1].lower().startswith("json"):
+                marked.append(inside)
+            elif not opened[1]:
+                unmarked.append(inside)
+            opened = None
+        else:
+            opened = fence
+    return marked or unmarked
+
+
+def _in_prose(text: str, pick: Pick) -> ParsedJson | None:
+    """Read an object or list that stands in prose.
+
+    Brackets are matched twice, without and with regard to quotation marks: prose quotes loosely,
+    and strings of JSON may hold brackets.
+    """
+    for brackets in (_BRACKET, _BRACKET_OUTSIDE_STRINGS):
+        spans = list(_balanced(text, brackets))
+        tried = spans[:_TRIED_SPANS] if pick == "first" else spans[-_TRIED_SPANS:]
+        read = [parsed for parsed in map(_read, tried) if parsed.ok]
+        if read:
+            return choose(read, pick, key=_canonical) or ParsedJson(
+                None, "the answer holds several values that differ"
+            )
+    return None
+
+
+def _balanced(text: str, brackets: re.Pattern[str]) -> Iterator[str]:
+    """Yield the outermost pairs of brackets, in order; a pair that does not fit starts afresh."""
+    stack: list[str] = []
+    start = 0
+    for match in brackets.finditer(text):
+        bracket = match[match.lastindex or 0]
+        if bracket in "[{":
+            if not stack:
+                start = match.start()
+            stack.append(bracket)
+        elif bracket in "]}" and stack:
+            if stack.pop() != _CLOSES[bracket]:
+                stack.clear()
+            elif not stack:
+                yield text[start : match.end()]

@@ -1,0 +1,279 @@
+"""What two texts must share to count as the same answer.
+
+`normalize` is the lenient form known from question answering: words only. `answer_key` is the
+strict one behind `exact_match`: it forgives how an answer is *written* and keeps whatever carries
+*meaning* (signs, operators, currency, per cent, decimal points).
+
+Everything here is linear in the length of the text, whatever the text says.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+__all__ = ["ARTICLES", "answer_key", "as_text", "fold", "normalize", "same_answer", "skeleton"]
+
+ARTICLES = frozenset({"a", "an", "the"})
+
+
+def as_text(answer: object) -> str:
+    """Read an answer as text: ``None`` is no answer (empty), anything else its `str`.
+
+    An integer too long for Python to print is no answer either.
+    """
+    if isinstance(answer, str):
+        return answer
+    if answer is None:
+        return ""
+    try:
+        return str(answer)
+    except ValueError:
+        return ""
+
+
+# --- Unicode -------------------------------------------------------------------------------------
+
+# `unicodedata.normalize` sorts each run of combining marks in quadratic time (6 s for 80,000
+# marks), so text goes through it in pieces of at most this many characters.
+_PIECE = 256
+
+
+def fold(text: str) -> str:
+    """Compose (NFC) and casefold, so that letters compare regardless of case and encoding."""
+    if text.isascii():
+        return text.lower()
+    return compose(compose(text).casefold())
+
+
+def compose(text: str) -> str:
+    """Return the NFC form of a text in linear time."""
+    if text.isascii():
+        return text
+    return "".join(unicodedata.normalize("NFC", piece) for piece in _pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > _PIECE:
+        end = start + _PIECE
+        while end > start + 1 and not _begins_afresh(text[end]):
+            end -= 1
+        if end == start + 1:
+            end = start + _PIECE  # 256 marks on one letter: not language, cut anywhere
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _begins_afresh(character: str) -> bool:
+    """Whether NFC never joins this character to the one before it."""
+    if character.isascii():
+        return True
+    category = unicodedata.category(character)
+    if category[0] == "M":
+        return False
+    return not "\u1100" <= character <= "\u11ff"  # Hangul jamo compose with each other
+
+
+# --- The lenient form ----------------------------------------------------------------------------
+
+_NOT_A_WORD = re.compile(r"[^\w\s]")
+_ASCII_WORDS = {
+    code: (chr(code).lower() if chr(code).isalnum() or chr(code) == "_" else " ")
+    for code in range(128)
+}
+_ASCII_WORDS_TABLE = str.maketrans(_ASCII_WORDS)
+
+
+def normalize(text: object) -> str:
+    """Reduce a text to its words: the normal form of question answering.
+
+    Composes (NFC) and casefolds, turns every character that is neither a letter, digit, underscore
+    nor white space into a space, drops the words *a*, *an* and *the*, and joins what is left by
+    single spaces. So ``"The U.S. Dollar!"`` becomes ``"u s dollar"`` and ``"-5"`` becomes ``"5"``:
+    use `answer_key` where signs and symbols matter.
+
+    Args:
+        text: Any value; what is not a string is read by `str` (so ``None`` gives ``"none"``).
+    """
+    return " ".join(words(text if isinstance(text, str) else str(text)))
+
+
+def words(text: str) -> list[str]:
+    """Return the words of the normal form, in order."""
+    if text.isascii():
+        found = text.translate(_ASCII_WORDS_TABLE).split()
+    else:
+        found = _NOT_A_WORD.sub(" ", fold(text)).split()
+    if "the" in found or "a" in found or "an" in found:
+        return [word for word in found if word not in ARTICLES]
+    return found
+
+
+# --- The strict form -----------------------------------------------------------------------------
+
+_LOOKALIKES = str.maketrans(
+    {
+        **dict.fromkeys("\u2212\uff0d\ufe63", "-"),  # minus signs
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\uff07", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02\u300c\u300d\u300e\u300f", '"'),
+        "\u2026": "...",
+        "\u3002": ". ",  # the full stop of Chinese and Japanese needs no space after it
+        "\uff0e": ".",
+        **dict.fromkeys("\uff0c\u3001\u060c", ", "),
+        **dict.fromkeys("\uff1b\u061b", "; "),
+        "\uff1a": ":",
+        "\uff01": "! ",
+        **dict.fromkeys("\uff1f\u061f", "? "),
+        "\uff08": "(",
+        "\uff09": ")",
+        "\uff05": "%",
+        "\uff0b": "+",
+        "\uff1d": "=",
+        "\uff04": "$",
+    }
+)
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+_QUOTES = str.maketrans('"`', "  ")
+_SEPARATORS = str.maketrans(",;", "  ")
+
+# Each pattern begins with the literal it is about and looks back afterwards: `re` finds a literal
+# several times faster than it tries a look-behind at every place.
+_IN_WORD_APOSTROPHE = re.compile(r"'(?<=[^\W\d_]')(?=[^\W\d_])")
+_QUOTED_CHARACTER = re.compile(r"'(?<![\w']')(\w)'(?![\w'])")
+_QUOTING_APOSTROPHE = re.compile(r"'(?<!\b[^\W\d_]')(?<!\b[^\W\d_]'')")
+_EMPHASIS = re.compile(r"(\*(?<![\w*]\*)\*{0,2})(?=[^\s*])([^*\n]+)(?<=\S)\1(?![\w*])")
+_WORDS_IN_BRACKETS = re.compile(r"\((?<!\S\()([^\W\d_][\w ]*)\)(?![\w^!(])")
+_COMMA_BEFORE_THREE = re.compile(r",(?<=\d,)\d{3}")
+_THOUSANDS = re.compile(r"[0-9](?<![0-9.,][0-9])[0-9]{0,2}(?:,[0-9]{3})++(?![0-9]|,[0-9])")
+_BEFORE_A_WORD = re.compile(r"\w\w|[\d_$#(\u20ac\u00a3\u00a5]|[-+.]\d")
+# A run of punctuation that ends a word; one that begins with "!" only on its own or after two
+# letters ("5!" and "n!" are factorials). A run is entered at its first character only, so that
+# none is read twice.
+_ENDING = re.compile(r"[.,;:?](?<![.,;:?!].)[.,;:?!]*+(?!\S)")
+_EXCLAMATION = re.compile(
+    r"!(?<![.,;:?!].)(?:(?<=[^\W\d_][^\W\d_]!)|(?<!\S!))[.,;:?!]*+(?!\S)"
+    r"|(?<=[\w)]!)[.,;:?][.,;:?!]*+(?!\S)"
+)
+_ELLIPSIS = re.compile(r"\.\.\.+")
+_FULL_STOP = re.compile(r"\.(?!\w)")
+_SPACED_OPERATOR = re.compile(r" ([-+*/^=<>\u2264\u2265\u2260\u00d7\u00f7&|~]{1,3}) ")
+_SPACED_PERCENT = re.compile(r" %(?<=\d %)")
+_SPACED_CURRENCY = re.compile(r"([$\u20ac\u00a3\u00a5]) (?=[\d.])")
+
+
+def answer_key(text: str) -> str:
+    """Reduce an answer to what it says; two answers with one key are the same answer.
+
+    Forgiven:
+
+    * case, NFC or NFD, look-alike minus signs, quotes and digits of other scripts;
+    * white space: runs of it, around the answer, on both sides of an operator (``x >= 1``);
+    * sentence punctuation: commas and semicolons; full stops, colons, question and exclamation
+      marks at the end of a word; three points or more;
+    * quotes, ``*emphasis*``, apostrophes within a word (``don't``), round brackets around words;
+    * the articles *a*, *an*, *the* before a word of two letters or more;
+    * thousands separators in well-formed groups: ``1,000`` is ``1000``.
+
+    Kept, since they change what is said: ``+ - * / = < > % $ € # & ^`` and every other symbol, the
+    decimal point, a point or colon inside a word (``example.com``, ``3:45``), the hyphen,
+    brackets around anything but words, ``!`` after a digit or a single letter (a factorial), a
+    prime after a single letter (``f'``), and an article that stands last (``Vitamin A``).
+
+    Returns:
+        The key; empty where nothing but forgivable characters was written (see `same_answer`).
+    """
+    key = fold(text)
+    if not key.isascii():
+        key = _FOREIGN_DIGIT.sub(_ascii_digit, key.translate(_LOOKALIKES))
+    key = _without_wrapping(key)
+    if "," in key and _COMMA_BEFORE_THREE.search(key):
+        key = _THOUSANDS.sub(_without_commas, key)
+    key = _without_articles(key)
+    key = " ".join(_without_punctuation(key).split())
+    key = _SPACED_OPERATOR.sub(r"\1", key)
+    if "%" in key:
+        key = _SPACED_PERCENT.sub("%", key)
+    if "$" in key or not key.isascii():
+        key = _SPACED_CURRENCY.sub(r"\1", key)
+    return key
+
+
+def _without_wrapping(key: str) -> str:
+    """Drop quotes, emphasis and brackets around words."""
+    if '"' in key or "`" in key:
+        key = key.translate(_QUOTES)
+    if "'" in key:
+        key = _IN_WORD_APOSTROPHE.sub("", key)
+        key = _QUOTED_CHARACTER.sub(r"\1", key)
+        key = _QUOTING_APOSTROPHE.sub(" ", key)
+    if "*" in key:
+        key = _EMPHASIS.sub(r"\2", key)
+    if "(" in key:
+        key = _WORDS_IN_BRACKETS.sub(r"\1", key)
+    return key
+
+
+def _without_articles(key: str) -> str:
+    """Drop *a*, *an*, *the* before a number or a word of two letters or more."""
+    tokens = key.split()
+    last = len(tokens) - 1
+    for article in ARTICLES:
+        place = -1
+        for _ in range(tokens.count(article)):
+            place = tokens.index(article, place + 1)
+            following = tokens[place + 1] if place < last else ""
+            if (following[:2].isalpha() and len(following) > 1) or _BEFORE_A_WORD.match(following):
+                tokens[place] = ""  # white space is collapsed later
+    return " ".join(tokens)
+
+
+def _without_punctuation(key: str) -> str:
+    """Turn the punctuation of sentences into spaces."""
+    key = _ENDING.sub(" ", key)
+    if "!" in key:
+        key = _EXCLAMATION.sub(" ", key)
+    if "." in key:
+        key = _FULL_STOP.sub(" ", _ELLIPSIS.sub(" ", key) if "..." in key else key)
+    return key.translate(_SEPARATORS)
+
+
+def _ascii_digit(match: re.Match[str]) -> str:
+    return str(unicodedata.decimal(match[0]))
+
+
+def _without_commas(match: re.Match[str]) -> str:
+    return match[0].replace(",", "")
+
+
+def same_answer(one: str, other: str) -> bool:
+    """Whether two texts say the same by `answer_key`.
+
+    Where the rule would leave nothing of either (``"???"``, ``"..."``), their casefolded text
+    itself is compared.
+    """
+    key = answer_key(one)
+    if key != answer_key(other):
+        return False
+    return bool(key) or fold(one).split() == fold(other).split()
+
+
+_SKELETON = str.maketrans(
+    {
+        chr(code): chr(code).lower()
+        if (chr(code).isalnum() and chr(code).lower() not in "anthe")
+        else None
+        for code in range(128)
+    }
+)
+
+
+def skeleton(text: str) -> str:
+    """Return what `answer_key` can never drop of an ASCII text: a cheap way to say "different".
+
+    Equal keys imply equal skeletons (letters other than those of the articles, and digits), not
+    the reverse.
+    """
+    return text.translate(_SKELETON)

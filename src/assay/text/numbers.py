@@ -1,0 +1,275 @@
+r"""Numbers as people and models write them, read exactly.
+
+What is read: ``1234``, ``1,234.50``, ``1_000``, ``1'000``, ``-5`` (also with U+2212), ``.5``,
+``5.``, ``1e3``, ``1.5 x 10^3``, ``3/4``, ``1 3/4``, ``½``, ``50%``, ``$5``, digits of any script.
+What is not: words (``seven``), hexadecimal, and digits glued to a Latin letter before them (the 2
+of ``v2`` and ``H2O`` is part of a name).
+
+A sign counts only where nothing it could join stands before it: ``10-5`` is 10 and 5, and
+``2026-01-05`` holds no negative number. A comma separates thousands only in well-formed groups of
+three: ``1,234`` is one number, ``1,23`` is two. ``3.1.2`` starts with 3.1; the rest is no number.
+
+A currency sign and a per-cent sign are units: ``$5`` is 5 and ``50%`` is 50 (not 0.5).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from assay.errors import InputError
+from assay.text.extract import Pick, answer_text, check_pick, choose
+from assay.text.normalize import as_text
+
+__all__ = ["Number", "check_finite", "find_numbers", "numeric_match", "parse_number"]
+
+_MOST_DIGITS = 1_000
+"""A number with more digits, or an exponent beyond this, is no finite number to us."""
+
+_LOOKALIKES = str.maketrans(
+    {
+        **dict.fromkeys("\u2212\uff0d\ufe63\u2013", "-"),
+        "\uff0b": "+",
+        "\uff0e": ".",
+        "\u066b": ".",
+        "\uff0c": ",",
+        "\u066c": ",",
+        "\uff05": "%",
+        "\u066a": "%",
+        **dict.fromkeys("\u2044\u2215\uff0f", "/"),
+        **dict.fromkeys("\u202f\u2009\u2007", "\u00a0"),
+        "\u2019": "'",
+    }
+)
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+_VULGAR = "\u00bc-\u00be\u2150-\u215e\u2189"
+_LATIN = "A-Za-z_\u00c0-\u024f\u0370-\u052f"
+
+# Every repetition is possessive or bounded, so that no text makes the search more than linear.
+_NUMBER = re.compile(
+    rf"""
+    (?P<sign>(?<![\w)\]}}.%])[-+])? [$\u20ac\u00a3\u00a5\u20b9]?+
+    (?<![{_LATIN}0-9{_VULGAR}]) (?<![0-9]\.)
+    (?:
+        (?P<hexadecimal>0[xX][0-9A-Fa-f]++)
+      | (?P<whole>[0-9]{{1,{_MOST_DIGITS}}}+)[ \u00a0]?(?P<vulgar>[{_VULGAR}])
+      | (?P<vulgar_only>[{_VULGAR}])
+      | (?:(?P<mixed>[0-9]{{1,18}}+)[ \u00a0])?
+        (?<!/)(?P<over>[0-9]++)[ ]?/[ ]?(?P<under>[0-9]++)(?![./]?[0-9/])
+      | (?P<mantissa>
+            (?:
+                (?<![0-9],)[0-9]{{1,3}}(?:(?P<comma>[,_'\u00a0])[0-9]{{3}}(?:(?P=comma)[0-9]{{3}})*+)
+                (?!(?P=comma)?[0-9])
+              | [0-9]++
+            )
+            (?:\.[0-9]++)?+
+          | \.[0-9]++
+        )
+        (?:[eE](?P<exponent>[-+]?[0-9]++)
+          |[ ]?(?:[*x\u00d7\u00b7]|\\times|\\cdot)[ ]?10[ ]?\^[ ]?\{{?(?P<power>[-+]?[0-9]++)\}}?)?+
+    )
+    (?P<percent>[ \u00a0]?\\?%)?
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number written in a text.
+
+    Attributes:
+        text: As written, but for look-alike characters.
+        value: Its exact value, or None where it has more digits than we read (1,000) or divides
+            by zero; such a number equals nothing.
+        percent: Whether a per-cent sign follows; the value is what stands before it.
+    """
+
+    text: str
+    value: Fraction | None
+    percent: bool = False
+
+
+def find_numbers(text: str) -> list[Number]:
+    """Find every number in a text, in order."""
+    return [_read(match) for match in _matches(text)]
+
+
+def parse_number(text: str) -> Number | None:
+    """Read a text that is one number and nothing else, but for white space."""
+    text = _plain(text.strip())
+    match = _NUMBER.fullmatch(text) or _NUMBER.fullmatch(text.removesuffix("."))
+    if match is None or match["hexadecimal"]:
+        return None
+    return _read(match)
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    return (match for match in _NUMBER.finditer(_plain(text)) if not match["hexadecimal"])
+
+
+def _plain(text: str) -> str:
+    """Write digits, signs and separators in ASCII; every other character stays."""
+    if text.isascii():
+        return text
+    return _FOREIGN_DIGIT.sub(_ascii_digit, text.translate(_LOOKALIKES))
+
+
+def _ascii_digit(match: re.Match[str]) -> str:
+    return str(unicodedata.decimal(match[0]))
+
+
+def _read(match: re.Match[str]) -> Number:
+    value = _magnitude(match)
+    if value is not None and match["sign"] == "-":
+        value = -value
+    return Number(text=match[0].strip(), value=value, percent=match["percent"] is not None)
+
+
+def _magnitude(match: re.Match[str]) -> Fraction | None:
+    vulgar = match["vulgar"] or match["vulgar_only"]
+    if vulgar:
+        part = Fraction(unicodedata.numeric(vulgar)).limit_denominator(100)
+        return part + int(match["whole"] or 0)
+    if match["under"]:
+        if max(len(match["over"]), len(match["under"])) > _MOST_DIGITS or not int(match["under"]):
+            return None
+        return Fraction(int(match["over"]), int(match["under"])) + int(match["mixed"] or 0)
+    digits = match["mantissa"]
+    exponent = match["exponent"] or match["power"] or "0"
+    if len(digits) > _MOST_DIGITS or len(exponent) > 6 or abs(int(exponent)) > _MOST_DIGITS:
+        return None
+    if match["comma"]:
+        digits = digits.replace(match["comma"], "")
+    return Fraction(Decimal(f"{digits}e{exponent}"))
+
+
+# --- Comparing -----------------------------------------------------------------------------------
+
+_PRINTED_DIGITS = 15
+_NOISE = Fraction(1, 10**12)
+
+
+def numeric_match(
+    answer: object,
+    expected: float | str | Decimal | Fraction,
+    *,
+    tolerance: float = 0.0,
+    relative_tolerance: float = 0.0,
+    pick: Pick | None = None,
+    extract: str | None = None,
+) -> float:
+    """Compare a number in the answer with the expected one, in exact decimal arithmetic.
+
+    A number printed at the full precision of a float (15 digits or more, on either side) also
+    matches within a relative 1e-12 where one of the two is not whole, so that
+    ``0.30000000000000004`` is 0.3. Whole numbers are always compared exactly.
+
+    Args:
+        answer: What the model said.
+        expected: The right number; a string is read as in an answer (``"1,234.5"``, ``"3/4"``).
+        tolerance: Greatest accepted difference, in the unit of the number.
+        relative_tolerance: Greatest accepted difference as a share of the expected number. The
+            wider of the two tolerances holds.
+        pick: Which number counts: the ``first`` (default), the ``last``, or ``only``: no match
+            where the answer holds two different numbers. It also picks among extractions.
+        extract: Where in the answer to look (see `extract_answer`).
+
+    Returns:
+        1.0 or 0.0; 0.0 where there is no number.
+
+    Raises:
+        InputError: ``expected`` is no finite number, a tolerance is negative or not finite, or
+            ``pick`` or ``extract`` is no good.
+    """
+    wanted, precise = _expected(expected)
+    slack = max(
+        _exactly(check_finite("tolerance", tolerance)),
+        _exactly(check_finite("relative_tolerance", relative_tolerance)) * abs(wanted),
+    )
+    check_pick(pick)
+    text = answer_text(answer, extract, pick if extract else None)
+    if text is None:
+        return 0.0
+    matches = _matches(text)
+    match = choose(_distinct(matches) if pick == "only" else matches, pick or "first", key=_value)
+    found = _read(match) if match else None
+    if found is None or found.value is None:
+        return 0.0
+    difference = abs(found.value - wanted)
+    if difference <= slack:
+        return 1.0
+    if precise or _digits(found.text) >= _PRINTED_DIGITS:
+        whole = found.value.denominator == 1 and wanted.denominator == 1
+        return float(not whole and difference <= _NOISE * abs(wanted))
+    return 0.0
+
+
+def _distinct(matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
+    """Leave out what was written before: reading a number costs more than finding it."""
+    seen: set[str] = set()
+    for match in matches:
+        if match[0] not in seen:
+            seen.add(match[0])
+            yield match
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    return _read(match).value
+
+
+def _expected(expected: object) -> tuple[Fraction, bool]:
+    """Return the expected value, and whether it was written at the precision of a float."""
+    if isinstance(expected, bool) or not isinstance(
+        expected, int | float | str | Decimal | Fraction
+    ):
+        raise InputError(f"expected must be a number, not {expected!r}")
+    if isinstance(expected, str):
+        number = parse_number(expected)
+        if number is None or number.value is None:
+            raise InputError(
+                f"expected {expected[:80]!r} is not a number",
+                hint="write one number, such as '1,234.5'",
+            )
+        return number.value, _digits(number.text) >= _PRINTED_DIGITS
+    if isinstance(expected, int | Fraction):
+        return Fraction(expected), False
+    try:
+        return Fraction(Decimal(as_text(expected))), _digits(as_text(expected)) >= _PRINTED_DIGITS
+    except (InvalidOperation, ValueError, OverflowError):
+        raise InputError(f"expected must be a finite number, not {expected!r}") from None
+
+
+def check_finite(
+    name: str,
+    value: object,
+    *,
+    above: float = -math.inf,
+    least: float = 0.0,
+    most: float = math.inf,
+) -> float:
+    """Return an author's option that must be a finite number in a range.
+
+    Raises:
+        InputError: It is no number, a bool, not finite, or out of range.
+    """
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if math.isfinite(number) and least <= number <= most and number > above:
+        return float(number)
+    ranges = f"above {above:g}" if above > -math.inf else f"of at least {least:g}"
+    ranges += f" and at most {most:g}" if most < math.inf else ""
+    raise InputError(f"{name} must be a finite number {ranges}, not {value!r}")
+
+
+def _exactly(number: float) -> Fraction:
+    """A float means what it prints: 0.1 is one tenth, not the binary fraction nearest to it."""
+    return Fraction(Decimal(repr(number)))
+
+
+def _digits(text: str) -> int:
+    return sum(character.isdigit() for character in text)

@@ -1,0 +1,44 @@
+"""The serializable shapes that agents, tasks and graders exchange. Plain data; no I/O."""
+
+from assay.types.job import Job
+from assay.types.run import Prompt, PromptMessage, Rewarded, Run
+from assay.types.steps import (
+    AgentStep,
+    AnyStep,
+    Citation,
+    Step,
+    SubagentStep,
+    TaskCall,
+    TokenSample,
+    ToolCall,
+    ToolResult,
+    ToolStep,
+    Usage,
+)
+from assay.types.submission import Submission, Workspace
+from assay.types.thread import StringThread, StringTurn
+from assay.types.trace import Trace
+
+__all__ = [
+    "AgentStep",
+    "AnyStep",
+    "Citation",
+    "Job",
+    "Prompt",
+    "PromptMessage",
+    "Rewarded",
+    "Run",
+    "Step",
+    "StringThread",
+    "StringTurn",
+    "SubagentStep",
+    "Submission",
+    "TaskCall",
+    "TokenSample",
+    "ToolCall",
+    "ToolResult",
+    "ToolStep",
+    "Trace",
+    "Usage",
+    "Workspace",
+]

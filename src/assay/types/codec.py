@@ -1,0 +1,366 @@
+"""Plain data to JSON and back, checked against the annotations of dataclasses.
+
+One codec serves traces, runs, YAML cases and grader options, so that all of them refuse the same
+mistakes with the same words. `from_json` reports every problem at once, each with its path, and
+names the nearest valid field for an unknown one.
+
+Supported annotations: ``str``, ``bool``, ``int``, ``float``, ``None``, ``Literal``, unions,
+``list``/``tuple[T, ...]``/``Sequence``, ``dict``/``Mapping`` with string keys, dataclasses, and
+``Json`` or ``object`` for anything. A union of dataclasses is told apart by the key ``type``,
+which must equal the class's ``TAG``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types as python_types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, Union, cast
+
+from assay.errors import InputError, Location, nearest
+from assay.scoring.json_safe import Json, json_safe
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Path", "Problem", "ShapeError", "from_json", "read", "schema", "to_json"]
+
+T = TypeVar("T")
+Path = tuple[str | int, ...]
+
+
+class _AnyJson:
+    """Stands for ``Json`` while annotations are resolved: its recursion needs no unfolding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in some data.
+
+    Attributes:
+        path: Keys and indices from the root to the place.
+        message: What is wrong there.
+        hint: The mend, or empty.
+        at_key: Whether the key itself is at fault, not the value behind it.
+    """
+
+    path: Path
+    message: str
+    hint: str = ""
+    at_key: bool = False
+
+    @property
+    def field(self) -> str:
+        """The path as people write it, such as ``graders[1].weight``."""
+        text = ""
+        for part in self.path:
+            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        return text
+
+
+class ShapeError(InputError):
+    """Data does not have the shape that was asked for.
+
+    Attributes:
+        problems: Every problem found, in order of appearance.
+    """
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        first = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(
+            first.message + more, location=Location(field=first.field), hint=first.hint
+        )
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ShapeError, (self.problems,)
+
+
+def to_json(value: object) -> Json:
+    """Turn dataclasses, tuples and mappings into plain JSON, losslessly.
+
+    A class with a ``TAG`` is written with ``"type": TAG``; fields that hold their default are
+    left out. Values that no annotation of ours can hold are written by `json_safe`.
+    """
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[object, object]", value)
+        return {str(key): to_json(item) for key, item in entries.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in cast("Sequence[object]", value)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _dataclass_to_json(value)
+    return json_safe(value)
+
+
+def from_json(annotation: type[T], data: Json) -> T:
+    """Read JSON into a type.
+
+    Raises:
+        ShapeError: With every problem found.
+    """
+    problems: list[Problem] = []
+    value = read(annotation, data, (), problems)
+    if problems:
+        raise ShapeError(problems)
+    return cast("T", value)
+
+
+def read(  # noqa: PLR0911 - one return per kind of annotation
+    annotation: object, data: Json, path: Path, problems: list[Problem]
+) -> object:
+    """Read JSON at a path, adding to ``problems`` instead of raising.
+
+    Returns:
+        The value, or None where there was a problem.
+    """
+    if annotation is float and isinstance(data, int) and not isinstance(data, bool):
+        return float(data)
+    if isinstance(annotation, type) and annotation in _SCALARS:
+        if type(data) is annotation:
+            return data
+        return _wrong(path, problems, _SCALARS[annotation], data)
+    if annotation in (_AnyJson, object, typing.Any):
+        return data
+    if annotation is None or annotation is type(None):
+        return None if data is None else _wrong(path, problems, "null", data)
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        return _read_dataclass(annotation, data, path, problems)
+    return _read_generic(cast("object", annotation), data, path, problems)
+
+
+_SCALARS: dict[type, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+}
+
+
+def _read_generic(  # noqa: PLR0911 - one return per kind of annotation
+    annotation: object, data: Json, path: Path, problems: list[Problem]
+) -> object:
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
+    if origin is Annotated:
+        return read(arguments[0], data, path, problems)
+    if origin in (Union, python_types.UnionType):
+        return _read_union(arguments, data, path, problems)
+    if origin is Literal:
+        if data in arguments and any(type(data) is type(a) for a in arguments):
+            return data
+        given = f"{data!r} is not valid here"
+        problems.append(Problem(path, given, nearest(str(data), [str(a) for a in arguments])))
+        return None
+    if origin in (list, tuple, Sequence):
+        if not isinstance(data, list):
+            return _wrong(path, problems, "a list", data)
+        read_items = [read(arguments[0], d, (*path, i), problems) for i, d in enumerate(data)]
+        return tuple(read_items) if origin is tuple else read_items
+    if origin in (dict, Mapping):
+        if not isinstance(data, dict):
+            return _wrong(path, problems, "a mapping", data)
+        return {k: read(arguments[1], d, (*path, k), problems) for k, d in data.items()}
+    raise TypeError(f"the codec cannot read {annotation!r}")
+
+
+def _read_union(
+    options: tuple[object, ...], data: Json, path: Path, problems: list[Problem]
+) -> object:
+    if data is None and type(None) in options:
+        return None
+    fitting = [o for o in options if _fits(o, data)]
+    if len(fitting) == 1:
+        return read(fitting[0], data, path, problems)
+    tagged = {getattr(o, "TAG", None): o for o in fitting}
+    if fitting and None not in tagged and isinstance(data, dict):
+        tag = data.get("type")
+        if isinstance(tag, str) and tag in tagged:
+            return read(tagged[tag], data, path, problems)
+        names = [str(name) for name in tagged]
+        problems.append(Problem((*path, "type"), f"{tag!r} is unknown", nearest(str(tag), names)))
+        return None
+    for option in fitting:
+        tried: list[Problem] = []
+        value = read(option, data, path, tried)
+        if not tried:
+            return value
+    return _wrong(path, problems, " or ".join(_describe(o) for o in options), data)
+
+
+def _fits(option: object, data: Json) -> bool:  # noqa: PLR0911 - one return per kind
+    """Whether an option of a union can be what the data's JSON kind means."""
+    if typing.get_origin(option) is Annotated:
+        return _fits(typing.get_args(option)[0], data)
+    kind = typing.get_origin(option) or option
+    if kind in (_AnyJson, object, typing.Any):
+        return True
+    if isinstance(data, dict):
+        return kind in (dict, Mapping) or dataclasses.is_dataclass(kind)
+    if isinstance(data, list):
+        return kind in (list, tuple, Sequence)
+    if kind is Literal:
+        return data in typing.get_args(option)
+    if kind is float:
+        return isinstance(data, int | float) and not isinstance(data, bool)
+    return type(data) is kind
+
+
+def _read_dataclass(kind: type, data: Json, path: Path, problems: list[Problem]) -> object:
+    if not isinstance(data, dict):
+        return _wrong(path, problems, "a mapping", data)
+    shape = _shape(kind)
+    before = len(problems)
+    values: dict[str, object] = {}
+    for key, item in data.items():
+        if key in shape.annotations:
+            values[key] = read(shape.annotations[key], item, (*path, key), problems)
+        elif not (key == "type" and item == shape.tag):
+            message = f"unknown field {key!r}"
+            hint = nearest(key, list(shape.annotations))
+            problems.append(Problem((*path, key), message, hint, at_key=True))
+    problems.extend(
+        Problem((*path, name), f"{name!r} is required", at_key=True)
+        for name in shape.required
+        if name not in data
+    )
+    if len(problems) > before:
+        return None
+    try:
+        return cast("Callable[..., object]", kind)(**values)
+    except ShapeError as error:
+        problems.extend(dataclasses.replace(p, path=(*path, *p.path)) for p in error.problems)
+    except InputError as error:
+        where = (*path, error.location.field) if error.location.field else path
+        problems.append(Problem(where, error.message, error.hint))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    annotations: dict[str, object]
+    required: tuple[str, ...]
+    tag: str | None
+
+
+@lru_cache(maxsize=256)
+def _shape(kind: type) -> _Shape:
+    hints = typing.get_type_hints(kind, localns={"Json": _AnyJson}, include_extras=True)
+    fields = [f for f in dataclasses.fields(kind) if f.init]
+    missing = dataclasses.MISSING
+    return _Shape(
+        annotations={f.name: hints[f.name] for f in fields},
+        required=tuple(
+            f.name for f in fields if f.default is missing and f.default_factory is missing
+        ),
+        tag=getattr(kind, "TAG", None),
+    )
+
+
+def _dataclass_to_json(value: DataclassInstance) -> Json:
+    written: dict[str, Json] = {}
+    tag = getattr(type(value), "TAG", None)
+    if isinstance(tag, str):
+        written["type"] = tag
+    for field in dataclasses.fields(value):
+        if not field.init:
+            continue
+        item = cast("object", getattr(value, field.name))
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if default is dataclasses.MISSING or item != default or type(item) is not type(default):
+            written[field.name] = to_json(item)
+    return written
+
+
+def _wrong(path: Path, problems: list[Problem], expected: str, data: Json) -> None:
+    problems.append(Problem(path, f"expected {expected}, got {_show(data)}"))
+
+
+def _show(data: Json) -> str:
+    if data is None:
+        return "null"
+    if isinstance(data, dict):
+        return "a mapping"
+    if isinstance(data, list):
+        return "a list"
+    text = repr(data)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _describe(annotation: object) -> str:
+    if annotation is type(None):
+        return "null"
+    if isinstance(annotation, type) and annotation in _SCALARS:
+        return _SCALARS[annotation]
+    origin = typing.get_origin(annotation)
+    if origin is Literal:
+        return " or ".join(repr(a) for a in typing.get_args(annotation))
+    return "a list" if origin in (list, tuple, Sequence) else "a mapping"
+
+
+def schema(annotation: object) -> dict[str, Json]:  # noqa: PLR0911 - one return per kind
+    """The JSON Schema (draft 2020-12, without ``$schema``) of an annotation.
+
+    Field descriptions are taken from the ``Attributes:`` section of a class's docstring.
+    """
+    scalar: dict[object, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
+    if annotation in scalar:
+        return {"type": scalar[annotation]}
+    if annotation is type(None):
+        return {"type": "null"}
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        return _dataclass_schema(annotation)
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
+    if origin is Annotated:
+        return schema(arguments[0])
+    if origin in (Union, python_types.UnionType):
+        return {"anyOf": [schema(a) for a in arguments]}
+    if origin is Literal:
+        return {"enum": [cast("Json", a) for a in arguments]}
+    if origin in (list, tuple, Sequence):
+        return {"type": "array", "items": schema(arguments[0])}
+    if origin in (dict, Mapping):
+        return {"type": "object", "additionalProperties": schema(arguments[1])}
+    return {}
+
+
+def _dataclass_schema(kind: type) -> dict[str, Json]:
+    shape = _shape(kind)
+    descriptions = _field_docs(kind)
+    properties: dict[str, Json] = {}
+    for name, annotation in shape.annotations.items():
+        described = schema(annotation)
+        if name in descriptions:
+            described["description"] = descriptions[name]
+        properties[name] = described
+    if shape.tag is not None:
+        properties = {"type": {"const": shape.tag}, **properties}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*(["type"] if shape.tag is not None else []), *shape.required],
+        "additionalProperties": False,
+    }
+
+
+def _field_docs(kind: type) -> dict[str, str]:
+    docs: dict[str, str] = {}
+    name = ""
+    _, _, attributes = (kind.__doc__ or "").partition("Attributes:")
+    for line in attributes.splitlines():
+        head, colon, rest = line.strip().partition(": ")
+        if colon and head.isidentifier():
+            name, docs[head] = head, rest
+        elif name and line.strip():
+            docs[name] += " " + line.strip()
+        elif docs:
+            name = ""
+    return docs

@@ -1,0 +1,160 @@
+"""`Run`: one rollout with its trace and its grade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias, cast, runtime_checkable
+
+from assay.scoring.grade import Grade
+from assay.scoring.json_safe import Json
+from assay.types.codec import from_json, to_json
+from assay.types.steps import Step
+from assay.types.submission import Workspace
+from assay.types.trace import Trace
+
+__all__ = ["Prompt", "PromptMessage", "Rewarded", "Run"]
+
+Prompt: TypeAlias = "str | list[Json] | None"
+
+
+@runtime_checkable
+class Rewarded(Protocol):
+    """What training needs of anything: a key and a reward, None where there is none."""
+
+    @property
+    def trace_id(self) -> str | None:
+        """Keys the trajectory."""
+        ...
+
+    @property
+    def reward(self) -> float | None:
+        """The reward, or None where nothing could be graded."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One turn of a prompt.
+
+    Attributes:
+        role: ``user`` or ``assistant``.
+        content: Its text.
+    """
+
+    role: str
+    content: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """The live record of one task being worked on; only the runner and the agent change it.
+
+    Attributes:
+        prompt: The task's opening prompt: text, or chat-style messages.
+        trace: The trajectory the agent fills; the answer is ``trace.content``.
+        grade: The structured grade, set when the run ends.
+        workspace: The directory to work in, for tasks that have one.
+        runtime: What the run executed in (the placement record).
+        trace_id: Keys the trajectory.
+        job_id: The launch it belongs to.
+        group_id: Shared by the repeats of one task.
+        task_id: The template or case.
+        slug: The task's unique name in its set.
+        harness: What did the work.
+        model: The model it was asked to use.
+        trial: 1-based repeat.
+        seconds: Wall time of agent and grading.
+        cost_usd: Price of the agent's model calls; None is unknown.
+        tokens: Tokens the agent used; None is unknown.
+        metadata: Anything that belongs to the run.
+    """
+
+    prompt: Prompt = None
+    trace: Trace = field(default_factory=Trace)
+    grade: Grade = field(default_factory=Grade.ungraded)
+    workspace: Workspace | None = None
+    runtime: str | None = None
+    trace_id: str | None = None
+    job_id: str | None = None
+    group_id: str | None = None
+    task_id: str = ""
+    slug: str = ""
+    harness: str = ""
+    model: str = ""
+    trial: int = 1
+    seconds: float = 0.0
+    cost_usd: float | None = None
+    tokens: int | None = None
+    metadata: dict[str, Json] = field(default_factory=dict[str, Json])
+
+    @classmethod
+    def failed(cls, error: str, *, slug: str = "", task_id: str = "") -> Run:
+        """A synthesized run for a rollout that never became live: no prompt, no runtime."""
+        run = cls(slug=slug, task_id=task_id, grade=Grade.ungraded(error))
+        run.trace.record(Step(source="system", error=error))
+        run.trace.status = "error"
+        return run
+
+    @property
+    def reward(self) -> float | None:
+        """The graded reward; None where there is none."""
+        return self.grade.reward
+
+    @property
+    def evaluation(self) -> Mapping[str, Json]:
+        """The raw grade frame."""
+        return self.grade.raw
+
+    @property
+    def prompt_messages(self) -> list[PromptMessage]:
+        """The prompt as user and assistant turns; any role but ``assistant`` is ``user``."""
+        if self.prompt is None:
+            return [PromptMessage("user", "")]
+        if isinstance(self.prompt, str):
+            return [PromptMessage("user", self.prompt)]
+        messages: list[PromptMessage] = []
+        for item in self.prompt:
+            if isinstance(item, dict):
+                role = "assistant" if item.get("role") == "assistant" else "user"
+                messages.extend(PromptMessage(role, t) for t in _texts(item.get("content")))
+            else:
+                messages.append(PromptMessage("user", str(item)))
+        return messages
+
+    @property
+    def prompt_text(self) -> str:
+        """The prompt as plain text: its blocks joined by blank lines, images dropped."""
+        return "\n\n".join(message.content for message in self.prompt_messages)
+
+    def record(self, step: Step) -> Step:
+        """Append a step to the trace."""
+        return self.trace.record(step)
+
+    def to_dict(self) -> dict[str, Json]:
+        """The run as plain JSON, losslessly."""
+        written = cast("dict[str, Json]", to_json(replace(self, grade=Grade.ungraded())))
+        return {**written, "grade": self.grade.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> Run:
+        """Read back what `to_dict` wrote.
+
+        Raises:
+            ShapeError: For malformed data.
+            ScoreError: For a malformed grade.
+        """
+        rest = {key: item for key, item in data.items() if key != "grade"}
+        run = from_json(cls, rest)
+        grade = data.get("grade")
+        run.grade = Grade.from_dict(grade) if isinstance(grade, dict) else Grade.ungraded()
+        return run
+
+
+def _texts(content: Json) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    if isinstance(content, list):
+        texts = [block.get("text") for block in content if isinstance(block, dict)]
+        return [text for text in texts if isinstance(text, str)]
+    return []

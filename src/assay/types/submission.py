@@ -1,0 +1,69 @@
+"""`Submission`: what is graded, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from assay.scoring.json_safe import Json
+from assay.types.thread import StringThread
+from assay.types.trace import Trace
+
+__all__ = ["SUBMISSION_PARTS", "Submission", "Workspace"]
+
+SUBMISSION_PARTS = ("answer", "question", "expected", "workspace", "trace", "thread", "metadata")
+"""Names that a grader may use as parameters to be given that part of the submission."""
+
+Part: TypeAlias = "Json | Workspace | Trace | StringThread"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """A directory an agent works in, and what commands in it need.
+
+    Attributes:
+        path: The directory on this machine.
+        env: Variables for commands that run in it.
+        mounts: Directories outside it that commands may read, as (source, target) pairs.
+    """
+
+    path: str
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    mounts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """The parts of a piece of work; any of them may be missing.
+
+    Attributes:
+        answer: The final text.
+        thread: The conversation.
+        workspace: The directory that was left.
+        trace: What was done.
+        question: What was asked.
+        expected: The reference answer, in whatever form the graders understand.
+        metadata: Anything that belongs to the sample.
+    """
+
+    answer: str | None = None
+    thread: StringThread | None = None
+    workspace: Workspace | None = None
+    trace: Trace | None = None
+    question: str | None = None
+    expected: Json = None
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    def parts(self) -> dict[str, Part]:
+        """The parts that are there, by the name a grader asks for them."""
+        found: dict[str, Part] = {
+            "answer": self.answer,
+            "question": self.question,
+            "expected": self.expected,
+            "workspace": self.workspace,
+            "trace": self.trace,
+            "thread": self.thread,
+            "metadata": dict(self.metadata) or None,
+        }
+        return {name: part for name, part in found.items() if part is not None}

@@ -1,0 +1,135 @@
+"""The asynchronous door: the loop stays free, a cancellation kills, memory stays bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import secrets
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+
+from assay.errors import InputError, SandboxError
+from assay.sandbox import CommandResult, Limits, probe, run_command, run_on_host
+
+pytestmark = pytest.mark.sandbox
+
+Run = Callable[..., Coroutine[None, None, CommandResult]]
+
+
+async def sandboxed(line: str, limits: Limits | None = None) -> CommandResult:
+    return await run_command(["/bin/bash", "-c", line], workspace=None, limits=limits)
+
+
+async def hosted(line: str, limits: Limits | None = None) -> CommandResult:
+    return await run_on_host(["/bin/bash", "-c", line], limits=limits)
+
+
+@pytest.fixture(params=[sandboxed, hosted])
+def run(request: pytest.FixtureRequest) -> Run:
+    if request.param is sandboxed and not all(check.ok for check in probe().checks[:2]):
+        pytest.skip("no bubblewrap or no user namespaces on this machine")
+    return request.param
+
+
+def living(mark: str) -> list[str]:
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if mark.encode() in words:
+            found.append(path.parent.name)
+    return found
+
+
+async def appears(mark: str) -> None:
+    async with asyncio.timeout(20):
+        while len(living(mark)) < 2:  # noqa: ASYNC110 - another process tells no event
+            await asyncio.sleep(0.005)
+
+
+async def test_many_at_once_and_the_loop_stays_free(run: Run) -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.005)
+            ticks += 1
+
+    ticker = asyncio.create_task(tick())
+    results = await asyncio.gather(*(run(f"sleep 0.2; echo {i}") for i in range(8)))
+    ticker.cancel()
+    assert [result.stdout for result in results] == [f"{i}\n" for i in range(8)]
+    assert ticks > 5
+
+
+async def test_cancelling_kills_the_whole_tree(run: Run) -> None:
+    mark = f"9{secrets.randbelow(10**9):09}"
+    task = asyncio.create_task(run(f"setsid sleep {mark} & sleep {mark}"))
+    await appears(mark)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert living(mark) == []
+
+
+async def test_cancelling_twice_still_kills_first(run: Run) -> None:
+    mark = f"9{secrets.randbelow(10**9):09}"
+    task = asyncio.create_task(run(f"sleep {mark} & sleep {mark}"))
+    await appears(mark)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert living(mark) == []
+
+
+async def test_time_out_of_the_caller(run: Run) -> None:
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await run("sleep 60")
+    assert time.monotonic() - began < 10
+
+
+async def test_flood_of_output_in_bounded_memory(run: Run) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    limits = Limits(output_bytes=65_536, output_kill_bytes=1 << 30, wall_seconds=60)
+    result = await run("echo begin; head -c 200M /dev/zero; echo; echo end", limits)
+    assert (result.status, result.exit_code, result.truncated) == ("exited", 0, True)
+    assert result.stdout.startswith("begin\n")
+    assert result.stdout.endswith("\nend\n")
+    assert len(result.stdout) < 70_000
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # KiB
+    assert grown < 30_000
+
+
+async def test_nothing_is_left_open(run: Run) -> None:
+    await run("true")
+    before = sorted(Path("/proc/self/fd").iterdir())
+    for _ in range(3):
+        await run("true")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await run("sleep 60")
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
+
+
+async def test_bad_request_is_refused_at_once(run: Run) -> None:
+    with pytest.raises(InputError, match="list of words"):
+        await run_command([], workspace=None)
+    with pytest.raises(InputError, match="list of words"):
+        await run_on_host([])
+
+
+async def test_missing_program_on_the_host_is_our_error() -> None:
+    with pytest.raises(SandboxError, match="no-such-program"):
+        await run_on_host(["no-such-program"])
+    with pytest.raises(SandboxError, match="/no/such/place"):
+        await run_on_host(["true"], cwd="/no/such/place")

@@ -1,0 +1,128 @@
+"""What is said where there is no sandbox. The machine's refusals are played; the rest is real."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.errors import SandboxError, SandboxUnavailableError
+from assay.sandbox import Limits, bubblewrap, mend, probe, run, run_command_sync
+
+working = pytest.mark.skipif(
+    not all(check.ok for check in probe().checks[:2]),
+    reason="no bubblewrap or no user namespaces on this machine",
+)
+
+
+def play_setting(monkeypatch: pytest.MonkeyPatch, setting: str, value: str) -> None:
+    def read(name: str) -> str:
+        return value if name == setting else ""
+
+    monkeypatch.setattr(mend, "_setting", read)
+
+
+@pytest.mark.sandbox
+@working
+def test_report_of_a_working_machine() -> None:
+    report = probe()
+    assert report.tier == "bwrap"
+    names = [check.name for check in report.checks]
+    assert names == [
+        "bubblewrap",
+        "user namespaces",
+        "canary",
+        "seccomp",
+        "process limit",
+        "overlay",
+    ]
+    assert all(check.detail for check in report.checks)
+    assert all(bool(check.mend) != check.ok for check in report.checks)
+    assert probe() is report
+
+
+@pytest.fixture
+def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+def test_no_bubblewrap_is_an_error_and_never_a_fallback(tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailableError, match="apt-get install bubblewrap"):
+        run_command_sync(["touch", str(tmp_path / "ran")], workspace=None)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_report_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise SandboxUnavailableError("no bwrap", hint=bubblewrap.INSTALL)
+
+    monkeypatch.setattr(bubblewrap, "find", missing)
+    report = probe.__wrapped__()
+    assert report.tier is None
+    assert report.checks[0].mend.startswith("apt-get install bubblewrap")
+
+
+@pytest.mark.sandbox
+@working
+@pytest.mark.parametrize("fault", ["bwrap", "command", "tree"])
+def test_failing_setup_is_never_a_result(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = cast("Callable[..., dict[str, object]]", run._plan)
+    faults: dict[str, dict[str, object]] = {
+        "bwrap": {"arguments": ["--ro-bind", "/no/such", "/usr"]},
+        "command": {"command": ["/no/such"]},
+        "tree": {"trees": [{"source": "/no/such", "name": "x", "mode": "read"}]},
+    }
+
+    def faulty(*argv: object, **options: object) -> dict[str, object]:
+        return {**whole(*argv, **options), **faults[fault]}
+
+    monkeypatch.setattr(run, "_plan", faulty)
+    with pytest.raises(SandboxError, match="No such file"):
+        run_command_sync(["true"], workspace=None, limits=Limits(wall_seconds=10))
+
+
+@pytest.mark.parametrize(
+    ("step", "number", "text", "hint"),
+    [
+        ("namespace", errno.EPERM, "unshare: Operation not permitted", "--security-opt"),
+        ("bubblewrap", 0, "bwrap: Can't mount proc on /newroot/proc", "systempaths=unconfined"),
+        ("bubblewrap", 0, "bwrap: loopback: Failed RTM_NEWADDR", "--security-opt"),
+        ("bubblewrap", 0, "bwrap: setting up uid map: Permission denied", "--security-opt"),
+        ("tree /w", errno.EINVAL, "mount_setattr: Invalid argument", "ordinary user"),
+        ("tree /w", errno.ENOSYS, "open_tree: Function not implemented", "5.12"),
+    ],
+)
+def test_mends(
+    step: str, number: int, text: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_setting(monkeypatch, "", "")
+    error = mend.refusal(step, number, text)
+    assert isinstance(error, SandboxUnavailableError)
+    assert text in error.message
+    assert hint in error.hint
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "hint"),
+    [
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "userns,"),
+        ("kernel/unprivileged_userns_clone", "0", "unprivileged_userns_clone=1"),
+        ("user/max_user_namespaces", "0", "max_user_namespaces=10000"),
+    ],
+)
+def test_mend_names_the_setting(
+    setting: str, value: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_setting(monkeypatch, setting, value)
+    assert hint in mend.namespaces()
+
+
+def test_other_failures_have_no_invented_mend() -> None:
+    error = mend.refusal("stage", errno.ENOMEM, "mount tmpfs: Cannot allocate memory")
+    assert type(error) is SandboxError
+    assert error.hint == ""

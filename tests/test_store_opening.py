@@ -1,0 +1,285 @@
+"""Opening a store: what is made, what is upgraded, and what each failure tells people to do."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.errors import InputError, StoreError
+from assay.store import CellRecord, RunRecord, Store, connection
+
+_NOBODY = 65534
+
+
+def _fill(store: Store) -> None:
+    store.create_run(RunRecord(id="r1", created_at="2026-11-21T09:08:30Z"))
+    store.add_cell(CellRecord(run_id="r1", case="a", status="skipped"), {})
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    with Store.open(str(tmp_path / "home")) as store:
+        _fill(store)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A directory that belongs to us while we are not the superuser, who may write anywhere."""
+    directory = Path(tempfile.mkdtemp())
+    if os.geteuid() != 0:
+        yield directory
+    else:
+        os.chown(directory, _NOBODY, -1)
+        os.seteuid(_NOBODY)
+        try:
+            yield directory
+        finally:
+            os.seteuid(0)
+    shutil.rmtree(directory)
+
+
+def test_a_store_is_made_with_its_parents_and_kept_out_of_git(tmp_path: Path) -> None:
+    home = tmp_path / "deep" / "home"
+    with Store.open(str(home)) as store:
+        assert store.home == str(home)
+    assert (home / "assay.db").is_file()
+    assert (home / ".gitignore").read_text() == "*\n"
+
+
+def test_a_users_gitignore_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("blobs/\n")
+    Store.open(str(tmp_path)).close()
+    assert (tmp_path / ".gitignore").read_text() == "blobs/\n"
+
+
+def test_the_settings_are_the_safe_ones(tmp_path: Path) -> None:
+    with Store.open(str(tmp_path)) as store:
+        settings = {
+            name: store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    assert settings == {
+        "journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 30_000,
+    }  # fmt: skip
+
+
+def test_opening_again_changes_nothing(filled: Path) -> None:
+    for _ in range(2):
+        with Store.open(str(filled)) as store:
+            assert [cell.case for cell in store.cells("r1")] == ["a"]
+
+
+@pytest.mark.parametrize("place", ["file", "file/home"])
+def test_a_home_that_is_a_file_is_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StoreError, match=r"is not a directory.*choose another store"):
+        Store.open(str(tmp_path / place))
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_home_in_a_place_that_takes_no_files_is_refused(unprivileged: Path) -> None:
+    unprivileged.chmod(0o500)
+    with pytest.raises(StoreError, match=r"cannot be made.*may write to"):
+        Store.open(str(unprivileged / "home"))
+
+
+def test_a_read_only_database_is_refused(unprivileged: Path) -> None:
+    with Store.open(str(unprivileged)) as store:
+        _fill(store)
+    (unprivileged / "assay.db").chmod(0o400)
+    unprivileged.chmod(0o500)
+    with (
+        pytest.raises(StoreError, match=r"is read-only.*choose another store"),
+        Store.open(str(unprivileged)) as store,
+    ):
+        store.finish_run("r1")
+    unprivileged.chmod(0o700)
+
+
+def test_a_database_that_is_a_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "assay.db").mkdir()
+    with pytest.raises(StoreError, match=r"cannot be opened.*must be a file"):
+        Store.open(str(tmp_path))
+
+
+def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "assay.db").write_text("my notes " * 1000)
+    with pytest.raises(StoreError, match=r"is not a database.*move the file away"):
+        Store.open(str(tmp_path))
+    assert (tmp_path / "assay.db").read_text().startswith("my notes")
+
+
+def test_a_damaged_database_is_named_as_such(filled: Path) -> None:
+    database = filled / "assay.db"
+    content = bytearray(database.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    database.write_bytes(content)
+    with (
+        pytest.raises(StoreError, match=r"is damaged.*\.recover"),
+        Store.open(str(filled)) as store,
+    ):
+        list(store.cells("r1"))
+
+
+@pytest.mark.parametrize("pragma", ["user_version = 1", "user_version = 0"])
+def test_a_database_of_another_program_is_refused(tmp_path: Path, pragma: str) -> None:
+    database = sqlite3.connect(tmp_path / "assay.db")
+    database.execute("CREATE TABLE theirs (x)")
+    database.execute(f"PRAGMA {pragma}")
+    database.close()
+    with pytest.raises(StoreError, match="belongs to another program"):
+        Store.open(str(tmp_path))
+
+
+def test_a_database_of_a_newer_version_is_refused(filled: Path) -> None:
+    _set_version(filled, 999)
+    with pytest.raises(StoreError, match=r"newer assay \(schema 999.*upgrade assay"):
+        Store.open(str(filled))
+
+
+def test_a_full_disk_loses_nothing_that_was_stored(filled: Path) -> None:
+    with Store.open(str(filled)) as store:
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        large = CellRecord(run_id="r1", case="b", status="skipped", answer="x" * 100_000)
+        with pytest.raises(StoreError, match=r"disk is full.*then resume"):
+            store.add_cell(large, {})
+        assert [cell.case for cell in store.cells("r1")] == ["a"]
+        store._connection.execute("PRAGMA max_page_count = 1000000")
+        store.add_cell(large, {})
+        assert [cell.case for cell in store.cells("r1")] == ["a", "b"]
+
+
+def _mounted_as(kind: str, directory: Path) -> Path:
+    device = directory.stat().st_dev
+    mounts = directory / "mountinfo"
+    mounts.write_text(
+        "21 1 0:999 / /elsewhere rw - nfs4 server:/other rw\n"
+        f"22 1 {os.major(device)}:{os.minor(device)} / / rw shared:1 - {kind} server:/x rw\n"
+    )
+    return mounts
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs"])
+def test_a_network_file_system_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(connection, "_MOUNTS", _mounted_as(kind, tmp_path))
+    with pytest.raises(StoreError, match=rf"network file system \({kind}\).*local disk"):
+        Store.open(str(tmp_path / "home"))
+
+
+def test_a_network_file_system_elsewhere_is_no_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_MOUNTS", _mounted_as("ext4", tmp_path))
+    Store.open(str(tmp_path / "home")).close()
+
+
+def test_without_a_list_of_mounts_a_store_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_MOUNTS", tmp_path / "none")
+    Store.open(str(tmp_path / "home")).close()
+
+
+def _migrations(directory: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> None:
+    copy = directory / "migrations"
+    shutil.copytree(connection._MIGRATIONS, copy)
+    (copy / "0002_more.sql").write_text(second)
+    monkeypatch.setattr(connection, "_MIGRATIONS", copy)
+
+
+def test_an_older_database_is_upgraded_with_what_is_in_it(
+    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _migrations(tmp_path, monkeypatch, "ALTER TABLE run ADD COLUMN owner TEXT;\n")
+    for _ in range(2):
+        with Store.open(str(filled)) as store:
+            assert store._connection.execute("SELECT id, owner FROM run").fetchall() == [
+                ("r1", None)
+            ]
+            assert store._connection.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+def test_an_upgrade_that_fails_changes_nothing(
+    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        second = "ALTER TABLE run ADD COLUMN owner TEXT;\nCREATE TABLE run (x);\n"
+        _migrations(tmp_path, patch, second)
+        with pytest.raises(StoreError, match="already exists"):
+            Store.open(str(filled))
+    with Store.open(str(filled)) as store:
+        columns = [row[1] for row in store._connection.execute("PRAGMA table_info(run)")]
+        assert "owner" not in columns
+        assert [run.id for run in store.runs()] == ["r1"]
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    files = sorted(connection._MIGRATIONS.iterdir())
+    assert [int(file.name[:4]) for file in files] == list(range(1, len(files) + 1))
+
+
+def _set_version(home: Path, version: int) -> None:
+    database = sqlite3.connect(home / "assay.db")
+    database.execute(f"PRAGMA user_version = {version}")
+    database.close()
+
+
+def test_a_failed_opening_leaves_the_store_free(filled: Path) -> None:
+    """The lock of the set-up and the connection must not outlive the error."""
+    _set_version(filled, 999)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(StoreError):
+        Store.open(str(filled))
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    _set_version(filled, 1)
+    Store.open(str(filled)).close()
+
+
+def test_a_closed_store_says_so(filled: Path) -> None:
+    store = Store.open(str(filled))
+    store.close()
+    with pytest.raises(StoreError, match=r"was misused.*closed"):
+        store.runs()
+
+
+def test_a_store_of_another_thread_is_refused(filled: Path) -> None:
+    with Store.open(str(filled)) as store:
+        with (
+            concurrent.futures.ThreadPoolExecutor(1) as pool,
+            pytest.raises(StoreError, match=r"was misused.*one Store in each thread"),
+        ):
+            pool.submit(store.runs).result()
+        assert len(store.runs()) == 1
+
+
+def test_a_store_of_another_process_is_refused(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's locks belong to the process: a fork that writes through them damages the file."""
+    with Store.open(str(filled)) as store:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            with pytest.raises(StoreError, match=r"another process.*after a fork"):
+                store.finish_run("r1")
+            store.close()  # does nothing: the parent goes on
+        assert [run.finished for run in store.runs()] == [False]
+
+
+def test_a_failure_inside_a_write_lets_the_next_one_through(filled: Path) -> None:
+    with Store.open(str(filled)) as store:
+        with pytest.raises(InputError):
+            store.finish_run("r9")
+        store.finish_run("r1")
+    with Store.open(str(filled)) as store:
+        assert store.run("r1").finished

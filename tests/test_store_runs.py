@@ -1,0 +1,130 @@
+"""Runs as people find them again: by id, by the beginning of one, by label, or as the latest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from assay.errors import InputError, StoreError
+from assay.store import RunRecord, Store, new_run_id
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(str(tmp_path / "home")) as opened:
+        yield opened
+
+
+def _run(run_id: str, minute: int = 0, label: str = "") -> RunRecord:
+    return RunRecord(id=run_id, created_at=f"2026-11-21T09:{minute:02}:00Z", label=label)
+
+
+def test_a_run_comes_back_as_it_was(store: Store) -> None:
+    run = RunRecord(
+        id="20261121-090830-ab12",
+        created_at="2026-11-21T09:08:30Z",
+        label="näher",
+        config={"cases": ["a"], "trials": 3, "note": "\ud800"},
+        digests={"a": "0" * 64},
+        planned=6,
+    )
+    store.create_run(run)
+    assert store.run(run.id) == run
+
+
+def test_a_run_is_finished_once_it_is_said_to_be(store: Store) -> None:
+    store.create_run(_run("r1"))
+    store.create_run(_run("r2"))
+    store.finish_run("r1")
+    assert [(run.id, run.finished) for run in store.runs()] == [("r2", False), ("r1", True)]
+
+
+def test_runs_are_listed_newest_first_and_no_more_than_asked(store: Store) -> None:
+    for run_id, minute in (("b", 2), ("a", 1), ("c", 3)):
+        store.create_run(_run(run_id, minute))
+    assert [run.id for run in store.runs()] == ["c", "b", "a"]
+    assert [run.id for run in store.runs(2)] == ["c", "b"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "expected"),
+    [
+        ("20261121-090000-aaaa", "20261121-090000-aaaa"),
+        ("20261121-0900", "20261121-090000-aaaa"),
+        ("latest", "20261121-091000-bbbb"),
+        ("nightly", "20261121-091000-bbbb"),  # the newest of that label
+        ("20261121-091", "20261121-090500-cccc"),  # a label goes before the beginning of an id
+        ("20261121-090000-aaaa-2", "20261121-090000-aaaa-2"),
+    ],
+)
+def test_what_people_call_a_run_finds_it(store: Store, ref: str, expected: str) -> None:
+    store.create_run(_run("20261121-091000-bbbb", 10, "nightly"))
+    store.create_run(_run("20261121-090000-aaaa", 0, "nightly"))
+    store.create_run(_run("20261121-090500-cccc", 5, "20261121-091"))
+    if ref.endswith("-2"):
+        store.create_run(_run(ref, 1))
+    assert store.run(ref).id == expected
+
+
+def test_of_two_runs_of_one_second_the_later_made_is_the_latest(store: Store) -> None:
+    store.create_run(_run("r-ff"))
+    store.create_run(_run("r-00"))
+    assert store.run("latest").id == "r-00"
+
+
+def test_an_ambiguous_beginning_names_the_candidates(store: Store) -> None:
+    store.create_run(_run("r-1"))
+    store.create_run(_run("r-2"))
+    with pytest.raises(InputError, match="say which: r-1, r-2"):
+        store.run("r-")
+
+
+@pytest.mark.parametrize("ref", ["", "%", "_____", "nothing", "\udcff", "R-NIGHT"])
+def test_an_unknown_run_is_an_input_error(store: Store, ref: str) -> None:
+    store.create_run(_run("r-night"))
+    with pytest.raises(InputError, match="there is no run"):
+        store.run(ref)
+
+
+def test_an_unknown_run_names_the_nearest(store: Store) -> None:
+    store.create_run(_run("20261121-090000-aaaa", label="nightly"))
+    with pytest.raises(InputError, match="did you mean 'nightly'"):
+        store.run("nightyl")
+
+
+def test_an_empty_store_says_that_nothing_was_run(store: Store) -> None:
+    with pytest.raises(InputError, match="nothing was run yet"):
+        store.run("latest")
+
+
+def test_an_unknown_run_cannot_be_finished(store: Store) -> None:
+    with pytest.raises(InputError, match="there is no run 'r9'"):
+        store.finish_run("r9")
+
+
+def test_an_id_is_used_once(store: Store) -> None:
+    store.create_run(_run("r1", label="first"))
+    with pytest.raises(StoreError, match="already a run r1"):
+        store.create_run(_run("r1", label="second"))
+    assert store.run("r1").label == "first"
+
+
+def test_the_word_latest_is_no_label(store: Store) -> None:
+    with pytest.raises(InputError, match="latest"):
+        store.create_run(_run("r1", label="latest"))
+
+
+def test_a_run_id_is_the_time_in_utc_and_something_random() -> None:
+    now = datetime(2026, 11, 21, 1, 2, 3, tzinfo=timezone(timedelta(hours=2)))
+    made = {new_run_id(now) for _ in range(50)}
+    assert {run_id[:16] for run_id in made} == {"20261120-230203-"}
+    assert all(len(run_id) == 20 and int(run_id[16:], 16) >= 0 for run_id in made)
+    assert len(made) > 1
+
+
+def test_a_run_id_needs_a_time_with_its_zone() -> None:
+    with pytest.raises(InputError, match="zone"):
+        new_run_id(datetime(2026, 11, 21, tzinfo=UTC).replace(tzinfo=None))

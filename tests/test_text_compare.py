@@ -1,0 +1,179 @@
+"""exact_match, contains and its kin, f1_score: at the public door."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError
+from assay.text import contains, contains_all, contains_any, exact_match, f1_score, normalize
+
+
+def test_any_of_several_expected_answers() -> None:
+    assert exact_match("NYC.", ["New York City", "NYC"]) == 1.0
+    assert exact_match("Boston", ("New York City", "NYC")) == 0.0
+
+
+def test_expected_need_not_be_text() -> None:
+    assert exact_match("42.", 42) == 1.0
+    assert exact_match("Answer 5", 5) == 0.0
+    assert exact_match(5, "5") == 1.0
+
+
+def test_no_answer_is_not_the_text_none() -> None:
+    assert exact_match(None, "None") == 0.0
+    assert f1_score(None, "None") == 0.0
+
+
+def test_an_answer_too_long_to_print_is_no_answer() -> None:
+    assert exact_match(10**5_000, "1") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"), [(" PARIS ", 1.0), ("Paris.", 0.0), ("the Paris", 0.0)]
+)
+def test_as_written_but_for_case_and_margins(answer: str, score: float) -> None:
+    assert exact_match(answer, "Paris", normalize_text=False) == score
+
+
+def test_as_written_takes_what_is_not_text() -> None:
+    assert exact_match(" 42 ", 42, normalize_text=False) == 1.0
+
+
+@pytest.mark.parametrize("expected", [None, [], [None]])
+@pytest.mark.parametrize("comparison", [exact_match, f1_score])
+def test_a_missing_expected_answer_is_refused(
+    comparison: Callable[[object, object], float], expected: object
+) -> None:
+    with pytest.raises(InputError, match="missing|empty list"):
+        comparison("x", expected)
+
+
+# --- contains ------------------------------------------------------------------------------------
+
+
+def test_contains() -> None:
+    assert contains("The Category", "cat") == 1.0
+    assert contains("The Category", "cat", case_sensitive=True) == 0.0
+    assert contains("The Category", "Cat", case_sensitive=True) == 1.0
+    assert contains("cafe\u0301", "CAF\u00c9") == 1.0
+    assert contains("in 2024", 2024) == 1.0
+
+
+def test_contains_any_and_all() -> None:
+    assert contains_any("red and blue", ["green", "BLUE"]) == 1.0
+    assert contains_any("red and blue", ["green"]) == 0.0
+    assert contains_all("red and blue", ("red", "blue")) == 1.0
+    assert contains_all("red and blue", {"red", "green"}) == 0.0
+
+
+@pytest.mark.parametrize("verb", [contains_any, contains_all])
+def test_a_bare_string_of_substrings_is_refused(verb: Callable[..., float]) -> None:
+    with pytest.raises(InputError, match=r"did you mean contains\(\)"):
+        verb("abc", "xa")
+
+
+@pytest.mark.parametrize("verb", [contains_any, contains_all])
+@pytest.mark.parametrize("nothing", [[], [""], ["x", ""], [None], 5])
+def test_nothing_to_look_for_is_refused(verb: Callable[..., float], nothing: object) -> None:
+    with pytest.raises(InputError):
+        verb("abc", nothing)
+
+
+def test_the_empty_substring_is_refused() -> None:
+    with pytest.raises(InputError, match="every answer contains"):
+        contains("abc", "")
+
+
+# --- f1 ------------------------------------------------------------------------------------------
+
+
+def plain_f1(answer: str, reference: str) -> float:
+    """SQuAD's definition, word for word."""
+    mine, theirs = normalize(answer).split(), normalize(reference).split()
+    shared = sum((Counter(mine) & Counter(theirs)).values())
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(mine), shared / len(theirs)
+    return 2 * precision * recall / (precision + recall)
+
+
+TALK = st.lists(
+    st.sampled_from(["cat", "cats", "dog", "sat", "on", "mat", "is", "b", "big,", "Red", "5", "-5"])
+).map(" ".join)
+
+
+@given(TALK, TALK.filter(lambda text: normalize(text) != ""))
+def test_f1_is_that_of_squad(answer: str, reference: str) -> None:
+    assert f1_score(answer, reference) == pytest.approx(plain_f1(answer, reference))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "score"),
+    [
+        ("the cat sat", "a cat sat down", 0.8),
+        ("cat cat cat", "cat", 0.5),
+        ("the", "the", 1.0),
+        ("!!!", "the", 0.0),
+        ("The", "the", 1.0),
+        ("", "", 1.0),
+        ("", "cat", 0.0),
+        ("cat", "", 0.0),
+        ("\u6771\u4eac\u90fd", "\u6771\u4eac", 0.8),
+        ("\uc11c\uc6b8 \uc2dc", "\uc11c\uc6b8", pytest.approx(2 / 3)),
+    ],
+)
+def test_f1(answer: str, reference: str, score: float) -> None:
+    assert f1_score(answer, reference) == pytest.approx(score)
+
+
+def test_f1_takes_the_best_of_several_references() -> None:
+    assert f1_score("a red cat", ["blue dog", "red cat", "cat"]) == 1.0
+
+
+@given(st.text(), st.text())
+def test_f1_is_a_score(answer: str, reference: str) -> None:
+    assert 0.0 <= f1_score(answer, reference) <= 1.0
+    assert f1_score(answer, reference) == pytest.approx(f1_score(reference, answer), abs=1.0)
+    assert f1_score(answer, answer) == 1.0
+
+
+def test_a_reference_too_long_to_remember_is_compared_all_the_same() -> None:
+    long = "word " * 5_000
+    assert f1_score(long, long + "x") > 0.99
+    assert exact_match(long + ".", long) == 1.0
+
+
+# --- extraction ----------------------------------------------------------------------------------
+
+
+def test_extraction_narrows_every_comparison() -> None:
+    said = "Paris? No.\n<answer>Rome</answer>"
+    assert exact_match(said, "Rome", extract="answer_tag") == 1.0
+    assert contains(said, "Paris", extract="answer_tag") == 0.0
+    assert contains_any(said, ["Paris"], extract="answer_tag") == 0.0
+    assert contains_all(said, ["Rome"], extract="answer_tag") == 1.0
+    assert f1_score(said, "Rome", extract="answer_tag") == 1.0
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda: exact_match("Paris", "Paris", extract="boxed"),
+        lambda: contains("Paris", "Paris", extract="boxed"),
+        lambda: contains_any("Paris", ["Paris"], extract="boxed"),
+        lambda: contains_all("Paris", ["Paris"], extract="boxed"),
+        lambda: f1_score("Paris", "Paris", extract="boxed"),
+    ],
+)
+def test_where_nothing_is_extracted_nothing_matches(score: Callable[[], float]) -> None:
+    assert score() == 0.0
+
+
+def test_to_pick_from_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="nothing to pick from"):
+        exact_match("Paris", "Paris", pick="only")

@@ -1,0 +1,199 @@
+"""The two normal forms: the lenient one of question answering, and the key of exact_match."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from assay.text import exact_match, normalize
+from assay.text.normalize import answer_key, compose, same_answer
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The U.S. Dollar!", "u s dollar"),
+        ("-5", "5"),
+        ("3.14", "3 14"),
+        ("1,234.50", "1 234 50"),
+        ("U.S.A.", "u s"),
+        ("don't", "don t"),
+        ("x_y", "x_y"),
+        (None, "none"),
+        (["a"], ""),
+        ("cafe\u0301", "caf\u00e9"),
+        ("STRASSE", "strasse"),
+        ("Stra\u00dfe", "strasse"),
+        ("  \n ", ""),
+        ("\u6771\u4eac\u3002", "\u6771\u4eac"),
+    ],
+)
+def test_normalize(text: object, normal: str) -> None:
+    assert normalize(text) == normal
+
+
+@given(st.text(alphabet=string.printable))
+def test_normalize_of_ascii_is_the_documented_sequence_of_steps(text: str) -> None:
+    spaced = re.sub(r"[^\w\s]", " ", text.lower())
+    assert normalize(text) == " ".join(re.sub(r"\b(a|an|the)\b", " ", spaced).split())
+
+
+@given(st.text())
+def test_normalize_is_idempotent(text: str) -> None:
+    once = normalize(text)
+    assert normalize(once) == once
+
+
+SAME = [
+    ("Paris.", "Paris"),
+    ("the Paris!", "paris"),
+    ("Paris?!", "paris"),
+    ("Paris !", "paris"),
+    ('"Paris"', "paris"),
+    ("'paris'", "Paris"),
+    ("\u201cParis\u201d", "paris"),
+    ("`x`", "x"),
+    ("**Paris**", "paris"),
+    ("(Paris)", "Paris"),
+    ("Paris (France)", "paris france"),
+    ("(b)", "b"),
+    ("'b'", "b"),
+    ("don't", "dont"),
+    ("don\u2019t", "don't"),
+    ("cafe\u0301", "caf\u00e9"),
+    ("STRASSE", "Stra\u00dfe"),
+    ("1,000", "1000"),
+    ("1,234,567.50", "1234567.50"),
+    ("x >= 1", "x>=1"),
+    ("a + b", "a+b"),
+    ("50 %", "50%"),
+    ("$ 5", "$5"),
+    ("\u22125", "-5"),
+    ("\uff15", "5"),
+    ("1,2,3", "1, 2, 3"),
+    ("January 5, 2020", "january 5 2020"),
+    ("The  answer\n is: 42.", "answer is 42"),
+    ("the 5", "5"),
+    ("\u6771\u4eac\u3002", "\u6771\u4eac"),
+    ("???", "???"),
+    ("", ""),
+    ("end:!", "end"),
+]
+
+DIFFERENT = [
+    ("-5", "5"),
+    ("3.14", "3 14"),
+    ("1.5", "15"),
+    ("C++", "C"),
+    ("C#", "C"),
+    ("x>=1", "x<=1"),
+    ("x!=1", "x=1"),
+    ("$5", "\u20ac5"),
+    ("50%", "50"),
+    ("!!!", "???"),
+    ("the", ""),
+    ("the", "!!!"),
+    ("a", "the"),
+    ("A", "B"),
+    ("5!", "5"),
+    ("n!", "n"),
+    ("f'(x)", "f(x)"),
+    ("y'", "y"),
+    ("(0,1)", "[0,1]"),
+    ("2 * 3 * 4", "2 3 4"),
+    ("10-5", "105"),
+    ("1 -1", "1-1"),
+    ("3:45", "345"),
+    ("1,00", "100"),
+    ("Vitamin A", "vitamin"),
+    ("A, B", "B"),
+    ("A B", "B"),
+    ("x\u00b2", "x2"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_what_is_forgiven(one: str, other: str) -> None:
+    assert same_answer(one, other)
+    assert exact_match(one, other) == exact_match(other, one) == 1.0
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_what_carries_meaning(one: str, other: str) -> None:
+    assert not same_answer(one, other)
+    assert exact_match(one, other) == exact_match(other, one) == 0.0
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["a", "the", "an", "paris", "Paris", "x", "5", "1,000", "-5", "%", "$", " ", "  ", ".", ","]
+        + ["!", "?", ":", ";", "(", ")", "*", "**", "'", '"', "+", "-", "=", "...", "\u00e9", "\n"]
+    ),
+    max_size=9,
+).map("".join)
+
+
+@given(PIECES, PIECES)
+def test_the_fast_paths_of_exact_match_never_change_the_verdict(one: str, other: str) -> None:
+    assert exact_match(one, other) == float(same_answer(one, other))
+
+
+@given(PIECES, st.integers(0, 9), st.sampled_from(" .,;:?!\n('*"))
+@example(one="word?:", place=4, mark=":")
+def test_nor_do_they_where_one_mark_is_added(one: str, place: int, mark: str) -> None:
+    other = one[:place] + mark + one[place:]
+    assert exact_match(one, other) == float(same_answer(one, other)) == exact_match(other, one)
+
+
+@given(st.text())
+def test_exact_match_is_reflexive(text: str) -> None:
+    assert exact_match(text, text) == 1.0
+    assert same_answer(text, text)
+
+
+@given(st.text(), st.text())
+def test_exact_match_is_symmetric(one: str, other: str) -> None:
+    assert exact_match(one, other) == exact_match(other, one)
+
+
+@given(st.text(alphabet=string.printable))
+def test_case_does_not_count(text: str) -> None:
+    assert exact_match(text.upper(), text.lower()) == 1.0
+
+
+@given(st.text())
+def test_nor_does_the_unicode_form(text: str) -> None:
+    decomposed, composed = unicodedata.normalize("NFD", text), unicodedata.normalize("NFC", text)
+    assert exact_match(decomposed, composed) == 1.0
+
+
+@given(st.text(alphabet=string.ascii_letters + " ", max_size=20))
+def test_white_space_does_not_count(text: str) -> None:
+    assert exact_match(f"  {text.replace(' ', '  ')}\n", text) == 1.0
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value="0.001"))
+def test_signs_count(number: object) -> None:
+    assert exact_match(f"-{number}", f"{number}") == 0.0
+
+
+@given(st.text(max_size=3_000))
+def test_composing_in_pieces_is_composing(text: str) -> None:
+    for grown in (text, text * 9):
+        assert compose(grown) == unicodedata.normalize("NFC", grown)
+
+
+@pytest.mark.parametrize("separated", ["\u0915\u09be" * 900, "\u1112\u1161\u11ab" * 900])
+def test_composing_never_cuts_a_syllable(separated: str) -> None:
+    assert compose(separated) == unicodedata.normalize("NFC", separated)
+
+
+def test_the_key_of_punctuation_alone_is_empty_and_equals_nothing_else() -> None:
+    assert answer_key("...") == answer_key("???") == ""
+    assert exact_match("...", "???") == 0.0
+    assert exact_match("", "...") == 0.0

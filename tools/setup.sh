@@ -1,0 +1,68 @@
+#!/bin/sh
+# Build .venv from the lock, and say what of the machine is missing. Quick when nothing changed.
+set -eu
+cd "$(dirname "$0")/.."
+
+stamp=.venv/.set-up
+as_root=
+[ "$(id -u)" = 0 ] || as_root=sudo
+
+can_install() { command -v apt-get >/dev/null 2>&1 && { [ -z "$as_root" ] || sudo -n true 2>/dev/null; }; }
+
+apt_install() {
+  $as_root apt-get install -y -qq "$@" >/dev/null 2>&1 ||
+    { $as_root apt-get update -qq >/dev/null && $as_root apt-get install -y -qq "$@" >/dev/null; }
+}
+
+find_python() {
+  for name in python3 python3.13 python3.12 python3.11; do
+    if command -v "$name" >/dev/null 2>&1 &&
+      "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$name"
+      return
+    fi
+  done
+  echo "assay needs Python 3.11 or newer; install it, for example: apt-get install python3" >&2
+  exit 1
+}
+
+# uv: what is on PATH, else a private one in .tools.
+find_uv() {
+  if command -v uv >/dev/null 2>&1 && uv --version >/dev/null 2>&1; then command -v uv; return; fi
+  if [ ! -x .tools/bin/uv ]; then
+    echo "installing uv into .tools" >&2
+    rm -rf .tools
+    if ! "$1" -m venv .tools >/dev/null 2>&1; then
+      rm -rf .tools
+      can_install || {
+        echo "python3-venv is missing; run: ${as_root:+sudo }apt-get install python3-venv" >&2
+        exit 1
+      }
+      apt_install python3-venv
+      "$1" -m venv .tools
+    fi
+    .tools/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.5" >&2
+  fi
+  echo .tools/bin/uv
+}
+
+if ! command -v bwrap >/dev/null 2>&1; then
+  if can_install; then
+    echo "installing bubblewrap, the sandbox that graded code runs in" >&2
+    apt_install bubblewrap || echo "bubblewrap could not be installed; see: assay doctor" >&2
+  else
+    echo "bubblewrap is missing: what runs in the sandbox will be an error until you run" >&2
+    echo "    sudo apt-get install bubblewrap" >&2
+  fi
+fi
+if ! command -v git >/dev/null 2>&1 && can_install; then apt_install git || true; fi
+
+if [ -f "$stamp" ] && [ "$stamp" -nt requirements.lock ] && [ "$stamp" -nt pyproject.toml ]; then
+  exit 0
+fi
+python=$(find_python)
+uv=$(find_uv "$python")
+[ -x .venv/bin/python ] || "$uv" venv --quiet --python "$python" .venv
+"$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
+"$uv" pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
+touch "$stamp"
