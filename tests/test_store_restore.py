@@ -55,7 +55,7 @@ _NAMES = st.one_of(
 ).filter(lambda name: name not in (b".", b"..") and b"/" not in name and b"\0" not in name)
 _FILES = st.tuples(
     st.sampled_from([0o644, 0o755, 0o600, 0o444, 0o666]),
-    st.one_of(st.binary(max_size=40), st.just(bytes((1 << 20) + 1))),
+    st.one_of(st.binary(max_size=40), st.sampled_from([1 << 20, (1 << 20) + 1]).map(bytes)),
 )
 _TREES = st.recursive(
     st.dictionaries(_NAMES, _FILES, max_size=4),
@@ -156,7 +156,7 @@ def test_only_links_that_stay_inside_are_made(
     for name, to in links.items():
         assert (target / name).is_symlink() == (name not in refused)
         if name not in refused:
-            assert str(os.readlink(target / name)) == to
+            assert str(os.readlink(target / name)) == to  # noqa: PTH115 - a Path drops its dots
 
 
 def test_links_in_circles_are_not_made(tmp_path: Path) -> None:
@@ -350,8 +350,7 @@ def test_names_that_the_file_system_takes_for_one_are_not_written_over(
     opened = os.open
 
     def fold(path: str | bytes | Path, flags: int, *rest: int, dir_fd: int | None = None) -> int:
-        folded = path.lower() if path == b"README" else path
-        return opened(folded, flags, *rest, dir_fd=dir_fd)
+        return opened(b"readme" if path == b"README" else path, flags, *rest, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", fold)
     with pytest.raises(StoreError, match="File exists"):

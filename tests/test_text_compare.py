@@ -49,7 +49,7 @@ def test_as_written_takes_what_is_not_text() -> None:
 def test_a_missing_expected_answer_is_refused(
     comparison: Callable[[object, object], float], expected: object
 ) -> None:
-    with pytest.raises(InputError, match="missing|empty list"):
+    with pytest.raises(InputError, match=r"missing|empty list"):
         comparison("x", expected)
 
 

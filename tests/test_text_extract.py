@@ -97,7 +97,10 @@ def test_an_unknown_pick_is_refused() -> None:
         extract_answer("x", "boxed", pick="lst")  # pyright: ignore[reportArgumentType] - the point
 
 
-@given(st.text(alphabet="\\boxed{}f <answer>/1\n"), st.sampled_from(["boxed", "answer_tag", "last_line"]))
+@given(
+    st.text(alphabet="\\boxed{}f <answer>/1\n"),
+    st.sampled_from(["boxed", "answer_tag", "last_line"]),
+)
 def test_extraction_returns_a_part_of_the_text_or_nothing(text: str, extract: str) -> None:
     found = extract_answer(text, extract)
     assert found is None or found in text

@@ -42,7 +42,11 @@ class AssayError(Exception):
     Attributes:
         message: What happened, and to which case, grader or file.
         hint: What the user can do about it, or an empty string.
+        subscore: The error node that stands for a grader when scores are combined, if the error
+            is a grader's and it got as far as having a name and a weight.
     """
+
+    subscore: object = None
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint)
@@ -105,14 +109,7 @@ class ScoreError(AssayError, ValueError):
 
 
 class GraderError(AssayError):
-    """A grader could not give a verdict; the result is an error, never a 0.
-
-    Attributes:
-        subscore: The error node that stands for the grader when scores are combined, if it got
-            as far as having a name and a weight.
-    """
-
-    subscore: object = None
+    """A grader could not give a verdict; the result is an error, never a 0."""
 
 
 class GradingTimeoutError(GraderError):

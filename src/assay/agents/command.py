@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from assay.errors import AgentError, AgentTimeoutError, InputError, nearest
 from assay.types.run import Run
 from assay.types.steps import AgentStep
+from assay.types.submission import Workspace
+
+if TYPE_CHECKING:
+    from assay.sandbox import Mount
 
 __all__ = ["CommandAgent", "check_template"]
 

@@ -12,7 +12,8 @@ from assay.errors import InputError, nearest
 from assay.graders.spec import GraderSpec, spec_schema
 from assay.scoring.json_safe import Json
 from assay.store.database import Store
-from assay.tasks.case import Case, case_schema, load_cases, load_graders
+from assay.tasks.case import Case, load_cases, load_graders
+from assay.tasks.case_schema import case_schema
 
 __all__ = ["list_cases", "list_runs", "print_schema", "validate_paths"]
 
@@ -109,7 +110,7 @@ def list_runs(*, as_json: bool) -> int:
                     "created_at": run.created_at,
                     "planned": run.planned,
                     "finished": run.finished,
-                    "graded": counts.graded,
+                    "graded": counts.passed + counts.failed,
                     "errors": counts.errors,
                     "skipped": counts.skipped,
                 }

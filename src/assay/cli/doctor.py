@@ -51,14 +51,7 @@ def examine(*, as_json: bool) -> int:
         return 0 if works else 3
     console = Console(highlight=False)
     for finding in findings:
-        mark = (
-            "[green]ok  [/]"
-            if finding.ok
-            else "[red]miss[/]"
-            if finding.needed
-            else "[yellow]--  [/]"
-        )
-        console.print(f"{mark} {finding.name:<22} {escape(finding.detail)}")
+        console.print(f"{_mark(finding)} {finding.name:<22} {escape(finding.detail)}")
         if not finding.ok:
             if finding.cost:
                 console.print(f"       costs you: {escape(finding.cost)}")

@@ -14,17 +14,15 @@ NOT_GRADED = 3
 INTERRUPTED = 130
 
 
-def reported(command: Callable[[], object]) -> int:
+def reported(command: Callable[[], int]) -> int:
     """Run a command and turn whatever it raises into a message and an exit status.
 
     Returns:
-        What the command gave to `sys.exit`; 2 for bad input, 3 for a fault of ours or of the
-        machine, 130 when interrupted.
+        What the command returned; 2 for bad input, 3 for a fault of ours or of the machine, 130
+        when interrupted.
     """
     try:
-        command()
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        return command()
     except KeyboardInterrupt:
         print("interrupted; what was finished is kept", file=sys.stderr)
         return INTERRUPTED
@@ -34,4 +32,3 @@ def reported(command: Callable[[], object]) -> int:
     except AssayError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, InputError) else NOT_GRADED
-    return 0

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from assay.errors import InputError
-from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -94,7 +93,7 @@ def _validate_text(text: str, adapter: TypeAdapter[object]) -> object:
         parsed = parse_json(text)
         if parsed.error:
             raise
-        return adapter.validate_json(json.dumps(cast("Json", parsed.value)))
+        return adapter.validate_json(json.dumps(parsed.value))
 
 
 def _reason(error: Exception) -> str:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from asyncio import AbstractEventLoop, Lock, get_running_loop
 from collections.abc import Callable
 from typing import ParamSpec, cast
+from weakref import WeakKeyDictionary
 
-from assay.environment.template import Hook, Template, TemplateFunction
+from assay.environment.template import (
+    Hook,
+    Template,
+    TemplateFunction,
+    require_named_parameters,
+)
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.tasks.task import Task
@@ -32,6 +39,7 @@ class Environment:
         self._initialize: list[Hook] = []
         self._shutdown: list[Hook] = []
         self._started = False
+        self._starting: WeakKeyDictionary[AbstractEventLoop, Lock] = WeakKeyDictionary()
 
     def template(
         self,
@@ -50,7 +58,8 @@ class Environment:
             returns: Type that the answer is parsed into; it then arrives as an `Answer`.
 
         Raises:
-            InputError: For a duplicate id, or a function that is not an async generator.
+            InputError: For a duplicate id, a function that is not an async generator, or one with
+                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``).
         """
 
         def declare(function: TemplateFunction[P]) -> Template[P]:
@@ -62,6 +71,7 @@ class Environment:
                 )
             if name in self._templates:
                 raise InputError(f"environment {self.name!r} already has a template {name!r}")
+            require_named_parameters(name, function)
             text = description or (inspect.getdoc(function) or "").partition("\n")[0]
             template: Template[P] = Template(
                 name, text, function, self.name, input, returns, self.start
@@ -113,11 +123,14 @@ class Environment:
         return hook
 
     async def start(self) -> None:
-        """Run the initialize hooks, once."""
-        if not self._started:
-            self._started = True
-            for hook in self._initialize:
-                await hook()
+        """Run the initialize hooks, once; whoever comes meanwhile waits for them."""
+        if self._started:
+            return
+        async with self._starting.setdefault(get_running_loop(), Lock()):
+            if not self._started:
+                for hook in self._initialize:
+                    await hook()
+                self._started = True
 
     async def stop(self) -> None:
         """Run the shutdown hooks in reverse, if the environment was started."""

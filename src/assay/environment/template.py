@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
 from assay.environment.answer import parse_answer, type_adapter
 from assay.errors import InputError, ScoreError, TemplateError, nearest
 from assay.scoring.grade import Grade
-from assay.scoring.json_safe import Json, json_safe
+from assay.scoring.json_safe import Json, json_safe, plain
 from assay.scoring.results import EvaluationResult, SubScore, finite_number
 from assay.tasks.task import Session, Task
+from assay.types.codec import to_json
 from assay.types.run import Prompt
 from assay.types.submission import Submission, Workspace
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["Hook", "Template", "TemplateFunction"]
+__all__ = ["Hook", "Template", "TemplateFunction", "require_named_parameters"]
 
 P = ParamSpec("P")
 TemplateFunction = Callable[P, AsyncGenerator[Any, Any]]
@@ -73,7 +74,7 @@ class Template(Generic[P]):
             raise InputError(f"template {self.id!r}: {error}", hint=hint) from error
         checked = {name: self._check(name, item) for name, item in bound.arguments.items()}
         work = TemplateWork(self, checked)
-        arguments = {name: json_safe(item) for name, item in checked.items()}
+        arguments = {name: self._row_form(name, item) for name, item in checked.items()}
         return Task(id=self.id, env=self.env, args=arguments, work=work)
 
     @property
@@ -118,6 +119,18 @@ class Template(Generic[P]):
         except NameError:  # a type that only exists for type checkers: anything goes
             return object
         return hints.get(name, object)
+
+    def _row_form(self, name: str, value: object) -> Json:
+        """An argument as JSON from which `_check` makes it again."""
+        if value is None or isinstance(value, str | int | float | list | dict):
+            return plain(cast("object", value))
+        import pydantic
+
+        try:
+            adapter = type_adapter(self._annotation(name), what=name)
+            return cast("Json", adapter.dump_python(value, mode="json"))
+        except (InputError, pydantic.PydanticUserError, ValueError):
+            return json_safe(value)
 
     def _check(self, name: str, value: object) -> object:
         annotation = self._annotation(name)
@@ -215,13 +228,27 @@ class TemplateSession:
         return parse_answer(answer, self._adapter, plain_text=self._template.returns is str)
 
 
+def require_named_parameters(name: str, function: Callable[..., object]) -> None:
+    """Refuse parameters that a row's ``args`` could not name.
+
+    Raises:
+        InputError: Naming the parameter.
+    """
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise InputError(
+                f"template {name!r} takes {parameter}, which a task's args cannot name",
+                hint="give every parameter a name, and no `/` after it",
+            )
+
+
 def _prompt(value: object, name: str) -> Prompt:
     if isinstance(value, Mapping) and "prompt" in value:
         value = cast("Mapping[str, object]", value)["prompt"]
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        messages = [json_safe(message) for message in cast("list[object]", value)]
+        messages = [to_json(message) for message in cast("list[object]", value)]
         if all(isinstance(message, str | dict) for message in messages):
             return messages
     raise TemplateError(

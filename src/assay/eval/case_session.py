@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from assay.errors import InputError, ProvisionError
 from assay.eval.provision import provision
 from assay.graders.apply import grade_submission
+from assay.graders.command import remove_tree
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.case import Case
@@ -22,6 +26,9 @@ from assay.types.run import Prompt
 from assay.types.submission import Submission, Workspace
 
 __all__ = ["CaseSession", "case_session", "prompt_of"]
+
+T = TypeVar("T")
+_SMALL = 16
 
 
 @asynccontextmanager
@@ -63,7 +70,8 @@ class CaseSession:
         if self._home is not None and self.workspace is not None:
             from assay.store.snapshots import take_snapshot
 
-            kept = await asyncio.to_thread(take_snapshot, self._home, self.workspace.path)
+            path, home = self.workspace.path, self._home
+            kept = await _blocking(path, lambda: take_snapshot(home, path))
             self.notes["snapshot"] = kept.digest
             if kept.dropped:
                 self.notes["not_kept"] = [f"{d.path}: {d.why}" for d in kept.dropped[:50]]
@@ -88,6 +96,8 @@ def prompt_of(case: Case) -> str:
 
 
 async def _lay_out(case: Case, scratch: Path, cache: str) -> Workspace:
+    if case.source is None and case.environment is None and case.setup is None:
+        return Workspace(path=str(scratch))
     directory = scratch / "workspace"
     if case.source is None:
         directory.mkdir()
@@ -153,19 +163,20 @@ def _stub(path: Path, function: str) -> None:
 
 
 async def _remove(scratch: str) -> None:
-    """Remove a cell's directory, also where an agent took the permissions to do so away."""
+    """Remove a cell's directory, also one that an agent made hard to remove."""
+    try:
+        await _blocking(scratch, lambda: shutil.rmtree(scratch))
+    except (OSError, RecursionError):
+        await remove_tree(scratch)
 
-    def unlock(function: object, path: str, _: object) -> None:
-        for place in (Path(path).parent, Path(path)):
-            if place.is_relative_to(scratch) and not place.is_symlink():
-                place.chmod(0o700)
-        if callable(function):
-            function(path)
 
-    def remove() -> None:
-        try:
-            shutil.rmtree(scratch, onerror=unlock)
-        except OSError:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-    await asyncio.to_thread(remove)
+async def _blocking(directory: str, work: Callable[[], T]) -> T:
+    """Do something to a directory: in a thread, unless it is so small that a thread costs more."""
+    try:
+        with os.scandir(directory) as entries:
+            first = list(islice(entries, _SMALL + 1))
+    except OSError:
+        first = []
+    if len(first) <= _SMALL and all(entry.is_file(follow_symlinks=False) for entry in first):
+        return work()
+    return await asyncio.to_thread(work)

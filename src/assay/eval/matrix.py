@@ -189,7 +189,7 @@ def _plan(
 ) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]]]:
     """Every cell, in order, and the harnesses that each case can use."""
     plan: list[Coordinate] = []
-    declared = {
+    declared: dict[str, Mapping[str, HarnessSpec]] = {
         case.id: load_harnesses(case.harnesses_file) if case.harnesses_file else {}
         for case in cases
     }

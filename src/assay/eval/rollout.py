@@ -62,13 +62,11 @@ async def rollout(cell: Cell) -> Run:
     """Make one run. Raises nothing but cancellation."""
     started = time.monotonic()
     progress = _Progress()
+    limit = cell.options.rollout_timeout
     try:
-        async with asyncio.timeout(cell.options.rollout_timeout):
-            run = await _work(cell, progress)
-    except TimeoutError:
-        run = progress.failed(
-            f"the rollout took longer than {cell.options.rollout_timeout:g} s", cell
-        )
+        run = await _within(_work(cell, progress), limit)
+    except _OutOfTimeError:
+        run = progress.failed(f"the rollout took longer than {limit:g} s", cell)
         run.trace.stop_reason = "timeout"
     except Exception as error:
         run = progress.failed(f"[{progress.phase}] {_reason(error)}", cell)
@@ -125,7 +123,7 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
     try:
         await _within(cell.agent(run), limit)
     except (_OutOfTimeError, AgentTimeoutError) as error:
-        reason = str(error) or f"the agent worked longer than {limit:g} s"
+        reason = str(error) or f"the agent worked longer than {limit} s"
         run.record(Step(source="system", error=reason))
         run.trace.status, run.trace.stop_reason = "error", "timeout"
     except asyncio.CancelledError:

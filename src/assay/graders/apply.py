@@ -41,8 +41,7 @@ async def grade_submission(
         InputError: For a kind that this version cannot run.
     """
     require_runnable(specs)
-    parts = submission.parts()
-    nodes = [await _grade_one(spec, parts) for spec in specs]
+    nodes = [await _grade_one(spec, submission.parts()) for spec in specs]
     return combine_scores(nodes, clamp=clamp)
 
 

@@ -89,7 +89,11 @@ class Grader:
             GraderError: If the grader failed; `combine` turns it into a node of its own.
         """
         node = SubScore.error(name or cls.name, "not graded", weight=weight, gate=gate)
-        cls.check_parameters(parameters)
+        try:
+            cls.check_parameters(parameters)
+        except InputError as error:
+            error.subscore = replace(node, reason=str(error))
+            raise
         return await cls.score_into(node, parameters, record_parameters(parameters))
 
     @classmethod
@@ -189,7 +193,7 @@ def signature_parameters(function: object) -> tuple[dict[str, Parameter], bool]:
     callable_ = cast("type[object]", function)
     try:
         hints = typing.get_type_hints(function, include_extras=True, localns={"Json": object})
-    except NameError:  # an annotation under TYPE_CHECKING: the name is all we can check
+    except (NameError, AttributeError, TypeError):  # not importable: only names can be checked
         hints = {}
     known: dict[str, Parameter] = {}
     takes_any = False

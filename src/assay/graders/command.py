@@ -18,8 +18,12 @@ from assay.types.submission import Workspace
 if TYPE_CHECKING:
     from assay.sandbox import CommandResult
 
-__all__ = ["BashGrader", "CommandGrader"]
+__all__ = ["BashGrader", "CommandGrader", "remove_tree"]
 
+_LONGEST = 7 * 86_400.0
+"""Seconds that stand for "for ever": the system's clocks take no infinity."""
+
+_REMOVE = 'rm -rf -- "$1" || { chmod -R u+rwX -- "$1"; rm -rf -- "$1"; }'
 _SHELL_STARTUP = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS")
 
 
@@ -50,7 +54,7 @@ class BashGrader(Grader):
         Args:
             command: Shell command to run.
             cwd: Working directory; the current one by default.
-            timeout_seconds: Seconds until it is killed and scored 0; None waits for ever.
+            timeout_seconds: Seconds until it is killed and scored 0; None waits for a week.
             home: Directory to use as HOME.
             sandbox: Run it isolated, without network and on a copy-on-write view of ``cwd``,
                 instead of on this machine.
@@ -65,7 +69,7 @@ class BashGrader(Grader):
         """
         directory = _directory(cwd)
         if timeout_seconds is not None and not timeout_seconds > 0:
-            raise InputError("timeout_seconds must be more than 0", hint="None waits for ever")
+            raise InputError("timeout_seconds must be more than 0", hint="None: no limit")
         argv = ["/bin/bash", "-lc", command]
         if sandbox:
             workspace = Workspace(path=str(directory))
@@ -136,11 +140,17 @@ async def _run_on_host(
         for name, value in os.environ.items()
         if name not in _SHELL_STARTUP and not name.startswith("BASH_FUNC_")
     }
-    limits = Limits(wall_seconds=timeout if timeout is not None else float("inf"))
+    limits = Limits(wall_seconds=min(timeout or _LONGEST, _LONGEST))
     if home is not None:
         return await run_on_host(argv, cwd=str(cwd), env={**env, "HOME": str(home)}, limits=limits)
-    with tempfile.TemporaryDirectory(prefix="assay-home-") as empty:
+    empty = tempfile.mkdtemp(prefix="assay-home-")
+    try:
         return await run_on_host(argv, cwd=str(cwd), env={**env, "HOME": empty}, limits=limits)
+    finally:
+        try:
+            Path(empty).rmdir()
+        except OSError:
+            await remove_tree(empty)
 
 
 async def _run_isolated(
@@ -153,8 +163,19 @@ async def _run_isolated(
         workspace=workspace.path,
         env=workspace.env,
         mounts=[Mount(source=source, target=target) for source, target in workspace.mounts],
-        limits=Limits(wall_seconds=timeout if timeout is not None else float("inf")),
+        limits=Limits(wall_seconds=min(timeout or _LONGEST, _LONGEST)),
     )
+
+
+async def remove_tree(directory: str) -> None:
+    """Remove a directory that hostile commands wrote to; never fails for what they left there.
+
+    Python's own removal recurses: a few thousand directories inside each other are a
+    RecursionError, by which a failed command would become a grader that could not judge.
+    """
+    from assay.sandbox import run_on_host
+
+    await run_on_host(["/bin/sh", "-c", _REMOVE, "sh", directory])
 
 
 def _verdict(

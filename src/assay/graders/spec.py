@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -73,7 +74,10 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
         for key, annotation in _COMMON.items()
         if key in data and key != "type"
     }
-    if common.get("gate") and isinstance(common.get("weight"), float) and common["weight"] != 1.0:
+    weight = common.get("weight")
+    if isinstance(weight, float) and not math.isfinite(weight):
+        problems.append(Problem((*path, "weight"), f"a weight must be finite, got {weight}"))
+    if common.get("gate") and isinstance(weight, float) and weight != 1.0:
         message = "a gate adds no credit, so it takes no weight"
         problems.append(Problem((*path, "weight"), message, "remove it"))
     if kind is None:

@@ -15,7 +15,6 @@ __all__ = [
     "SIGKILL",
     "adopt_orphans",
     "default_signals",
-    "die_with_parent",
     "is_admin",
     "mount",
     "move_tree",
@@ -34,7 +33,7 @@ SIGKILL = 9  # importing `signal` costs 5 ms
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _PIDFD_SEND_SIGNAL = 428, 429, 442, 424
 _CLONE_TREE, _RECURSIVE, _CLOEXEC = 1, 0x8000, 0o2000000
 _AT_CWD, _EMPTY_PATH, _MOVE_FROM_FD, _IDMAP = -100, 0x1000, 4, 0x00100000
-_SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
+_SET_SUBREAPER = 36
 _CAP_SYS_ADMIN = 21
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -110,11 +109,6 @@ def default_signals() -> None:
     """Undo what Python ignores, which a new program would inherit: SIGPIPE and SIGXFSZ."""
     for number in (13, 25):
         _libc.signal(number, None)
-
-
-def die_with_parent() -> None:
-    """Be killed when the thread that started this process ends."""
-    _libc.prctl(_SET_DEATH_SIGNAL, SIGKILL, 0, 0, 0)
 
 
 def send_kill(pidfd: int) -> None:

@@ -275,7 +275,7 @@ def _send(fd: int, order: bytes) -> None:
 
 
 def _start(passed: list[int]) -> subprocess.Popen[bytes]:
-    """Start the supervisor. The calling thread must outlive it: its death signal hangs on that."""
+    """Start the supervisor; it waits for its plan."""
     flags = ["-I", "-S", "-X", "utf8"]
     words = [sys.executable, *flags, "-c", _START, _PARTS, str(Path(_PARTS).parent), str(passed[0])]
     try:

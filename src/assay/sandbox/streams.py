@@ -122,8 +122,7 @@ def drain(captures: dict[int, Capture]) -> None:
 async def in_thread(work: Callable[[int], T]) -> T:
     """Run blocking work on a thread of its own and pass a cancellation on to it.
 
-    A thread of its own, not a pool's: commands last minutes and would starve everybody else there;
-    and the death signal of a child process is tied to the very thread that started it.
+    A thread of its own, not a pool's: commands last minutes and would starve everybody else there.
 
     Args:
         work: Gets a descriptor that becomes readable when the awaiting task is cancelled; must then

@@ -95,10 +95,11 @@ class Bubblewrap:
             poll = select.poll()
             poll.register(self.ended, select.POLLIN)
             poll.poll(_PATIENCE_MS)
-        for pid in _tree(os.getpid())[1:]:  # bubblewrap, and any orphan of its set-up
-            _kill(pid)
         try:
             while True:
+                # Again after each: a killed bubblewrap may leave a child that it had just made.
+                for pid in _tree(os.getpid())[1:]:
+                    _kill(pid)
                 os.waitpid(-1, 0)
         except ChildProcessError:
             return
@@ -184,14 +185,16 @@ def _watch(sandbox: Bubblewrap, plan: Plan) -> tuple[str, int | None]:
     tick = _TICK_SECONDS
     while True:
         left = max(0.0, deadline - time.monotonic())
-        ready = [fd for fd, _ in poll.poll((min(left, tick) if limit else left) * 1000)]
+        ready = [fd for fd, _ in poll.poll(min(left, tick) * 1000)]
         if sandbox.status in ready and not sandbox.listen():
             poll.unregister(sandbox.status)
         if sandbox.ended in ready:
             while sandbox.listen():
                 pass
             return "ended", sandbox.exit_code()
-        if 0 in ready:
+        # The leash alone will not do: a fork of assay may hold its other end. Nor would a death
+        # signal, which leaves no time to kill a bubblewrap that is still setting up.
+        if 0 in ready or os.getppid() != plan["parent"]:
             return "killed", None
         if time.monotonic() >= deadline:
             return "timed_out", None
@@ -244,8 +247,6 @@ def main(status: int) -> None:
         verdict.update(step=error.step, errno=error.errno, text=error.text)
         _report(status, verdict)
         return
-    # After the user namespace: gaining capabilities clears the death signal.
-    kernel.die_with_parent()
     if os.getppid() != plan["parent"]:
         return
     started = time.monotonic()

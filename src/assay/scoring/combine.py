@@ -39,11 +39,18 @@ async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
         ScoreError: For no items, or no positive weight among them.
         TypeError: For an item that is neither a SubScore nor an awaitable.
     """
+    waiting = _awaitables(items)
+    if not waiting:
+        return combine_scores(cast("Sequence[SubScore]", items))
     import asyncio
 
-    _check_items(items)
-    resolved = await asyncio.gather(*(_resolve(item, n) for n, item in enumerate(items, 1)))
-    return combine_scores(resolved)
+    results = iter(await asyncio.gather(*waiting, return_exceptions=True))
+    return combine_scores(
+        [
+            item if isinstance(item, SubScore) else _settled(next(results), item, number)
+            for number, item in enumerate(items, 1)
+        ]
+    )
 
 
 def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> EvaluationResult:
@@ -114,6 +121,8 @@ def unique_names(subscores: Sequence[SubScore]) -> list[SubScore]:
 
     Suffixes that are taken by another subscore's own name are left out.
     """
+    if len({subscore.name for subscore in subscores}) == len(subscores):
+        return list(subscores)
     counts: dict[str, int] = {}
     for subscore in subscores:
         counts[subscore.name] = counts.get(subscore.name, 0) + 1
@@ -163,33 +172,34 @@ def _collapse(weight: float, subscores: list[SubScore], *, name: str, best: bool
     )
 
 
-async def _resolve(item: SubScore | Awaitable[SubScore], number: int) -> SubScore:
-    if isinstance(item, SubScore):
-        return item
+def _settled(result: object, item: Awaitable[SubScore], number: int) -> SubScore:
+    """The node for what came of an awaitable."""
+    if isinstance(result, SubScore):
+        return result
     name = getattr(item, "__qualname__", "") or f"item-{number}"
-    try:
-        resolved = await cast("Awaitable[object]", item)
-    except AssayError as error:
-        return _failure(error, name)
-    except Exception as error:
-        return SubScore.error(name, f"{type(error).__name__}: {error}")
-    if not isinstance(resolved, SubScore):
-        kind = type(resolved).__name__
-        return SubScore.error(name, f"expected a SubScore from the awaitable, got {kind}")
-    return resolved
+    if isinstance(result, AssayError):
+        return _failure(result, name)
+    if isinstance(result, Exception):
+        return SubScore.error(name, f"{type(result).__name__}: {result}")
+    if isinstance(result, BaseException):  # cancelled: that is no grade
+        raise result
+    kind = type(result).__name__
+    return SubScore.error(name, f"expected a SubScore from the awaitable, got {kind}")
 
 
 def _failure(error: AssayError, name: str) -> SubScore:
     """The node of a failed grader, with the name and weight that the grader was called with."""
-    failed = getattr(error, "subscore", None)
+    failed = error.subscore
     return failed if isinstance(failed, SubScore) else SubScore.error(name, str(error))
 
 
-def _check_items(items: Sequence[object]) -> None:
-    wrong = next((i for i in items if not isinstance(i, SubScore | Awaitable)), None)
-    if wrong is None:
-        return
-    for item in items:  # no coroutine that will not be awaited may leak
-        if isinstance(item, Coroutine):
-            item.close()
-    raise TypeError(f"Expected SubScore or Awaitable[SubScore], got {type(wrong).__name__}")
+def _awaitables(items: Sequence[SubScore | Awaitable[SubScore]]) -> list[Awaitable[SubScore]]:
+    """The items that have to be awaited, if all are what they should be."""
+    waiting = [item for item in items if not isinstance(item, SubScore)]
+    for item in waiting:
+        if not isinstance(cast("object", item), Awaitable):
+            for other in waiting:  # no coroutine that will not be awaited may leak
+                if isinstance(other, Coroutine):
+                    other.close()
+            raise TypeError(f"Expected SubScore or Awaitable[SubScore], got {type(item).__name__}")
+    return waiting

@@ -14,12 +14,12 @@ from datetime import date, datetime, time, timedelta
 from pathlib import PurePath
 from typing import TypeAlias, cast
 
-__all__ = ["MAX_RECORDED_BYTES", "Json", "json_safe", "record_parameters"]
+__all__ = ["MAX_RECORDED_BYTES", "Json", "json_safe", "plain", "record_parameters"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MAX_RECORDED_BYTES = 16_384
-"""Characters of parameters kept with one score; longer strings keep their head and tail."""
+"""Characters kept of one value, of parameters kept with one score; long texts keep both ends."""
 
 _MAX_STRING = 4_096
 _MAX_ITEMS = 200
@@ -43,8 +43,8 @@ _NOT_SECRET = ("tokens", "tokenizer", "token_count", "max_token", "token_level")
 def record_parameters(parameters: Mapping[str, object]) -> dict[str, Json]:
     """Copy a grader's parameters for the record: JSON-safe, bounded, secrets redacted.
 
-    A parameter is a secret when its name says so (``api_key``, ``password``, ``token`` ...) at any
-    depth, or when its text looks like a key of a known provider.
+    A text, list or mapping is a secret when its name says so (``api_key``, ``password``, ``token``
+    ...) at any depth, and a text also when it looks like a key of a known provider.
 
     Args:
         parameters: Keyword arguments as the grader received them.
@@ -58,20 +58,42 @@ def record_parameters(parameters: Mapping[str, object]) -> dict[str, Json]:
 def json_safe(value: object) -> Json:
     """Copy any value to plain JSON: never fails, bounded, secrets redacted.
 
-    Non-finite floats become their names (``"nan"``), sets are sorted, unknown objects become
-    ``"<TypeName>"``.
+    Non-finite floats become their names (``"nan"``), sets are sorted, unknown objects and those
+    that cannot be read become ``"<TypeName>"``.
     """
     return _Copier().value(value, depth=0)
 
 
+def plain(value: object) -> Json:
+    """Copy any value to plain JSON: uncut, but for what is not JSON, which `json_safe` writes."""
+    if value is None or type(value) in (str, int, bool):
+        return cast("Json", value)
+    if type(value) is float and math.isfinite(value):
+        return value
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[object, object]", value)
+        return {str(key): plain(item) for key, item in entries.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in cast("Iterable[object]", value)]
+    return json_safe(value)
+
+
 class _Copier:
-    """One copy in progress: remembers how much text it may still keep and what it is inside of."""
+    """One copy in progress: remembers how much it may still keep and what it is inside of."""
 
     def __init__(self) -> None:
         self._left = MAX_RECORDED_BYTES
         self._open: set[int] = set()
 
-    def value(self, value: object, *, depth: int) -> Json:  # noqa: PLR0911 - one return per kind
+    def value(self, value: object, *, depth: int) -> Json:
+        # Everything costs something: a few lists that hold each other often are endless otherwise.
+        self._left -= 8
+        try:
+            return self._copy(value, depth=depth)
+        except Exception:  # an object of a stranger may fail at whatever it is asked
+            return f"<{type(value).__name__}>"
+
+    def _copy(self, value: object, *, depth: int) -> Json:  # noqa: PLR0911 - one return per kind
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, enum.Enum):
@@ -117,11 +139,11 @@ class _Copier:
     def mapping(self, mapping: Mapping[str, object], *, depth: int) -> dict[str, Json]:
         copied: dict[str, Json] = {}
         for count, (key, item) in enumerate(mapping.items()):
-            if count >= _MAX_ITEMS:
+            if count >= _MAX_ITEMS or self._left <= 0:
                 copied["..."] = f"{len(mapping) - count} more"
                 break
             name = self._text(str(key))
-            secret = _names_a_secret(name) and isinstance(item, str | bytes)
+            secret = _names_a_secret(name) and not isinstance(item, int | float)
             copied[name] = _REDACTED if secret and item else self.value(item, depth=depth + 1)
         return copied
 
@@ -129,12 +151,17 @@ class _Copier:
         everything = list(items)
         if isinstance(items, set | frozenset):
             everything.sort(key=repr)
-        copied = [self.value(item, depth=depth + 1) for item in everything[:_MAX_ITEMS]]
-        if len(everything) > _MAX_ITEMS:
-            copied.append(f"... {len(everything) - _MAX_ITEMS} more")
+        copied: list[Json] = []
+        for item in everything[:_MAX_ITEMS]:
+            if self._left <= 0:
+                break
+            copied.append(self.value(item, depth=depth + 1))
+        if len(everything) > len(copied):
+            copied.append(f"... {len(everything) - len(copied)} more")
         return copied
 
     def _text(self, text: str) -> str:
+        text = _redact_keys(text)  # before it is cut, which could leave half a key
         keep = max(0, min(_MAX_STRING, self._left))
         if len(text) > keep:
             half = keep // 2
@@ -142,7 +169,7 @@ class _Copier:
             text = f"{text[:half]}... [{cut} characters cut] ...{text[len(text) - half :]}"
         self._left -= len(text)
         # Lone surrogates cannot be written as UTF-8, and a store must never fail on an answer.
-        return _redact_keys(text.encode("utf-8", "replace").decode("utf-8"))
+        return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _names_a_secret(name: str) -> bool:

@@ -7,17 +7,20 @@ that could not judge is an ``error``; neither has a number, so no sum can mistak
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from assay.errors import ScoreError
-from assay.scoring.json_safe import Json, json_safe
+from assay.scoring.json_safe import Json, json_safe, plain
 
 __all__ = ["EvaluationResult", "Status", "SubScore", "finite_number"]
 
 Status: TypeAlias = Literal["scored", "skipped", "error"]
 _STATUSES = ("scored", "skipped", "error")
+_HEAVIEST = 1e100
+"""Weights beyond this are refused: their sum would come near the end of the float range."""
 
 
 def finite_number(value: object, *, what: str) -> float:
@@ -28,11 +31,11 @@ def finite_number(value: object, *, what: str) -> float:
         what: How to name it in the message, such as ``"the value of 'tests'"``.
 
     Raises:
-        ScoreError: For a bool, NaN, an infinity, or anything that is not an int or a float.
+        ScoreError: For a bool, NaN, an infinity, or anything that is not a real number.
     """
     if isinstance(value, bool):
         raise ScoreError(f"{what} is a bool", hint="give 1.0 or 0.0")
-    if not isinstance(value, int | float):
+    if not isinstance(value, numbers.Real):  # so that a numpy.float32 is one too
         raise ScoreError(f"{what} must be a number, got {type(value).__name__}")
     try:
         number = float(value)
@@ -41,6 +44,10 @@ def finite_number(value: object, *, what: str) -> float:
     if not math.isfinite(number):
         raise ScoreError(f"{what} is {number}", hint="a score must be finite")
     return number
+
+
+def _is_finite_float(value: float) -> bool:
+    return type(value) is float and math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +90,26 @@ class SubScore:
             raise ScoreError(
                 f"status of {self.name!r} is {self.status!r}", hint="scored, skipped or error"
             )
-        object.__setattr__(self, "flags", tuple(self.flags))
+        # Written again only where something changes: scores are made by the million in training.
+        if type(self.flags) is not tuple:
+            object.__setattr__(self, "flags", tuple(self.flags))
         if self.children is not None:
             object.__setattr__(self, "children", tuple(self.children))
-        weight = finite_number(self.weight, what=f"the weight of {self.name!r}")
-        object.__setattr__(self, "weight", weight)
+        if not _is_finite_float(self.weight):
+            weight = finite_number(self.weight, what=f"the weight of {self.name!r}")
+            object.__setattr__(self, "weight", weight)
+        value = self.value
         if self.status == "scored":
-            value = finite_number(self.value, what=f"the value of {self.name!r}")
+            if value is None or not _is_finite_float(value):
+                value = finite_number(value, what=f"the value of {self.name!r}")
+                object.__setattr__(self, "value", value)
             if not 0.0 <= value <= 1.0:
                 raise ScoreError(
                     f"the value of {self.name!r} is {value}", hint="it must be in [0, 1]"
                 )
-            object.__setattr__(self, "value", value)
             if self.passed is None:
                 object.__setattr__(self, "passed", value >= 1.0)
-        elif self.value is not None:
+        elif value is not None:
             raise ScoreError(f"{self.name!r} is {self.status} and cannot have a value")
 
     @classmethod
@@ -149,7 +161,7 @@ class SubScore:
             "passed": self.passed,
             "reason": self.reason,
             "flags": list(self.flags),
-            "metadata": None if self.metadata is None else dict(self.metadata),
+            "metadata": None if self.metadata is None else plain(self.metadata),
             "children": None if self.children is None else [c.to_dict() for c in self.children],
         }
 
@@ -211,7 +223,7 @@ class EvaluationResult:
     def __post_init__(self) -> None:
         if self.isError:
             object.__setattr__(self, "reward", None)
-        elif self.reward is not None:
+        elif self.reward is not None and not _is_finite_float(self.reward):
             object.__setattr__(self, "reward", finite_number(self.reward, what="the reward"))
 
     @classmethod
@@ -242,7 +254,7 @@ class EvaluationResult:
             "reward": self.reward,
             "done": self.done,
             "content": self.content,
-            "info": dict(self.info),
+            "info": plain(self.info),
             "isError": self.isError,
             "subscores": None if self.subscores is None else [s.to_dict() for s in self.subscores],
         }

@@ -99,7 +99,7 @@ def outward_links(root: str) -> list[str]:
     """The symbolic links of a tree that are absolute or lead out of it, as paths from its root."""
     return [
         relative
-        for relative, path, status in tree_entries(root)
+        for relative, path, status in tree_entries(root, everything=True)
         if stat.S_ISLNK(status.st_mode)
         and (Path(path).readlink().is_absolute() or not is_inside(path, root))
     ]

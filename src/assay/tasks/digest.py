@@ -38,8 +38,12 @@ Entry: TypeAlias = tuple[str, str, os.stat_result]
 """Path from the root with ``/``, absolute path, and what `os.lstat` says."""
 
 
-def tree_entries(root: str) -> Iterator[Entry]:
+def tree_entries(root: str, *, everything: bool = False) -> Iterator[Entry]:
     """Walk a directory in a fixed order, following no symbolic link.
+
+    Args:
+        root: The directory.
+        everything: Whether the names in `NOT_SOURCE` are walked too.
 
     Raises:
         SourceError: For a directory that cannot be listed.
@@ -53,7 +57,7 @@ def tree_entries(root: str) -> Iterator[Entry]:
         except OSError as error:
             raise SourceError(f"cannot list {Path(root, folder)}: {error.strerror}") from error
         for name in names:
-            if name in NOT_SOURCE:
+            if name in NOT_SOURCE and not everything:
                 continue
             relative = f"{folder}/{name}" if folder else name
             path = Path(root, relative)

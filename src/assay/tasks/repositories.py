@@ -14,9 +14,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from assay.errors import SourceError
 from assay.tasks.archives import outward_links
@@ -43,7 +44,6 @@ _CONFIG = (
     "init.defaultBranch=main",
     "maintenance.auto=false",
     "protocol.ext.allow=never",
-    "safe.directory=*",
     "submodule.recurse=false",
     "transfer.bundleURI=false",
 )
@@ -64,7 +64,7 @@ _KEPT = (
     "SSH_AUTH_SOCK",
 )
 _OURS = {
-    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    "GIT_ALLOW_PROTOCOL": "git:http:https:ssh",
     "GIT_ASKPASS": "/bin/false",
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
@@ -76,6 +76,7 @@ _OURS = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_NO_LAZY_FETCH": "1",
     "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
     "GIT_TERMINAL_PROMPT": "0",
     "HOME": "/nonexistent",
@@ -99,17 +100,20 @@ def export_commit(url: str, commit: str, subdir: str, target: str, cache_dir: st
     Raises:
         SourceError: If it cannot be reached, has no such commit or no such directory.
     """
-    with _store(url, commit, cache_dir) as (store, full):
+    with _store(url, commit, cache_dir) as (store, objects, full):
         tree = f"{full}:{subdir.strip('/')}" if subdir.strip("/.") else f"{full}^{{tree}}"
-        kind = _git(["cat-file", "-t", tree], git_dir=store, check=False)
+        kind = _git(["cat-file", "-t", tree], git_dir=store, env=objects, check=False)
         if kind.strip() != "tree":
             raise SourceError(f"commit {commit} of {_shown(url)} has no directory {subdir!r}")
         with tempfile.TemporaryDirectory(dir=store) as scratch:
-            index = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
-            _git(["read-tree", tree], git_dir=store, env=index)
-            prefix = target.rstrip("/") + "/"
-            write = ["checkout-index", "--all", "--quiet", f"--prefix={prefix}"]
-            _git(write, git_dir=store, env=index)
+            env = {
+                **objects,
+                "GIT_INDEX_FILE": str(Path(scratch, "index")),
+                "GIT_WORK_TREE": target,
+            }
+            _git(["read-tree", tree], git_dir=store, env=env, cwd=target)
+            write = ["checkout-index", "--all", "--quiet"]
+            _git(write, git_dir=store, env=env, cwd=target)
     for link in outward_links(target):
         Path(target, link).unlink()
 
@@ -133,22 +137,59 @@ def begin_repository(directory: str) -> None:
 
 
 def head_commit(directory: str) -> str:
-    """The commit that a repository on this machine is at.
+    """The id of the commit that a repository on this machine is at.
 
     Raises:
         SourceError: If it is no repository or has no commit.
     """
+    private, shared = _repository(directory)
+    head = _first_line(private / "HEAD")
+    name = head.removeprefix("ref: ")
+    if name == head and head:
+        return head
+    found = _first_line(shared / name) if ".." not in name else ""
+    if not found:
+        packed = shared / "packed-refs"
+        lines = packed.read_text("utf-8", "replace").splitlines() if packed.is_file() else []
+        found = next((line.split(" ")[0] for line in lines if line.endswith(f" {name}")), "")
+    if not found:
+        raise SourceError(f"{directory} has no commit yet", hint="use isolation: copy")
+    return found
+
+
+def _repository(directory: str) -> tuple[Path, Path]:
+    """The git directories of a working tree or bare repository: its own, and the shared one.
+
+    They are found by hand, because git itself would obey the configuration it finds there.
+    """
+    private = Path(directory, ".git")
+    if private.is_file():
+        private = Path(directory, _first_line(private).removeprefix("gitdir: "))
+    elif not private.exists():
+        private = Path(directory)
+    pointer = private / "commondir"
+    shared = private / _first_line(pointer) if pointer.is_file() else private
+    if not (shared / "objects").is_dir():
+        raise SourceError(f"{directory} is no git repository", hint="use isolation: copy")
+    return private, shared
+
+
+def _first_line(file: Path) -> str:
     try:
-        return _git(["rev-parse", "--verify", "HEAD^{commit}"], cwd=directory).strip()
-    except SourceError as error:
-        hint = "use isolation: copy"
-        raise SourceError(f"{directory} is no git repository with a commit", hint=hint) from error
+        return file.read_text("utf-8", "replace").partition("\n")[0].strip()
+    except OSError:
+        return ""
 
 
 @contextmanager
-def _store(url: str, commit: str, cache_dir: str) -> Iterator[tuple[str, str]]:
-    """The bare repository that keeps what was fetched from a URL, locked, with the full id."""
-    key = hashlib.sha256(url.encode()).hexdigest()[:32]
+def _store(url: str, commit: str, cache_dir: str) -> Generator[tuple[str, Mapping[str, str], str]]:
+    """Where the objects of a commit are, locked: a bare repository, what it reads too, the id.
+
+    A repository on this machine is read as a heap of objects, so that neither its configuration
+    nor its idea of a transport plays a part.
+    """
+    local = _local_path(url)
+    key = hashlib.sha256(b"local" if local else url.encode()).hexdigest()[:32]
     store = Path(cache_dir, "git", f"{key}.git")
     store.parent.mkdir(parents=True, exist_ok=True)
     with store.with_suffix(".lock").open("w") as lock:
@@ -156,59 +197,57 @@ def _store(url: str, commit: str, cache_dir: str) -> Iterator[tuple[str, str]]:
         if not (store / "HEAD").exists():
             shutil.rmtree(store, ignore_errors=True)
             _git(["init", "--quiet", "--bare", "--template=", str(store)])
-        full = _find(str(store), commit) or _fetch(str(store), url, commit)
-        yield str(store), full
+        objects: dict[str, str] = {}
+        if local:
+            objects["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(_repository(local)[1] / "objects")
+        full = _find(str(store), commit, objects)
+        if not full and not local:
+            full = _fetch(str(store), url, commit)
+        if not full:
+            hint = "has it been pushed, and is an abbreviated id long enough?"
+            raise SourceError(f"{_shown(url)} has no commit {commit}", hint=hint)
+        yield str(store), objects, full
 
 
-def _find(store: str, commit: str) -> str:
-    """The full id of a commit that is kept, or an empty string."""
+def _local_path(url: str) -> str:
+    if url.startswith("file://"):
+        return unquote(urlsplit(url).path)
+    return url if url.startswith("/") else ""
+
+
+def _find(store: str, commit: str, objects: Mapping[str, str]) -> str:
+    """The full id of a commit that is there, or an empty string."""
     # A branch may be named like an abbreviated id; refs are kept where no such name can win.
     asked = ["rev-parse", "--verify", "--quiet", f"{commit.lower()}^{{commit}}"]
-    found = _git(asked, git_dir=store, check=False).strip()
+    found = _git(asked, git_dir=store, env=objects, check=False).strip()
     return found if found.startswith(commit.lower()) else ""
 
 
 def _fetch(store: str, url: str, commit: str) -> str:
-    """Fetch a commit alone where the server gives it, else everything that has a name."""
-    problem: SourceError | None = None
-    source = url if "://" in url or not url.startswith("/") else f"file://{url}"
-    options = [
-        "--quiet",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--no-auto-gc",
-        "--no-show-forced-updates",
-    ]
-    if re.fullmatch(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}", commit):
+    """Fetch a commit alone where the server gives it, else everything that has a name.
+
+    Returns:
+        Its full id, or an empty string where the repository has no such commit.
+    """
+    options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc"]
+    full = ""
+    if len(commit) in (40, 64):
         name = f"{commit.lower()}:refs/kept/{commit.lower()}"
-        try:
-            _git(["fetch", "--depth=1", *options, "--", source, name], git_dir=store)
-        except SourceError as error:
-            problem = error
-    if not _find(store, commit):
+        _git(["fetch", "--depth=1", *options, "--", url, name], git_dir=store, check=False)
+        full = _find(store, commit, {})
+    if not full:
+        depth = "--unshallow" if Path(store, "shallow").exists() else "--force"
         names = "+refs/*:refs/fetched/*"
         try:
-            _git(
-                [
-                    "fetch",
-                    "--unshallow" if Path(store, "shallow").exists() else "--force",
-                    *options,
-                    "--",
-                    source,
-                    names,
-                ],
-                git_dir=store,
-            )
+            _git(["fetch", depth, *options, "--", url, names], git_dir=store)
         except SourceError as error:
             raise SourceError(
-                f"cannot fetch commit {commit} of {_shown(url)}: {(problem or error).message}",
+                f"cannot fetch commit {commit} of {_shown(url)}: {error.message}",
                 hint="is the address right, and can this machine reach it and sign in?",
             ) from error
-    full = _find(store, commit)
-    if not full:
-        hint = "has it been pushed, and is an abbreviated id long enough?"
-        raise SourceError(f"{_shown(url)} has no commit {commit}", hint=hint)
-    _git(["update-ref", f"refs/kept/{full}", full], git_dir=store)
+        full = _find(store, commit, {})
+    if full:
+        _git(["update-ref", f"refs/kept/{full}", full], git_dir=store)
     return full
 
 

@@ -116,7 +116,7 @@ def _row(
     if question is not None and not isinstance(question, str):
         raise InputError("'question' must be text", location=where)
     identity = data.get("id")
-    if identity is not None and not isinstance(identity, str | int):
+    if isinstance(identity, bool) or not isinstance(identity, str | int | None):
         raise InputError("'id' must be text or a number", location=where)
     return Row(
         id=str(number) if identity is None else str(identity),

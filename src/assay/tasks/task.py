@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from assay.errors import InputError
-from assay.scoring.json_safe import Json, json_safe
+from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.types.job import Job
 from assay.types.run import Prompt, Run
@@ -74,7 +74,7 @@ class RunOptions:
     max_concurrent: int = 8
     rollout_timeout: float | None = None
     agent_timeout: float | None = None
-    grading_timeout: float | None = 600.0
+    grading_timeout: float | None = 1800.0
 
     def __post_init__(self) -> None:
         for name in ("group", "max_concurrent"):
@@ -137,7 +137,7 @@ class Task:
         max_concurrent: int = 8,
         rollout_timeout: float | None = None,
         agent_timeout: float | None = None,
-        grading_timeout: float | None = 600.0,
+        grading_timeout: float | None = 1800.0,
         job: Job | None = None,
     ) -> Job:
         """Run this task ``group`` times; see `RunOptions` for the parameters.
@@ -171,5 +171,5 @@ class Task:
 def _default_slug(task_id: str, args: Mapping[str, Json]) -> str:
     if not args:
         return task_id
-    canonical = json.dumps(json_safe(args), sort_keys=True)
+    canonical = json.dumps(plain(args), sort_keys=True)
     return f"{task_id}-{hashlib.sha1(canonical.encode(), usedforsecurity=False).hexdigest()[:8]}"

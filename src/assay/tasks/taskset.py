@@ -95,14 +95,13 @@ class Taskset:
         max_concurrent: int = 8,
         rollout_timeout: float | None = None,
         agent_timeout: float | None = None,
-        grading_timeout: float | None = 600.0,
+        grading_timeout: float | None = 1800.0,
         job: Job | None = None,
     ) -> Job:
-        """Run every task ``group`` times; see `RunOptions` for the parameters.
+        """Run every task ``group`` times; see `RunOptions` for the limits.
 
-        Args:
-            agent: Any async callable that takes a run.
-            job: Appended to as runs finish, so that a cancelled launch keeps what is done.
+        The agent is any async callable that takes a run. A given ``job`` is appended to as runs
+        finish, so that it keeps what is done when the launch is cancelled.
 
         Raises:
             InputError: For an option out of range, or an empty set.
@@ -201,11 +200,14 @@ def _tasks_of_module(path: Path) -> list[Task]:
 
 
 def _tasks_of_rows(path: Path, env: TaskProvider | None) -> list[Task]:
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
     if path.suffix == ".json":
         rows = [(None, row) for row in _json_rows(text, path)]
     else:
-        lines = enumerate(text.splitlines(), 1)
+        lines = enumerate(text.split("\n"), 1)  # splitlines() also splits at U+2028, inside texts
         rows = [(number, _json_line(line, path, number)) for number, line in lines if line.strip()]
     providers: dict[str, TaskProvider] = {} if env is None else {env.name: env}
     return [_task_of_row(row, Location(str(path), number), providers, path) for number, row in rows]

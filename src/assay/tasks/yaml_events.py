@@ -141,13 +141,12 @@ class Builder:
                 self._merge(merged, path)
                 continue
             key = self._key(event, path)
-            value_path = (*path, key)
+            key_path = value_path = (*path, key)
             if key in own:
-                first = self.keys[value_path]
-                message = f"the key {key!r} is already used in line {first[0]}"
-                self.keys[value_path] = _place(event)
-                self.problems.append(Problem(value_path, message, at_key=True))
-            self.keys[value_path] = _place(event)
+                message = f"the key {key!r} is already used in line {self.keys[key_path][0]}"
+                self.problems.append(Problem(key_path, message, at_key=True))
+                value_path = (*key_path, "again")  # what the first one says keeps its place
+            self.keys[key_path] = _place(event)
             own[key] = self._node(next(self._events), value_path)
         return {**merged, **own} if merged else own
 

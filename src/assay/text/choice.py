@@ -123,7 +123,7 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
     more = (
         rf"(?:\ {{0,2}}{joint}{{1,2}}\ {{0,2}}(?:or\b|and\b)?{one}"
         rf"|\ {{0,2}}[(\[*]{{1,3}}{label}[)\]*]{{1,3}}"
-        rf"|\ {{1,3}}{capital}(?!\w|\ [a-z])"
+        rf"|\ {{1,3}}{capital}(?!\w|(?-i:\ [a-z]))"
         rf"){{0,{len(labels)}}}+"
     )
     # "The answer is a dog" chooses nothing, "the answer is A because ..." does.

@@ -102,13 +102,23 @@ def _answer_proper(text: str, extract: str | None, pick: Pick | None) -> _Found 
     said = statements(text)
     if said:
         sentence, part = said[-1]
-        return _Found(part, sentence)
+        return _Found(part, sentence if _is_prose(part) else "")
     last = last_line(text)
-    return _Found(last, last)
+    return _Found(last, last if _is_prose(last) else "")
+
+
+_WORD = re.compile(r"(?<![\\A-Za-z])(?!(?:sin|cos|tan|log|ln|exp|sqrt|pi)\b)[A-Za-z]{2,}")
+
+
+def _is_prose(text: str) -> bool:
+    """Whether there are words about the formula, which math-verify must look for."""
+    return _WORD.search(text) is not None
 
 
 def _in_dollars(text: str) -> str:
-    return text if "$" in text or "\\(" in text or "\\[" in text else f"${text}$"
+    if "$" in text or "\\(" in text or "\\[" in text:
+        return text
+    return f"${text.strip().removesuffix('.')}$"
 
 
 _SPACING = re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[!,;: ]|(?<!\w)\s+|\s+(?!\w)")

@@ -17,7 +17,7 @@ from typing import cast
 
 from assay.errors import GraderError, InputError, MissingExtraError
 
-__all__ = ["POOL"]
+__all__ = ["POOL", "Pool"]
 
 _START_SECONDS = 120.0
 _PATIENCE = 4.0  # clock time over CPU time: a busy machine is no fault of the answer's
@@ -54,6 +54,11 @@ class _Worker:
         self._buffer = b""
         try:
             ready = self._line(wall=_START_SECONDS)
+        except _TooSlowError:
+            self.close()
+            raise GraderError(
+                f"the process for mathematics was not ready after {_START_SECONDS:g} s"
+            ) from None
         except BaseException:
             self.close()
             raise
@@ -63,6 +68,11 @@ class _Worker:
                 f"the process for mathematics did not start (exit code {self._process.returncode})",
                 hint="try: python -c 'import math_verify'",
             )
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
 
     def compare(self, gold: str, answer: str, seconds: float) -> bool:
         """Compare, or die trying."""
@@ -138,7 +148,7 @@ class _Worker:
                     pipe.close()
 
 
-class _Pool:
+class Pool:
     """Warm processes, at most one a core, started when first needed and ended at exit."""
 
     def __init__(self) -> None:
@@ -198,6 +208,11 @@ class _Pool:
             self._alive.add(worker)
         return worker
 
+    def pids(self) -> list[int]:
+        """Return the ids of the processes alive."""
+        with self._lock:
+            return [worker.pid for worker in self._alive]
+
     def close(self) -> None:
         """End every process."""
         with self._lock:
@@ -211,5 +226,5 @@ class _Pool:
         self._reset()
 
 
-POOL = _Pool()
+POOL = Pool()
 """The processes of this process."""

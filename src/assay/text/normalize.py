@@ -74,7 +74,7 @@ def _begins_afresh(character: str) -> bool:
     category = unicodedata.category(character)
     if category[0] == "M":
         return False
-    return not "\u1100" <= character <= "\u11ff"  # Hangul jamo compose with each other
+    return not "\u1160" <= character <= "\u11ff"  # vowels and finals of Hangul syllables
 
 
 # --- The lenient form ----------------------------------------------------------------------------

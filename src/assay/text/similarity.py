@@ -39,7 +39,7 @@ Metric: TypeAlias = Literal[
 MAX_CHARACTERS = 100_000
 """A longer answer scores 0.0 (comparing takes quadratic time); a longer reference is refused."""
 
-MAX_FUZZY_CHARACTERS = 20_000
+MAX_FUZZY_CHARACTERS = 10_000
 """The same for ``fuzzy``, which slides the shorter text along the longer."""
 
 _ROUGE_WORD = re.compile(r"[a-z0-9]+")

@@ -13,9 +13,10 @@ which must equal the class's ``TAG``.
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types as python_types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, Union, cast
@@ -105,7 +106,10 @@ def from_json(annotation: type[T], data: Json) -> T:
         ShapeError: With every problem found.
     """
     problems: list[Problem] = []
-    value = read(annotation, data, (), problems)
+    try:
+        value = read(annotation, data, (), problems)
+    except RecursionError:
+        raise ShapeError([Problem((), "nested too deeply")]) from None
     if problems:
         raise ShapeError(problems)
     return cast("T", value)
@@ -120,6 +124,8 @@ def read(  # noqa: PLR0911 - one return per kind of annotation
         The value, or None where there was a problem.
     """
     if annotation is float and isinstance(data, int) and not isinstance(data, bool):
+        if abs(data) > sys.float_info.max:
+            return _wrong(path, problems, "a number that a float can hold", data)
         return float(data)
     if isinstance(annotation, type) and annotation in _SCALARS:
         if type(data) is annotation:
@@ -134,6 +140,7 @@ def read(  # noqa: PLR0911 - one return per kind of annotation
     return _read_generic(cast("object", annotation), data, path, problems)
 
 
+_LISTS = (list, tuple, Sequence, Iterable)
 _SCALARS: dict[type, str] = {
     str: "text",
     bool: "true or false",
@@ -157,7 +164,7 @@ def _read_generic(  # noqa: PLR0911 - one return per kind of annotation
         given = f"{data!r} is not valid here"
         problems.append(Problem(path, given, nearest(str(data), [str(a) for a in arguments])))
         return None
-    if origin in (list, tuple, Sequence):
+    if origin in _LISTS:
         if not isinstance(data, list):
             return _wrong(path, problems, "a list", data)
         read_items = [read(arguments[0], d, (*path, i), problems) for i, d in enumerate(data)]
@@ -203,7 +210,7 @@ def _fits(option: object, data: Json) -> bool:  # noqa: PLR0911 - one return per
     if isinstance(data, dict):
         return kind in (dict, Mapping) or dataclasses.is_dataclass(kind)
     if isinstance(data, list):
-        return kind in (list, tuple, Sequence)
+        return kind in _LISTS
     if kind is Literal:
         return data in typing.get_args(option)
     if kind is float:
@@ -263,20 +270,31 @@ def _shape(kind: type) -> _Shape:
 
 
 def _dataclass_to_json(value: DataclassInstance) -> Json:
-    written: dict[str, Json] = {}
-    tag = getattr(type(value), "TAG", None)
-    if isinstance(tag, str):
-        written["type"] = tag
-    for field in dataclasses.fields(value):
-        if not field.init:
-            continue
-        item = cast("object", getattr(value, field.name))
-        default = field.default
-        if field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
-        if default is dataclasses.MISSING or item != default or type(item) is not type(default):
-            written[field.name] = to_json(item)
+    tag, fields = _writing(type(value))
+    written: dict[str, Json] = {} if tag is None else {"type": tag}
+    for name, default, factory in fields:
+        item = cast("object", getattr(value, name))
+        usual = factory() if factory is not None else default
+        if item is not usual and (item != usual or type(item) is not type(usual)):
+            written[name] = to_json(item)
     return written
+
+
+@lru_cache(maxsize=256)
+def _writing(
+    kind: type[DataclassInstance],
+) -> tuple[str | None, tuple[tuple[str, object, Callable[[], object] | None], ...]]:
+    """A class's tag, and what is written of it: each field with its default or default factory.
+
+    A field without a default is always written: nothing equals ``MISSING``.
+    """
+    tag = getattr(kind, "TAG", None)
+    fields = tuple(
+        (f.name, f.default, None if f.default_factory is dataclasses.MISSING else f.default_factory)
+        for f in dataclasses.fields(kind)
+        if f.init
+    )
+    return tag if isinstance(tag, str) else None, fields
 
 
 def _wrong(path: Path, problems: list[Problem], expected: str, data: Json) -> None:
@@ -302,7 +320,7 @@ def _describe(annotation: object) -> str:
     origin = typing.get_origin(annotation)
     if origin is Literal:
         return " or ".join(repr(a) for a in typing.get_args(annotation))
-    return "a list" if origin in (list, tuple, Sequence) else "a mapping"
+    return "a list" if origin in _LISTS else "a mapping"
 
 
 def schema(annotation: object) -> dict[str, Json]:  # noqa: PLR0911 - one return per kind
@@ -325,7 +343,7 @@ def schema(annotation: object) -> dict[str, Json]:  # noqa: PLR0911 - one return
         return {"anyOf": [schema(a) for a in arguments]}
     if origin is Literal:
         return {"enum": [cast("Json", a) for a in arguments]}
-    if origin in (list, tuple, Sequence):
+    if origin in _LISTS:
         return {"type": "array", "items": schema(arguments[0])}
     if origin in (dict, Mapping):
         return {"type": "object", "additionalProperties": schema(arguments[1])}

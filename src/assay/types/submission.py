@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.scoring.json_safe import Json
@@ -56,14 +57,18 @@ class Submission:
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def parts(self) -> dict[str, Part]:
-        """The parts that are there, by the name a grader asks for them."""
+        """The parts that are there, by the name a grader asks for them.
+
+        They are copies, so that no grader can change what the next one sees.
+        """
+        thread, trace = self.thread, self.trace
         found: dict[str, Part] = {
             "answer": self.answer,
             "question": self.question,
-            "expected": self.expected,
+            "expected": copy.deepcopy(self.expected),
             "workspace": self.workspace,
-            "trace": self.trace,
-            "thread": self.thread,
-            "metadata": dict(self.metadata) or None,
+            "trace": None if trace is None else replace(trace, steps=[*trace.steps]),
+            "thread": None if thread is None else StringThread(thread.turns, thread.metadata),
+            "metadata": copy.deepcopy(dict(self.metadata)) or None,
         }
         return {name: part for name, part in found.items() if part is not None}

@@ -1,0 +1,120 @@
+"""The packages that assay is measured against: each pinned, each in an environment of its own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["PEERS", "ROOT", "Peer", "PeerError", "Wanted", "install"]
+
+ROOT = Path(__file__).resolve().parent.parent
+_HOME = ROOT / ".bench"
+_MINUTES = 15
+
+
+class PeerError(Exception):
+    """Why a peer cannot be measured here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A package to measure against.
+
+    Attributes:
+        name: What the tables call it, and its directory in ``.bench``.
+        distribution: What pip calls it.
+        version: The pinned version.
+        newest_python: The last minor version of Python 3 that it can be installed on.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    newest_python: int = 99
+
+    @property
+    def requirement(self) -> str:
+        """The exact requirement."""
+        return f"{self.distribution}=={self.version}"
+
+
+PEERS = (
+    Wanted("hud", "hud", "0.6.21", newest_python=12),
+    Wanted("touchstone", "touchstone-eval", "0.1.1"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """An installed peer.
+
+    Attributes:
+        name: What the tables call it.
+        version: What is installed.
+        bin: The directory of its programs.
+    """
+
+    name: str
+    version: str
+    bin: Path
+
+    @property
+    def python(self) -> str:
+        """Its interpreter."""
+        return str(self.bin / "python")
+
+
+def install(wanted: Wanted, *, offline: bool = False) -> Peer:
+    """Install a peer into ``.bench/``, unless it is there already.
+
+    Args:
+        wanted: What to install.
+        offline: Only look whether it is there.
+
+    Raises:
+        PeerError: If it is not there and cannot be installed.
+    """
+    place = _HOME / wanted.distribution
+    stamp = place / ".installed"
+    peer = Peer(wanted.name, wanted.version, place / "bin")
+    if stamp.is_file() and stamp.read_text(encoding="utf-8").strip() == wanted.requirement:
+        return peer
+    if offline:
+        raise PeerError(f"{wanted.requirement} is not installed")
+    print(f"installing {wanted.requirement} into .bench/ (once)", file=sys.stderr, flush=True)
+    shutil.rmtree(place, ignore_errors=True)
+    uv = _find_uv()
+    _uv([uv, "venv", "--quiet", "--python", _python_for(wanted), str(place)])
+    _uv([uv, "pip", "install", "--quiet", "--python", peer.python, wanted.requirement])
+    stamp.write_text(f"{wanted.requirement}\n", encoding="utf-8")
+    return peer
+
+
+def _find_uv() -> str:
+    found = shutil.which("uv") or shutil.which(str(ROOT / ".tools" / "bin" / "uv"))
+    if found is None:
+        raise PeerError("there is no uv to install it with; run `make setup`")
+    return found
+
+
+def _python_for(wanted: Wanted) -> str:
+    """The interpreter that assay runs on where the peer takes it, so that both have the same."""
+    if sys.version_info.minor <= wanted.newest_python:
+        return sys.executable
+    return f"3.{wanted.newest_python}"
+
+
+def _uv(argv: list[str]) -> None:
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=60 * _MINUTES, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PeerError(f"{' '.join(argv[:3])}: {error}") from error
+    if done.returncode != 0:
+        raise PeerError(
+            done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "uv failed"
+        )

@@ -1,0 +1,226 @@
+"""What the command line takes.
+
+argparse, because it starts in a hundredth of a second: `assay` is called in loops and in CI, and a
+parser that imports a validation library would cost more than the grading of fifty cells.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from collections.abc import Mapping
+from typing import NoReturn, cast
+
+__all__ = ["build_parser"]
+
+_EXITS = """\
+exit status: 0 all passed, 1 some cell did not pass, 2 bad input,
+3 something could not be graded, 130 interrupted"""
+
+
+class _Parser(ArgumentParser):
+    """Names the nearest valid word, and where to read on, when it does not understand one."""
+
+    def error(self, message: str) -> NoReturn:
+        import difflib
+        import re
+
+        hint = ""
+        wrong = re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message)
+        unknown = re.search(r"unrecognized arguments: (\S+)", message)
+        if wrong:
+            valid = re.findall(r"[\w-]+", wrong[2])
+            hint, word = "", wrong[1]
+        else:
+            valid = _option_names(self)
+            word = unknown[1].partition("=")[0] if unknown else ""
+        if close := difflib.get_close_matches(word, valid, n=1):
+            hint = f"did you mean {close[0]}?\n"
+        self.exit(2, f"error: {message}\n{hint}try: {self.prog} --help\n")
+
+
+def _option_names(parser: ArgumentParser) -> list[str]:
+    """The options of a parser and of the commands below it."""
+    names: list[str] = []
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list them
+        names.extend(action.option_strings)
+        choices = cast("object", action.choices)
+        if isinstance(choices, Mapping):
+            for below in cast("Mapping[str, object]", choices).values():
+                names.extend(_option_names(below) if isinstance(below, ArgumentParser) else [])
+    return names
+
+
+def build_parser() -> ArgumentParser:
+    """The parser of the whole command line."""
+    parser = _Parser(
+        prog="assay",
+        description="Turn an LLM's answer, or an agent's work, into a reward you can trust.",
+        epilog="start with:  assay demo\nyour own:    assay init my-suite",
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, title="commands"
+    )
+
+    def command(name: str, summary: str, more: str = "", examples: str = "") -> ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.\n{more}",
+            epilog=f"examples:\n{examples}" if examples else None,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    _add_run(
+        command("run", "run cases: every harness, model and trial, graded and stored", _EXITS, _RUN)
+    )
+    _add_grade(command("grade", "grade recorded answers", _GRADE_MORE, _GRADE))
+    _add_report(
+        command("report", "show a stored run: failing cells first, every score opened", _EXITS)
+    )
+    check = command(
+        "validate",
+        "check cases and grader files without running anything",
+        "Every problem is shown with file, line, field and the nearest valid name.",
+    )
+    check.add_argument("paths", nargs="+", metavar="PATH", help="cases, or files of graders")
+    _add_json(check)
+    listing = command("list", "list the cases under some paths, or the stored runs")
+    listing.add_argument("paths", nargs="*", metavar="PATH", help="cases; stored runs without any")
+    _add_json(listing)
+    start = command("init", "write a starter suite that runs")
+    start.add_argument("directory", nargs="?", default="assay-suite", metavar="DIR")
+    demo = command(
+        "demo",
+        "grade the example suite: no key, nothing to configure",
+        "It has a real bug of a real package, datasets, an environment and typed answers; and on\n"
+        "purpose one failure, one grading error and one gate that disqualifies.",
+    )
+    demo.add_argument("--directory", metavar="DIR", help="examples of your own instead")
+    demo.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
+    _add_json(command("doctor", "say what works on this machine, and the mend for what does not"))
+    schema = command(
+        "schema",
+        "print the JSON Schema of a case or a grader file, for editors",
+        examples="  assay schema case > case.schema.json\n"
+        "  # first line of a case:  # yaml-language-server: $schema=case.schema.json",
+    )
+    schema.add_argument("kind", nargs="?", default="case", choices=("case", "graders"))
+    return parser
+
+
+_RUN = """\
+  assay run evals/
+  assay run evals/ --harness replay --model fix --trials 3
+  assay run evals/ --json > result.json
+  assay run --resume latest"""
+_GRADE = """\
+  assay grade answers.jsonl --graders graders.yaml
+  assay grade answers.jsonl --graders graders.yaml --label correct --json"""
+_GRADE_MORE = """\
+A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
+--label the grades are compared with what people said: confusion, accuracy, kappa.
+"""
+
+
+def _add_run(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("paths", nargs="*", metavar="PATH", help="case files, or directories of cases")
+    add("--case", action="append", default=[], metavar="ID", help="only this case")
+    add(
+        "--harness",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this harness; one that no case lists is used instead of theirs",
+    )
+    add(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this model; one that no case lists is used instead of theirs",
+    )
+    add("--trials", type=_positive, metavar="N", help="repeats of every cell")
+    add(
+        "--resume", metavar="RUN", help="finish a run: its id, a prefix of it, its label, or latest"
+    )
+    add(
+        "--regrade",
+        action="store_true",
+        help="with --resume: grade what was kept of changed cases again",
+    )
+    add("--label", default="", help="a name of your own for the run")
+    _add_workers(parser)
+    _add_outputs(parser)
+
+
+def _add_grade(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("data", metavar="DATA.jsonl", help="rows of recorded answers")
+    add("--graders", "-g", required=True, metavar="FILE", help="YAML file: a list of graders")
+    add("--label", metavar="FIELD", help="compare with this true/false or numeric field")
+    add(
+        "--threshold", type=_share, default=1.0, metavar="X", help="reward that a row needs to pass"
+    )
+    add("--out", metavar="FILE", help="write every row with its grade as JSONL")
+    _add_workers(parser)
+    _add_outputs(parser)
+
+
+def _add_report(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "run",
+        nargs="?",
+        default="latest",
+        metavar="RUN",
+        help="a run's id, a prefix of it, its label, or latest (the default)",
+    )
+    add("--all", action="store_true", help="open every failing cell")
+    _add_outputs(parser)
+
+
+def _add_workers(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers", type=_positive, metavar="N", help="at once; as many as cores by default"
+    )
+
+
+def _add_outputs(parser: ArgumentParser) -> None:
+    _add_json(parser)
+    add = parser.add_argument
+    add("--junit", metavar="FILE", help="also write a JUnit XML report")
+    add("--html", metavar="FILE", help="also write a report as one HTML file")
+    add("--fail-under", type=_share, metavar="X", help="pass if the mean reward is at least X")
+
+
+def _add_json(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number <= 1.0:
+        raise ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return number
+
+
+def _version() -> str:
+    from assay import __version__
+
+    return f"assay {__version__}"

@@ -1,0 +1,28 @@
+"""What every test gets: a home of its own, and no setting of whoever runs the tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("assay", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("assay")
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("ASSAY_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path_factory.getbasetemp() / "assay-home"))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty directory to grade."""
+    place = tmp_path / "workspace"
+    place.mkdir()
+    return place

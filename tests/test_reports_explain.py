@@ -1,0 +1,244 @@
+"""The verdict as a sentence, and the score tree as text."""
+
+# ruff: noqa: RUF001 - the sentences hold multiplication and minus signs
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.reports.evidence import evidence
+from assay.reports.explain import nodes, sentence, tree
+from assay.scoring.combine import combine_scores
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+from assay.store.records import CellRecord
+
+
+def graded(*parts: SubScore, reward: float | None = None, threshold: float = 0.7) -> CellRecord:
+    """A cell as it is stored when these parts are combined."""
+    if reward is None:
+        reward = combine_scores(parts, clamp=True).reward
+    assert reward is not None
+    return CellRecord(
+        run_id="r",
+        case="c",
+        status="graded",
+        reward=reward,
+        passed=reward >= threshold,
+        threshold=threshold,
+        subscores=tuple(part.to_dict() for part in parts),
+    )
+
+
+TESTS = SubScore("tests", 1.0, weight=0.5)
+JUDGE = SubScore("judge", 0.4, weight=0.3)
+FORMAT = SubScore("format", 0.0, weight=0.2)
+GATE = SubScore("implemented", 1.0, gate=True)
+NO_GATE = SubScore("implemented", 0.0, gate=True)
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        pytest.param(
+            graded(TESTS, JUDGE, FORMAT, GATE),
+            "0.62 = 0.50×1.00 tests + 0.30×0.40 judge + 0.20×0.00 format; gate implemented passed; "
+            "needs 0.70 → fail",
+            id="weighted sum",
+        ),
+        pytest.param(
+            graded(SubScore("a", 1.0, weight=3), SubScore("b", 0.5, weight=1)),
+            "0.88 = 0.75×1.00 a + 0.25×0.50 b; needs 0.70 → pass",
+            id="weights are normalised",
+        ),
+        pytest.param(
+            graded(TESTS, NO_GATE),
+            "0.00 because gate implemented failed, else 1.00 = 1.00×1.00 tests; needs 0.70 → fail",
+            id="failed gate",
+        ),
+        pytest.param(
+            graded(SubScore("a", 1.0), SubScore("slow", 0.5, weight=-0.4)),
+            "0.80 = 1.00×1.00 a − 0.40×0.50 slow; needs 0.70 → pass",
+            id="penalty",
+        ),
+        pytest.param(
+            graded(SubScore("a", 0.0), SubScore("slow", 1.0, weight=-0.4)),
+            "0.00, the limit of -0.40 = 1.00×0.00 a − 0.40×1.00 slow; needs 0.70 → fail",
+            id="clamped",
+        ),
+        pytest.param(
+            graded(SubScore("a", 1.0), reward=0.3),
+            "0.30, which is not the sum of its parts, 1.00 = 1.00×1.00 a; needs 0.70 → fail",
+            id="not a sum",
+        ),
+        pytest.param(
+            graded(SubScore("a", 1.0), SubScore.skipped("judge", "offline")),
+            "1.00 = 1.00×1.00 a; judge skipped (offline); needs 0.70 → pass",
+            id="skipped part",
+        ),
+        pytest.param(
+            graded(SubScore("a", 1.0), SubScore("len", 0.3, weight=0)),
+            "1.00 = 1.00×1.00 a; len 0.30 does not count; needs 0.70 → pass",
+            id="only reported",
+        ),
+        pytest.param(
+            graded(TESTS, NO_GATE, SubScore.error("judge", "down")),
+            "0.00 because gate implemented failed, else 1.00 = 1.00×1.00 tests; "
+            "judge could not be graded (down); needs 0.70 → fail",
+            id="failed gate beside an error",
+        ),
+        pytest.param(graded(reward=0.9), "0.90; needs 0.70 → pass", id="bare reward"),
+        pytest.param(
+            graded(reward=0.6996), "0.6996; needs 0.7000 → fail", id="digits enough to tell"
+        ),
+        pytest.param(
+            CellRecord(run_id="r", case="c", status="skipped", content="no trace"),
+            "skipped: no trace",
+            id="skipped",
+        ),
+        pytest.param(
+            CellRecord(
+                run_id="r",
+                case="c",
+                status="error",
+                error="judge: 503",
+                subscores=(
+                    SubScore("tests", 0.25).to_dict(),
+                    SubScore.error("judge", "503").to_dict(),
+                ),
+            ),
+            "could not be graded: judge: 503; graded: tests 0.25",
+            id="error keeps what was graded",
+        ),
+        pytest.param(
+            CellRecord(run_id="r", case="c", status="graded", reward=0.9, passed=False),
+            "0.90; needs 1.00 → fail",
+            id="recorded verdict",
+        ),
+        pytest.param(
+            CellRecord(
+                run_id="r", case="c", status="graded", reward=0.9, passed=False, threshold=0.5
+            ),
+            "0.90; needs 0.50 → recorded as fail",
+            id="record contradicts itself",
+        ),
+    ],
+)
+def test_the_verdict_is_a_sentence(cell: CellRecord, said: str) -> None:
+    assert sentence(cell) == said
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 9), st.booleans()), min_size=1, max_size=6)
+)
+def test_the_sentence_never_calls_a_combined_reward_another_sum(
+    parts: list[tuple[float, float, bool]],
+) -> None:
+    made = [SubScore("base", 1.0)]
+    made += [SubScore("p", v, weight=-w if penalty else w) for v, w, penalty in parts]
+    assert "not the sum" not in sentence(graded(*made))
+
+
+def test_a_name_cannot_forge_the_sentence() -> None:
+    forged = SubScore("x; needs 0.10 → pass\n✓ tests", 0.0)
+    said = sentence(graded(forged))
+    assert said == '0.00 = 1.00×0.00 "x; needs 0.10 → pass ✓ tests"; needs 0.70 → fail'
+
+
+def test_many_parts_are_counted_and_not_listed() -> None:
+    said = sentence(graded(*(SubScore(f"p{n}", 1.0) for n in range(20))))
+    assert "+ 12 more parts" in said
+    assert "p8" not in said
+
+
+def test_the_tree_shows_status_value_weight_and_depth() -> None:
+    both = SubScore("both", 0.5, weight=0.5, children=[SubScore("a", 1.0), SubScore("b", 0.5)])
+    assert tree([both, GATE, SubScore.error("judge", "x"), SubScore.skipped("trace", "y")]) == [
+        "✗ 0.50 both (weight 0.50)",
+        "  ✓ 1.00 a",
+        "  ✗ 0.50 b",
+        "✓ 1.00 implemented (gate)",
+        "! error judge",
+        "– skipped trace",
+    ]
+
+
+def test_a_gate_below_one_is_shown_as_failed_even_if_its_grader_was_content() -> None:
+    assert tree([SubScore("g", 0.9, gate=True, passed=True)]) == ["✗ 0.90 g (gate)"]
+
+
+def test_a_wide_tree_is_cut_with_a_note() -> None:
+    assert tree([SubScore(f"n{n}", 1.0) for n in range(9)], limit=2)[2:] == ["… 7 more"]
+
+
+def nested(levels: int) -> dict[str, Json]:
+    node: dict[str, Json] = {"name": "leaf", "value": 1.0}
+    for _ in range(levels):
+        node = {"name": "n", "value": 1.0, "children": [node]}
+    return node
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        ({"name": "x", "value": 7}, "unreadable: the value of 'x' is 7"),
+        ({"name": "x", "value": float("nan")}, "unreadable: value is nan"),
+        ({"value": 1.0}, "unreadable: a SubScore needs a name"),
+        ({"name": "x", "status": ["?"]}, "unreadable: status"),
+        (nested(3_000), "more than 24 levels"),
+    ],
+)
+def test_a_stored_score_that_is_not_one_becomes_an_error_node(
+    stored: dict[str, Json], reason: str
+) -> None:
+    cell = CellRecord(run_id="r", case="c", status="error", subscores=(stored,))
+    (node,) = nodes(cell)
+    assert node.status == "error"
+    assert reason in node.reason
+
+
+def facts(**metadata: Any) -> dict[str, tuple[str, ...]]:
+    node = SubScore("n", 0.0, metadata=metadata, reason="why", flags=("odd",))
+    return {fact.label: fact.lines for fact in evidence(node, lines=2)}
+
+
+def test_evidence_comes_in_the_order_of_questions() -> None:
+    shown = facts(model="m", stdout="a\nb\nc", exit_code=1, verdict="UNMET", _parameters={"x": 1})
+    assert list(shown) == ["reason", "flagged", "exit code", "verdict", "stdout", "model"]
+    assert shown["exit code"] == ("1",)
+
+
+def test_evidence_keeps_the_end_of_outputs_and_the_start_of_all_else() -> None:
+    shown = facts(stdout="a\nb\nc", explanation="a\nb\nc")
+    assert shown["stdout"] == ("… 1 line before", "b", "c")
+    assert shown["explanation"] == ("a", "b", "… 1 line more")
+
+
+def test_evidence_says_nothing_twice_and_nothing_empty() -> None:
+    shown = facts(reason="why", stderr="", notes=None, tags=[])
+    assert list(shown) == ["reason", "flagged"]
+
+
+def test_long_evidence_is_laid_out_over_lines() -> None:
+    node = SubScore("n", 0.0, metadata={"cases": {f"case {n}": "expected" for n in range(9)}})
+    (fact,) = evidence(node, lines=3)
+    assert fact.lines == (
+        "{",
+        '  "case 0": "expected",',
+        '  "case 1": "expected",',
+        "… 8 lines more",
+    )
+
+
+def test_evidence_shows_zero_and_false() -> None:
+    shown = facts(exit_code=0, timed_out=False)
+    assert (shown["exit code"], shown["timed out"]) == (("0",), ("false",))
+
+
+def test_evidence_that_is_no_json_is_shown_all_the_same() -> None:
+    assert facts(x={"v": float("nan")})["x"] == ('{"v": null}',)
+    assert facts(x="\x1b]8;;http://evil\x1b\\t")["x"] == ("t",)

@@ -1,0 +1,88 @@
+"""Numbers for people: no rounding may turn one statement into another."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.reports.figures import (
+    apart,
+    cost,
+    count,
+    duration,
+    money,
+    percent,
+    percent_interval,
+    score,
+    score_interval,
+)
+from assay.scoring.intervals import Interval
+
+DASH = "\N{EN DASH}"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0.00"),
+        (1.0, "1.00"),
+        (0.625, "0.62"),
+        (0.9996, "0.9996"),
+        (0.99999, "0.9999"),
+        (0.004, "0.0040"),
+        (0.00001, "1e-05"),
+        (-0.1, "-0.10"),
+        (None, DASH),
+    ],
+)
+def test_a_score_is_never_rounded_to_none_or_all(value: float | None, shown: str) -> None:
+    assert score(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "bar", "shown"),
+    [
+        (0.62, 0.7, ("0.62", "0.70")),
+        (0.6996, 0.7, ("0.6996", "0.7000")),
+        (0.7, 0.7, ("0.70", "0.70")),
+        (0.1 + 0.2, 0.3, ("0.30", "0.30")),
+        (0.699999999, 0.7, ("0.70", "0.70")),
+        (0.69999999, 0.7, ("0.69999999", "0.70000000")),
+        (0.699999998, 0.7, ("0.699999998", "0.7")),
+    ],
+)
+def test_two_scores_show_which_is_larger(value: float, bar: float, shown: tuple[str, str]) -> None:
+    assert apart(value, bar) == shown
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"),
+    [(0.0, "0 %"), (0.001, "<1 %"), (0.5, "50 %"), (0.999, ">99 %"), (1.0, "100 %"), (None, DASH)],
+)
+def test_a_rate_is_never_rounded_to_none_or_all(rate: float | None, shown: str) -> None:
+    assert percent(rate) == shown
+
+
+def test_an_unknown_price_is_never_a_number() -> None:
+    assert cost(None, 3) == "unknown"
+    assert cost(None, 0) == "none"
+    assert cost(0.0, 0) == "$0.00"
+    assert cost(1.5, 2) == "$1.50 + 2 cells unknown"
+    assert money(0.00042) == "$0.00042"
+    assert money(0.000001) == "<$0.0001"
+    assert money(1234.5) == "$1,234.50"
+
+
+def test_small_words() -> None:
+    assert [count(n, "cell") for n in (0, 1, 1200)] == ["0 cells", "1 cell", "1,200 cells"]
+    assert [duration(s) for s in (0, 0.01, 2.34, 59.6, 125, 7300)] == [
+        "0.0 s",
+        "<0.1 s",
+        "2.3 s",
+        "1 min 0 s",
+        "2 min 5 s",
+        "2 h 1 min",
+    ]
+    assert score_interval(Interval(0.5, 0.25, 0.75, 4)) == f"0.25{DASH}0.75"
+    assert percent_interval(Interval(0.5, 0.25, 0.75, 4)) == f"25{DASH}75 %"
+    assert score_interval(Interval(0.5, None, None, 1)) == ""
+    assert percent_interval(Interval(0.5, None, None, 1)) == ""

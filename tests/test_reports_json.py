@@ -1,0 +1,156 @@
+"""The JSON report: exactly one valid object, whatever the cells hold, written as they come."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from math import inf, nan
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError
+from assay.reports.json_report import cells_json
+from assay.reports.summary import summarize
+from assay.reports.tidy import tidy
+from assay.scoring.results import SubScore
+from assay.store.records import CellRecord, RunRecord
+
+RUN = RunRecord(id="r1", created_at="2026-11-21T09:08:30Z", config={"trials": 2}, planned=0)
+
+
+def cell(case: str = "a", **more: Any) -> CellRecord:
+    fields: dict[str, Any] = {"status": "graded", "reward": 1.0, "passed": True, **more}
+    return CellRecord(run_id="r1", case=case, **fields)
+
+
+def written(*cells: CellRecord, run: RunRecord = RUN, **options: Any) -> dict[str, Any]:
+    """The report, read as strictly as possible."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    file = io.StringIO()
+    cells_json(file, run, iter(cells), **options)
+    assert file.getvalue().isascii()
+    return json.loads(file.getvalue(), parse_constant=refuse)
+
+
+def test_it_holds_run_cells_and_summary() -> None:
+    node = SubScore("tests", 1.0)
+    report = written(cell(subscores=(node.to_dict(),), flags=("odd",), seconds=2.0, tokens=5))
+    assert list(report) == ["run", "cells", "summary"]
+    assert report["run"]["config"] == {"trials": 2}
+    (only,) = report["cells"]
+    expected = {
+        "case": "a",
+        "harness": "",
+        "model": "",
+        "trial": 1,
+        "status": "graded",
+        "reward": 1.0,
+        "passed": True,
+        "flags": ["odd"],
+        "subscores": [node.to_dict()],
+        "error": "",
+        "seconds": 2.0,
+        "cost_usd": None,
+        "tokens": 5,
+    }
+    assert {key: only[key] for key in expected} == expected
+    assert report["summary"]["verdict"] == {"code": 0, "line": "PASS: the 1 graded cell passed"}
+
+
+def test_the_summary_is_that_of_the_same_cells() -> None:
+    cells = [cell(), cell("b", reward=0.0, passed=False)]
+    file = io.StringIO()
+    assert cells_json(file, RUN, cells) == summarize(cells, run=RUN)
+
+
+def test_no_cells_is_still_one_object() -> None:
+    assert written()["cells"] == []
+
+
+def test_labels_and_the_bar_are_passed_on() -> None:
+    report = written(cell(reward=0.5, passed=False), labels={"a": False}, fail_under=0.4)
+    assert report["summary"]["agreement"]["tn"] == 1
+    assert report["summary"]["verdict"]["code"] == 0
+
+
+def test_a_wrong_bar_is_refused_before_anything_is_written() -> None:
+    file = io.StringIO()
+    with pytest.raises(InputError):
+        cells_json(file, RUN, [cell()], fail_under=7)
+    assert file.getvalue() == ""
+
+
+def test_cells_are_written_one_by_one() -> None:
+    file = io.StringIO()
+    seen: list[int] = []
+
+    def cells() -> Iterator[CellRecord]:
+        for n in range(3):
+            seen.append(file.getvalue().count('"case"'))
+            yield cell(f"c{n}")
+
+    cells_json(file, RUN, cells)
+    assert seen == [0, 1, 2]
+
+
+def test_graded_without_a_usable_reward_is_written_as_an_error() -> None:
+    (only,) = written(cell(reward=nan))["cells"]
+    assert (only["status"], only["reward"], only["passed"]) == ("error", None, None)
+    assert "not a reward" in only["error"]
+
+
+@pytest.mark.parametrize("number", [nan, inf, -inf])
+def test_numbers_that_json_lacks_become_null(number: float) -> None:
+    stored = {"name": "n", "value": number, "metadata": {"deep": [number]}}
+    fields: dict[str, Any] = {"subscores": (stored,), "seconds": number, "cost_usd": number}
+    (only,) = written(cell(**fields))["cells"]
+    assert only["seconds"] is None
+    assert only["cost_usd"] is None
+    assert only["subscores"][0]["metadata"] == {"deep": [None]}
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param("\ud800", id="lone surrogate"),
+        pytest.param({"\udfff": 1}, id="lone surrogate in a key"),
+        pytest.param(10**5000, id="integer with more digits than Python converts"),
+        pytest.param(deep(5000), id="nesting deeper than the stack"),
+        pytest.param(object(), id="no JSON at all"),
+        pytest.param('"}],"summary":{}}', id="text that ends the object"),
+    ],
+)
+def test_nothing_that_was_stored_can_break_the_object(hostile: Any) -> None:
+    stored: dict[str, Any] = {"name": "n", "metadata": {"x": hostile}}
+    text = hostile if isinstance(hostile, str) else ""
+    report = written(cell(case=text or "a", answer=text, subscores=(stored,)))
+    assert len(report["cells"]) == 1
+    assert report["summary"]["total"] == 1
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),
+)
+
+
+@given(JSON)
+def test_a_tidy_copy_is_json_and_tidying_it_again_changes_nothing(value: object) -> None:
+    copy = tidy(value)
+    text = json.dumps(copy, allow_nan=False, ensure_ascii=False).encode()
+    assert json.loads(text) == copy
+    assert tidy(copy) == copy

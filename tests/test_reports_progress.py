@@ -1,0 +1,110 @@
+"""Progress: what a log and what a terminal get to see."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from assay.reports.progress import LinesProgress, LiveProgress, progress
+from assay.store.records import CellRecord
+
+
+class Clock:
+    """Time that passes when told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def cell(reward: float | None = 1.0) -> CellRecord:
+    if reward is None:
+        return CellRecord(run_id="r", case="c", status="error", error="x")
+    return CellRecord(run_id="r", case="c", status="graded", reward=reward)
+
+
+def console(*, terminal: bool = False, encoding: str = "utf-8") -> tuple[Console, io.BytesIO]:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
+    return Console(file=file, force_terminal=terminal, width=100, _environ={"TERM": "xterm"}), raw
+
+
+def lines_of(total: int, cells: list[CellRecord], *, encoding: str = "utf-8") -> list[str]:
+    target, raw = console(encoding=encoding)
+    clock = Clock()
+    with progress(target, total, clock=clock) as shown:
+        for each in cells:
+            clock.now += 2.0
+            shown.cell(each)
+    return raw.getvalue().decode(encoding).splitlines()
+
+
+def test_a_log_gets_one_line_per_tenth() -> None:
+    lines = lines_of(200, [cell()] * 200)
+    assert len(lines) == 10
+    assert lines[0] == " 10 %  20 of 200 cells  ✓ 20 passed  ✗ 0 failed  about 6 min 0 s left"
+    assert lines[-1] == "100 %  200 of 200 cells  ✓ 200 passed  ✗ 0 failed"
+
+
+def test_few_cells_get_a_line_each() -> None:
+    lines = lines_of(3, [cell(), cell(0.0), cell(None)])
+    assert [line.split("  ")[0].strip() for line in lines] == ["33 %", "66 %", "100 %"]
+    assert lines[-1].endswith("✓ 1 passed  ✗ 1 failed  ! 1 not graded")
+
+
+def test_errors_are_said_apart_from_failures_only_where_there_are_any() -> None:
+    assert "not graded" not in lines_of(1, [cell()])[0]
+
+
+def test_an_unknown_total_and_more_cells_than_planned_do_no_harm() -> None:
+    assert len(lines_of(0, [cell()] * 250)) == 2
+    assert lines_of(2, [cell()] * 3)[-1].startswith("150 %")
+
+
+def test_ascii_where_the_log_has_no_more() -> None:
+    assert lines_of(1, [cell()], encoding="ascii") == [
+        "100 %  1 of 1 cells  + 1 passed  x 0 failed"
+    ]
+
+
+def test_a_terminal_gets_a_bar_that_is_gone_at_the_end() -> None:
+    target, raw = console(terminal=True)
+    clock = Clock()
+    with progress(target, 4, clock=clock) as shown:
+        assert isinstance(shown, LiveProgress)
+        for each in (cell(), cell(0.0), cell(None)):
+            clock.now += 1.0
+            shown.cell(each)
+    text = raw.getvalue().decode()
+    assert "3/4" in text
+    assert "1 not graded" in text
+    assert "about 1.0 s left" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+
+
+def test_the_terminal_is_restored_when_the_run_breaks() -> None:
+    target, raw = console(terminal=True)
+    with pytest.raises(KeyboardInterrupt), progress(target, 4):
+        raise KeyboardInterrupt
+    assert raw.getvalue().decode().count("\x1b[?25h") == 1
+
+
+def test_a_dumb_terminal_gets_lines() -> None:
+    dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
+    assert isinstance(progress(dumb, 1), LinesProgress)
+
+
+def test_reports_load_no_third_party_package_until_they_draw() -> None:
+    code = (
+        "import sys, assay.reports.table, assay.reports.html, assay.reports.junit, "
+        "assay.reports.json_report, assay.reports.progress\n"
+        "print([name for name in ('rich', 'pydantic', 'sqlalchemy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

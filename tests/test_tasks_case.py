@@ -1,0 +1,505 @@
+"""Cases: what a YAML case may say, what is refused and where, and how many are found."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from pathlib import Path
+from typing import cast
+
+import pytest
+import yaml
+
+from assay.scoring.json_safe import Json
+from assay.tasks.case import Case, Cell, load_case, load_cases
+from assay.tasks.document import DocumentError
+from assay.types.codec import ShapeError
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+MINIMAL: dict[str, Json] = {
+    "id": "c1",
+    "task": {"prompt": "Fix it."},
+    "matrix": {"harnesses": ["echo"], "models": ["m"]},
+    "graders": [{"type": "command", "cmd": "true"}],
+}
+
+FULL = """\
+# yaml-language-server: $schema=case.schema.json
+id: full-1
+description: Everything that a case may say.
+task:
+  prompt: |
+    Fix the bug.
+  system_prompt: Be brief.
+  instruction_files: [AGENTS.md]
+  turns: [Now document it.]
+source: {path: ./source, isolation: copy}
+artifacts:
+  skills: [./skills]
+  commands: [./skills/a.md]
+  plugins: [./skills]
+  mcp: ./mcp.json
+matrix:
+  entries:
+    - {harness: claude-code, models: [opus, sonnet]}
+    - {harness: echo, models: [none]}
+  trials: 2
+environment:
+  kind: uv
+  venv: true
+  system_site_packages: false
+  requirements: [pytest==8.3.4]
+  requirement_files: [requirements.txt]
+  install: editable
+  pip_args: [--no-deps]
+  commands: [make]
+  env: {LANG: C}
+  timeout_s: 60
+container:
+  image: python:3.12
+  setup: [apt-get update]
+  python: python3
+  home: /root
+  caches: [.cache/pip]
+setup:
+  stub: [{file: pkg/a.py, function: solve}]
+  run: [make data]
+observe:
+  tracing: false
+  interaction: {policy: scripted, rules: [{name: x, decision: allow}]}
+graders:
+  - {type: command, cmd: make test, weight: 2.0}
+  - {type: files, expect_dir: ./graders/expected, patterns: [retry]}
+  - {type: command, cmd: make lint, gate: true, name: lint}
+expect: {pass_threshold: 0.8}
+availability: optional
+limits: {agent_timeout_s: 60, grading_timeout_s: 30.5, network: true}
+expected: {answer: [1, 2]}
+metadata: {origin: 2026-11-21}
+"""
+
+
+def write_case(folder: Path, data: dict[str, Json] | str) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "case.yaml"
+    file.write_text(data if isinstance(data, str) else yaml.safe_dump(data, sort_keys=False))
+    return str(file)
+
+
+def write_full(folder: Path) -> str:
+    for name in ("AGENTS.md", "mcp.json", "requirements.txt", "source/a.py", "skills/a.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    (folder / "graders" / "expected").mkdir(parents=True)
+    return write_case(folder, FULL)
+
+
+def changed(**blocks: Json) -> dict[str, Json]:
+    """The minimal case with some blocks replaced; None takes a block out."""
+    data = {**copy.deepcopy(MINIMAL), **blocks}
+    return {key: block for key, block in data.items() if block is not None}
+
+
+def lines_of(error: pytest.ExceptionInfo[DocumentError]) -> list[str]:
+    return str(error.value).splitlines()
+
+
+def test_a_minimal_case_has_the_documented_defaults(tmp_path: Path) -> None:
+    case = load_case(write_case(tmp_path / "c1", MINIMAL))
+    assert (case.id, case.description, case.availability) == ("c1", "", "required")
+    assert case.task.prompt == "Fix it."
+    assert case.task.system_prompt is None
+    assert case.source is None
+    assert case.source_path is None
+    assert case.expect.pass_threshold == 1.0
+    assert (case.limits.agent_timeout_s, case.limits.grading_timeout_s) == (1800.0, 600.0)
+    assert case.limits.network is False
+    assert case.expected is None
+    assert case.root == str(tmp_path / "c1")
+    assert case.harnesses_file == ""
+    assert [spec.type for spec in case.graders] == ["command"]
+
+
+def test_a_full_case_says_what_was_written(tmp_path: Path) -> None:
+    case = load_case(write_full(tmp_path / "c"))
+    assert case.instruction_files == (str(tmp_path / "c" / "AGENTS.md"),)
+    assert case.source_path == str(tmp_path / "c" / "source")
+    assert case.requirement_files == (str(tmp_path / "c" / "requirements.txt"),)
+    assert case.environment is not None
+    assert case.environment.env == {"LANG": "C"}
+    assert case.container is not None
+    assert case.container.image == "python:3.12"
+    assert case.setup is not None
+    assert case.setup.stub[0].function == "solve"
+    assert case.observe is not None
+    assert case.observe.tracing is True, "an interaction needs a trace"
+    assert case.limits.network is True
+    assert case.expected == {"answer": [1, 2]}
+    assert case.metadata == {"origin": "2026-11-21"}
+    assert [(spec.label, spec.gate) for spec in case.graders] == [
+        ("command", False),
+        ("files", False),
+        ("lint", True),
+    ]
+
+
+def test_cells_are_pairs_as_written_with_their_trials_together(tmp_path: Path) -> None:
+    case = load_case(write_full(tmp_path / "c"))
+    assert case.cells()[:3] == (
+        Cell(case="full-1", harness="claude-code", model="opus", trial=1),
+        Cell(case="full-1", harness="claude-code", model="opus", trial=2),
+        Cell(case="full-1", harness="claude-code", model="sonnet", trial=1),
+    )
+    assert len(case.cells()) == 6
+    matrix = {"harnesses": ["h1", "h2"], "models": ["a/b", "a-b"]}
+    product = load_case(write_case(tmp_path / "p", changed(matrix=cast("Json", matrix)))).cells()
+    assert [(c.harness, c.model) for c in product] == [
+        ("h1", "a/b"),
+        ("h1", "a-b"),
+        ("h2", "a/b"),
+        ("h2", "a-b"),
+    ]
+
+
+H: Json = ["echo"]
+REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
+    "no id": (changed(id=None), "id", "'id' is required"),
+    "empty id": (changed(id=""), "id", "not empty"),
+    "padded id": (changed(id=" c1"), "id", "no space around"),
+    "long id": (changed(id="x" * 201), "id", "at most 200"),
+    "newline in id": (changed(id="a\nb"), "id", "no control characters"),
+    "id is a number": (changed(id=5), "id", "expected text"),
+    "no task": (changed(task=None), "task", "'task' is required"),
+    "blank prompt": (changed(task={"prompt": " "}), "task.prompt", "empty"),
+    "misspelt prompt": (changed(task={"promt": "x"}), "task.promt", "did you mean 'prompt'?"),
+    "blank turn": (changed(task={"prompt": "x", "turns": [""]}), "task.turns[0]", "is empty"),
+    "missing instructions": (
+        changed(task={"prompt": "x", "instruction_files": ["A.md"]}),
+        "task.instruction_files[0]",
+        "'A.md' does not exist",
+    ),
+    "a directory as instructions": (
+        changed(task={"prompt": "x", "instruction_files": ["."]}),
+        "task.instruction_files[0]",
+        "is not a file",
+    ),
+    "nul in a path": (
+        changed(task={"prompt": "x", "instruction_files": ["a\0b"]}),
+        "task.instruction_files[0]",
+        "does not exist",
+    ),
+    "endless path": (changed(source={"path": "x" * 9999}), "source.path", "does not exist"),
+    "no origin": (changed(source={}), "source", "none is given"),
+    "two origins": (
+        changed(source={"path": ".", "pypi": "a==1"}),
+        "source",
+        "both path and pypi are given",
+    ),
+    "missing source": (changed(source={"path": "./s"}), "source.path", "'./s' does not exist"),
+    "source is a file": (changed(source={"path": "case.yaml"}), "source.path", "not a directory"),
+    "source holds the case": (changed(source={"path": "."}), "source.path", "the case itself"),
+    "source holds the evals": (changed(source={"path": "../.."}), "source.path", "the case itself"),
+    "git without commit": (
+        changed(source={"git": "https://h/r"}),
+        "source.commit",
+        "a git source needs a commit",
+    ),
+    "a branch as commit": (
+        changed(source={"repo": "https://h/r", "commit": "main"}),
+        "source.commit",
+        "'main' is no commit id",
+    ),
+    "an option as commit": (
+        changed(source={"git": "https://h/r", "commit": "--upload-pack=id"}),
+        "source.commit",
+        "is no commit id",
+    ),
+    "an option as url": (
+        changed(source={"git": "--upload-pack=id", "commit": COMMIT}),
+        "source.git",
+        "is no address",
+    ),
+    "a command as url": (
+        changed(source={"git": "ext::sh -c id", "commit": COMMIT}),
+        "source.git",
+        "may not use the protocol 'ext'",
+    ),
+    "a strange protocol": (
+        changed(source={"git": "ftp://h/r", "commit": COMMIT}),
+        "source.git",
+        "may not use the protocol 'ftp'",
+    ),
+    "commit of a path": (
+        changed(source={"path": "..", "commit": COMMIT}),
+        "source.commit",
+        "only a git source takes a commit",
+    ),
+    "unpinned package": (changed(source={"pypi": "x>=1"}), "source.pypi", "pins no version"),
+    "short hash": (
+        changed(source={"pypi": "x==1", "sha256": "ab"}),
+        "source.sha256",
+        "64 hexadecimal",
+    ),
+    "subdir leads out": (
+        changed(source={"git": "https://h/r", "commit": COMMIT, "subdir": "../x"}),
+        "source.subdir",
+        "does not stay inside",
+    ),
+    "worktree of a package": (
+        changed(source={"pypi": "x==1", "isolation": "worktree"}),
+        "source.isolation",
+        "worktree needs a path",
+    ),
+    "missing skill": (
+        changed(artifacts={"skills": ["./s"]}),
+        "artifacts.skills[0]",
+        "'./s' does not exist",
+    ),
+    "no matrix": (changed(matrix=None), "matrix", "'matrix' is required"),
+    "empty matrix": (changed(matrix={}), "matrix", "the matrix is empty"),
+    "both matrices": (
+        changed(matrix={"harnesses": H, "models": H, "entries": [{"harness": "e", "models": H}]}),
+        "matrix",
+        "not both",
+    ),
+    "no models": (changed(matrix={"harnesses": H}), "matrix.models", "must not be empty"),
+    "the same model twice": (
+        changed(matrix={"harnesses": H, "models": ["m", "m"]}),
+        "matrix.models[1]",
+        "is there twice",
+    ),
+    "the same pair twice": (
+        changed(
+            matrix={"entries": [{"harness": "e", "models": H}, {"harness": "e", "models": H}]}
+        ),
+        "matrix.entries[1].models[0]",
+        "already in the matrix",
+    ),
+    "no trials": (
+        changed(matrix={"harnesses": H, "models": H, "trials": 0}),
+        "matrix.trials",
+        "at least 1",
+    ),
+    "half a trial": (
+        changed(matrix={"harnesses": H, "models": H, "trials": 1.5}),
+        "matrix.trials",
+        "expected a whole number",
+    ),
+    "command without commands": (
+        changed(environment={"kind": "command"}),
+        "environment.commands",
+        "needs commands",
+    ),
+    "command with requirements": (
+        changed(environment={"kind": "command", "commands": ["x"], "requirements": ["y"]}),
+        "environment.requirements",
+        "takes no requirements",
+    ),
+    "misspelt kind": (changed(environment={"kind": "pip-env"}), "environment.kind", "did you mean"),
+    "a number as variable": (
+        changed(environment={"kind": "uv", "env": {"A": 1}}),
+        "environment.env.A",
+        "expected text",
+    ),
+    "no name of a variable": (
+        changed(environment={"kind": "uv", "env": {"A=B": "1"}}),
+        "environment.env.A=B",
+        "is no name of a variable",
+    ),
+    "no time": (
+        changed(environment={"kind": "uv", "timeout_s": 0}),
+        "environment.timeout_s",
+        "more than 0",
+    ),
+    "cache leads out": (
+        changed(container={"image": "i", "caches": ["../.ssh"]}),
+        "container.caches[0]",
+        "does not stay inside",
+    ),
+    "stub leads out": (
+        changed(setup={"stub": [{"file": "/etc/x.py", "function": "f"}]}),
+        "setup.stub[0].file",
+        "does not stay inside",
+    ),
+    "no policy": (changed(observe={"interaction": {}}), "observe.interaction.policy", "required"),
+    "misspelt policy": (
+        changed(observe={"interaction": {"policy": "auto-aprove"}}),
+        "observe.interaction.policy",
+        "did you mean 'auto-approve'?",
+    ),
+    "threshold of 2": (
+        changed(expect={"pass_threshold": 2}),
+        "expect.pass_threshold",
+        "between 0 and 1",
+    ),
+    "no limit": (
+        changed(limits={"agent_timeout_s": 0}),
+        "limits.agent_timeout_s",
+        "more than 0",
+    ),
+    "no graders": (changed(graders=None), "graders", "'graders' is required"),
+    "an empty list of graders": (changed(graders=[]), "graders", "there are no graders"),
+    "graders as a mapping": (changed(graders={"type": "command"}), "graders", "expected a list"),
+    "only gates": (
+        changed(graders=[{"type": "command", "cmd": "x", "gate": True}]),
+        "graders",
+        "no grader adds credit",
+    ),
+    "only penalties": (
+        changed(graders=[{"type": "command", "cmd": "x", "weight": -1.0}]),
+        "graders",
+        "no grader adds credit",
+    ),
+    "a quoted gate": (
+        changed(graders=[{"type": "command", "cmd": "x", "gate": "false"}]),
+        "graders[0].gate",
+        "expected true or false",
+    ),
+    "misspelt option": (
+        changed(graders=[{"type": "command", "cmd": "x", "expect_ext": 3}]),
+        "graders[0].expect_ext",
+        "did you mean 'expect_exit'?",
+    ),
+    "missing rubric": (
+        changed(graders=[{"type": "model_judge", "rubric": "./r.md"}]),
+        "graders[0].rubric",
+        "does not exist",
+    ),
+    "missing hidden test": (
+        changed(graders=[{"type": "pytest", "inject": ["./hidden/t.py"]}]),
+        "graders[0].inject[0]",
+        "does not exist",
+    ),
+    "unknown block": (changed(grader=[]), "grader", "did you mean 'graders'?"),
+    "fixtures named by a leading id": (
+        changed(id="../x", fixtures={"repo": "https://h/r", "commit": COMMIT}),
+        "id",
+        "does not stay inside",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_a_wrong_case_is_refused_with_place_and_mend(name: str, tmp_path: Path) -> None:
+    data, field, expected = REFUSED[name]
+    file = write_case(tmp_path / "evals" / "c1", data)
+    with pytest.raises(DocumentError) as caught:
+        load_case(file)
+    found = [fault for fault in caught.value.faults if fault.location.field == field]
+    assert found, str(caught.value)
+    assert expected in str(found[0])
+    assert str(found[0]).startswith(f"{file}:")
+    assert found[0].location.line
+
+
+def test_all_faults_of_all_cases_are_reported_together(tmp_path: Path) -> None:
+    write_case(tmp_path / "evals" / "a", changed(id="", graders=[{"type": "commnd"}], x=1))
+    write_case(tmp_path / "evals" / "b", "id: [")
+    write_case(tmp_path / "evals" / "c", MINIMAL)
+    with pytest.raises(DocumentError) as caught:
+        load_cases([str(tmp_path), str(tmp_path / "nowhere")])
+    text = str(caught.value)
+    for expected in ("a/case.yaml:1:5: id:", "graders[0].type", ": x: unknown field",
+                     "b/case.yaml:", "nowhere: does not exist"):
+        assert expected in text
+
+
+def test_ids_must_be_unique_and_both_files_are_named(tmp_path: Path) -> None:
+    first = write_case(tmp_path / "a", MINIMAL)
+    second = write_case(tmp_path / "b", MINIMAL)
+    with pytest.raises(DocumentError) as caught:
+        load_cases([str(tmp_path)])
+    assert lines_of(caught) == [
+        f"{second}:1:5: id: the id 'c1' is already that of {first} (ids must be unique)"
+    ]
+
+
+@pytest.mark.parametrize("given", ["evals", ".", "evals/b", "evals/b/case.yaml"])
+def test_cases_are_found_in_every_form_of_path(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_case(tmp_path / "evals" / "b", changed(id="1"))
+    write_case(tmp_path / "evals" / "a", changed(id="2"))
+    (tmp_path / "evals" / "no-case").mkdir()
+    (tmp_path / "evals" / "README.md").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    cases = load_cases([given])
+    assert [case.id for case in cases] == (["1", "2"] if given in ("evals", ".") else ["1"])
+    assert cases[0].file == os.path.join(given, *{"evals": ["b", "case.yaml"],
+                                         ".": ["evals", "b", "case.yaml"],
+                                         "evals/b": ["case.yaml"]}.get(given, [])).removesuffix("/")
+
+
+def test_a_case_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    file = write_case(tmp_path / "a", MINIMAL)
+    assert len(load_cases([file, str(tmp_path), str(tmp_path / "a")])) == 1
+
+
+def test_a_directory_without_cases_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="holds no case"):
+        load_cases([str(tmp_path)])
+    write_case(tmp_path / "a", MINIMAL)
+    write_case(tmp_path / "b", changed(id="c2"))
+    with pytest.raises(DocumentError, match="holds 2 cases, not one"):
+        load_case(str(tmp_path))
+
+
+def test_a_case_may_be_json(tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_text('{"$schema": "case.schema.json", "id": "j", '
+                                        '"task": {"prompt": "\\ud83d\\ude00"}, "matrix": '
+                                        '{"harnesses": ["e"], "models": ["m"]}, '
+                                        '"graders": [{"type": "command", "cmd": "x"}]}')
+    assert load_case(str(tmp_path)).task.prompt == "😀"
+
+
+def test_a_link_that_secretly_leads_out_of_the_case_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    folder = tmp_path / "evals" / "c1"
+    folder.mkdir(parents=True)
+    (folder / "source").symlink_to(tmp_path / "secrets")
+    file = write_case(folder, changed(source={"path": "./source"}))
+    with pytest.raises(DocumentError, match="is a link that leads out of the case"):
+        load_case(file)
+    said_openly = write_case(folder, changed(source={"path": "../../secrets"}))
+    assert load_case(said_openly).source_path == str(tmp_path / "secrets")
+
+
+def test_injected_files_of_fixtures_are_bound_when_they_are_there(tmp_path: Path) -> None:
+    inject: Json = ["hidden/t.py", {"src": "hidden/u.py", "dest": "tests/u.py"}]
+    graders: Json = [{"type": "pytest", "inject": inject}]
+    fixtures: Json = {"repo": "https://h/r", "commit": COMMIT}
+    file = write_case(tmp_path / "c", changed(graders=graders, fixtures=fixtures))
+    case = load_case(file)
+    assert case.graders[0].options["inject"] == inject
+    there = tmp_path / "fetched"
+    with pytest.raises(ShapeError, match="does not exist"):
+        case.with_fixtures(str(there))
+    (there / "hidden").mkdir(parents=True)
+    (there / "hidden" / "t.py").touch()
+    (there / "hidden" / "u.py").touch()
+    bound = case.with_fixtures(str(there)).graders[0].options["inject"]
+    assert bound == [
+        str(there / "hidden" / "t.py"),
+        {"src": str(there / "hidden" / "u.py"), "dest": "tests/u.py"},
+    ]
+    wrong: Json = [{"type": "pytest", "inject": 5}]
+    with pytest.raises(DocumentError, match=r"graders\[0\].inject"):
+        load_case(write_case(tmp_path / "w", changed(graders=wrong, fixtures=fixtures)))
+
+
+def test_a_case_loads_fast(tmp_path: Path) -> None:
+    file = write_full(tmp_path / "c")
+    load_case(file)
+    started = time.process_time()
+    for _ in range(20):
+        load_case(file)
+    # 2 ms where it was measured; ten times that is a change of kind, not of machine.
+    assert (time.process_time() - started) / 20 < 0.02
+
+
+def test_cases_are_frozen(tmp_path: Path) -> None:
+    case: Case = load_case(write_case(tmp_path / "c", MINIMAL))
+    with pytest.raises(AttributeError):
+        case.id = "other"  # type: ignore[misc]  # that it cannot be set is what is tested

@@ -1,0 +1,216 @@
+"""YAML and JSON documents: plain data, its places, and what a hostile one may not do."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from assay.scoring.json_safe import Json
+from assay.tasks.document import (
+    MAX_BYTES,
+    DocumentError,
+    parse_document,
+    problems_to_error,
+    read_document,
+)
+from assay.types.codec import Problem
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: 1", 1),
+        ("a: -17", -17),
+        ("a: 0x1F", 31),
+        ("a: 0o17", 15),
+        ("a: 014", 14),
+        ("a: 1.5", 1.5),
+        ("a: 1e3", 1000.0),
+        ("a: .5", 0.5),
+        ("a: true", True),
+        ("a: False", False),
+        ("a: ~", None),
+        ("a:", None),
+        ("a: null", None),
+        ("a: no", "no"),
+        ("a: On", "On"),
+        ("a: 2026-11-21", "2026-11-21"),
+        ("a: 2026-11-21T10:00:00Z", "2026-11-21T10:00:00Z"),
+        ("a: 12:30:45", "12:30:45"),
+        ("a: 1_000", "1_000"),
+        ("a: '5'", "5"),
+        ("a: !!str 5", "5"),
+        ("a: ! 5", "5"),
+        ('a: ""', ""),
+        ("a: [1, {b: c}]", [1, {"b": "c"}]),
+        ("a: |\n  x\n  y\n", "x\ny\n"),
+        ('{"a":\t"\\ud83d\\ude00 \\\\ud83d\\\\ude00"}', "😀 \\ud83d\\ude00"),
+        ("x: &x {p: 1, q: 2}\na:\n  <<: *x\n  q: 3\n", {"p": 1, "q": 3}),
+        ("x: &x [1, 2]\na: [*x, *x]\n", [[1, 2], [1, 2]]),
+    ],
+)
+def test_values_are_those_of_plain_data(text: str, expected: Json) -> None:
+    data = parse_document(text).data
+    assert isinstance(data, dict)
+    assert data["a"] == expected
+    assert type(data["a"]) is type(expected)
+
+
+REFUSED = {
+    "unclosed": ("a: [1\nb: 2", "f.yaml:2:2: not valid YAML"),
+    "tab": ("\ta: 1", "f.yaml:1:1: not valid YAML"),
+    "control character": ("a: b\nc: d\x01", "f.yaml:2:5: holds the control character U+0001"),
+    "empty": ("", "f.yaml:1:1: is empty"),
+    "two documents": ("a: 1\n---\nb: 2", "holds more than one document"),
+    "repeated key": ("a: 1\nb: 2\na: 3", "f.yaml:3:1: a: the key 'a' is already used in line 1"),
+    "number as key": ("1: x", 'f.yaml:1:1: ?: a key must be text (write "1" in quotes)'),
+    "bool as key": ("true: x", "a key must be text"),
+    "list as key": ("? [a]\n: b", "a key must be text, not a list"),
+    "nan": ("a: .nan", "f.yaml:1:4: a: .nan is not a number"),
+    "infinity": ("a: -.inf", "-.inf is not a number"),
+    "json nan": ('{"a": NaN}', "NaN is not a number"),
+    "overflow": ("a: 1e999", "1e999 is too large"),
+    "long number": ("a: " + "9" * 5000, "a number of 5000 digits"),
+    "python object": ("a: !!python/object/apply:os.system [id]", "the tag !!python/object"),
+    "own tag": ("a: !secret x", "the tag !secret is not allowed"),
+    "binary": ("a: !!binary aGk=", "the tag !!binary is not allowed"),
+    "undefined alias": ("a: *x", "*x stands for nothing yet"),
+    "alias to itself": ("a: &x [*x]", "*x stands for nothing yet"),
+    "merge of a number": ("a: {<<: 5}", "'<<' takes a mapping"),
+    "half a surrogate": ('{"a": "\\ud83d"}', "f.yaml:1"),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_is_not_plain_data_is_refused_with_its_place(name: str) -> None:
+    text, expected = REFUSED[name]
+    with pytest.raises(DocumentError) as caught:
+        parse_document(text, file="f.yaml")
+    assert expected in str(caught.value)
+
+
+def test_every_problem_of_a_document_is_reported() -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse_document("a: .nan\nb: !x y\na: 1\n", file="f.yaml")
+    assert [fault.location.line for fault in caught.value.faults] == [1, 2, 3]
+
+
+def test_billion_laughs_is_stopped_early() -> None:
+    levels = "\n".join(f"{chr(97 + n)}: &{chr(97 + n)} [{','.join('*' + chr(96 + n) for _ in range(9))}]"
+                       for n in range(1, 20))
+    started = time.process_time()
+    with pytest.raises(DocumentError, match="expands to more than"):
+        parse_document(f"a: &a [x]\n{levels}\n")
+    assert time.process_time() - started < 1.0
+
+
+def test_merge_bomb_is_stopped_early() -> None:
+    base = "x: &x {" + ", ".join(f"k{n}: {n}" for n in range(1000)) + "}\n"
+    bomb = base + "".join(f"y{n}: {{<<: [*x, *x, *x]}}\n" for n in range(200))
+    with pytest.raises(DocumentError, match="expands to more than"):
+        parse_document(bomb)
+
+
+def test_long_text_repeated_by_aliases_is_stopped() -> None:
+    text = f"a: &a '{'x' * 1_000_000}'\nb: [{', '.join(['*a'] * 1000)}]\n"
+    with pytest.raises(DocumentError, match="expands to more than"):
+        parse_document(text)
+
+
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
+def test_deep_nesting_is_stopped_early(opening: str) -> None:
+    started = time.process_time()
+    with pytest.raises(DocumentError, match="nested more than 64 deep"):
+        parse_document(opening * 300_000)
+    assert time.process_time() - started < 2.0
+
+
+def test_deep_nesting_through_aliases_is_stopped() -> None:
+    lines = ["a0: &a0 [x]"] + [f"a{n}: &a{n} [[[[[[[[*a{n - 1}]]]]]]]]" for n in range(1, 12)]
+    with pytest.raises(DocumentError, match="nested more than 64 deep"):
+        parse_document("\n".join(lines))
+
+
+def test_a_file_may_be_missing_too_large_or_not_text(tmp_path: Path) -> None:
+    file = tmp_path / "f.yaml"
+    with pytest.raises(DocumentError, match="cannot be read"):
+        read_document(str(file))
+    file.write_bytes(b"a: ok\nb: \xff\n")
+    with pytest.raises(DocumentError, match=r"f\.yaml:2:1: is not UTF-8"):
+        read_document(str(file))
+    file.write_bytes(b"#" * (MAX_BYTES + 1))
+    with pytest.raises(DocumentError, match="is larger than"):
+        read_document(str(file))
+
+
+def test_a_byte_order_mark_is_no_part_of_a_key(tmp_path: Path) -> None:
+    file = tmp_path / "f.json"
+    file.write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert read_document(str(file)).data == {"a": 1}
+
+
+def test_problems_are_placed_at_keys_values_or_where_something_is_missing() -> None:
+    document = parse_document("id: x\ngraders:\n  - type: command\n    expect_ext: 3\n", file="c.yaml")
+    problems = [
+        Problem(("graders", 0, "expect_ext"), "unknown field", "did you mean it?", at_key=True),
+        Problem(("graders", 0, "expect_ext"), "bad value"),
+        Problem(("graders", 0, "cmd"), "'cmd' is required", at_key=True),
+        Problem(("task",), "'task' is required", at_key=True),
+    ]
+    assert str(problems_to_error(problems, document)).splitlines() == [
+        "c.yaml:1:1: task: 'task' is required",
+        "c.yaml:3:5: graders[0].cmd: 'cmd' is required",
+        "c.yaml:4:5: graders[0].expect_ext: unknown field (did you mean it?)",
+        "c.yaml:4:17: graders[0].expect_ext: bad value",
+    ]
+
+
+def test_a_hostile_key_cannot_forge_lines_or_colours() -> None:
+    document = parse_document('"a\\nevil.yaml:1:1: fine\\x1b[2J": 1')
+    problem = Problem(tuple(document.data if isinstance(document.data, dict) else ()), "no")
+    text = str(problems_to_error([problem], document))
+    assert len(text.splitlines()) == 1
+    assert "\x1b" not in text
+
+
+def test_an_error_survives_pickling() -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse_document("a: .nan\nb: .nan", file="f.yaml")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text()
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=50), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_json_reads_as_json(value: Json) -> None:
+    assert parse_document(json.dumps(value)).data == value
+
+
+@given(json_values)
+def test_yaml_of_another_writer_reads_back(value: Json) -> None:
+    text = yaml.safe_dump(value, allow_unicode=False)
+    assume(not re.search("NaN|Infinity", text))  # refused unless quoted, as JSON would not be
+    assert parse_document(text).data == value
+
+
+@given(st.text(alphabet="ab:-[]{}&*!|>'\"#,? \n\t%@`<~.0", max_size=60))
+def test_any_text_reads_or_is_refused(text: str) -> None:
+    try:
+        json.dumps(parse_document(text).data, allow_nan=False)
+    except DocumentError as error:
+        assert str(error)

@@ -1,0 +1,93 @@
+"""Every comparison against texts made to hang, crash or fool it.
+
+The limit of CPU time is some fifty times what each takes; what these texts aim at (quadratic and
+exponential time) would take minutes to ages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from assay.text import (
+    choice_match,
+    contains_any,
+    exact_match,
+    extract_answer,
+    f1_score,
+    json_match,
+    json_schema,
+    normalize,
+    numeric_match,
+    regex_match,
+    similarity,
+)
+
+N = 200_000
+CPU_SECONDS = 20.0
+
+TEXTS = {
+    "marks": "a" + "\u0301\u0316" * (N // 2),
+    "jamo": "\u1161" * N,
+    "quotes": "'" * N,
+    "emphasis": "*a" * (N // 2),
+    "brackets": "(a" * (N // 2),
+    "deep list": "[" * N,
+    "deep object": '{"a":' * (N // 5),
+    "mismatched": "[}" * (N // 2),
+    "strings": '["' * (N // 2),
+    "fences": "```\n" * (N // 4),
+    "backslashes": '"' + "\\" * N,
+    "boxes": "\\boxed{" * (N // 7),
+    "closings": "}" * N,
+    "tags": "<answer>" * (N // 8),
+    "exclamations": "!" * N + "x",
+    "endings": "!.?" * (N // 3) + "x",
+    "digits": "1" * N,
+    "ones": "1 " * (N // 2),
+    "groups": "1,111" * (N // 5),
+    "fractions": "1/" * (N // 2),
+    "mixed": "1 1/" * (N // 4),
+    "exponents": "1e" * (N // 2),
+    "powers": "1 x 10^" * (N // 7),
+    "articles": "the " * (N // 4),
+    "spaces": " " * N + "x",
+    "new lines": "\n" * N,
+    "labels": "answer A, " * (N // 10),
+    "listed": "A\n" * (N // 2),
+    "bold": "*_(" * (N // 3),
+    "operators": "- " * (N // 2),
+    "surrogates": "\ud800" * N,
+    "regex bait": "a" * N + "!",
+}
+
+COMPARISONS: dict[str, Callable[[str], object]] = {
+    "normalize": normalize,
+    "exact_match": lambda text: exact_match(text, "Paris"),
+    "exact_match near": lambda text: exact_match(text, text + "."),
+    "contains_any": lambda text: contains_any(text, ["b\u0301", "zz"]),
+    "f1_score": lambda text: f1_score(text, "a b c"),
+    "numeric first": lambda text: numeric_match(text, 5),
+    "numeric only": lambda text: numeric_match(text, 5, pick="only"),
+    "regex": lambda text: regex_match(text, "^(a+)+$"),
+    "regex extract": lambda text: extract_answer(text, "a(?:[^b]*b)?"),
+    "boxed": lambda text: extract_answer(text, "boxed"),
+    "tag": lambda text: extract_answer(text, "answer_tag"),
+    "last line": lambda text: extract_answer(text, "last_line"),
+    "json": lambda text: json_match(text, {"a": 1}),
+    "json partial": lambda text: json_match(text, {"a": 1}, partial=True),
+    "schema": lambda text: json_schema(text, {"pattern": "^(a+)+$"}),
+    "choice": lambda text: choice_match(text, "A", choices={"A": "Paris", "B": "Rome"}),
+    "similarity": lambda text: similarity(text[:10_000], "Paris " * 300),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("comparison", COMPARISONS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_text_hangs_or_raises(comparison: str, text: str) -> None:
+    started = time.process_time()
+    COMPARISONS[comparison](TEXTS[text])
+    assert time.process_time() - started < CPU_SECONDS

@@ -1,0 +1,214 @@
+"""JSON in answers: found, read by the standard, compared and validated."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError
+from assay.scoring.json_safe import Json
+from assay.text import json_match, json_schema, parse_json
+
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
+NUMBER = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBER | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        (" [1, 2] \n", [1, 2]),
+        ("5", 5),
+        ('Sure:\n```json\n{"a": 1}\n```\nDone.', {"a": 1}),
+        ("```\n[1]\n```", [1]),
+        ("```python\n[0]\n```\n```JSON\n[1]\n```", [1]),
+        ("```json\n[1]\n```\n```json\n[2]\n```", [2]),
+        ('I say {"a": "}"} and leave', {"a": "}"}),
+        ('he said "hi: {"a": 1}', {"a": 1}),
+        ("first [1] then [2]", [2]),
+        ('{"a": "```"}', {"a": "```"}),
+        ("[}] [1]", [1]),
+        ("null", None),
+    ],
+)
+def test_where_json_is_looked_for(text: str, value: Json) -> None:
+    parsed = parse_json(text)
+    assert parsed.ok
+    assert parsed.value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("no json", "not JSON"),
+        ('{"a": 1, "a": 2}', "twice"),
+        ("NaN", "NaN"),
+        ("[Infinity]", "Infinity"),
+        ("1e999", "too large"),
+        ("[" * 100_000, "levels"),
+        ("1" * 5_000, "digits"),
+        ("```python\n[0]\n```", "not JSON"),
+    ],
+)
+def test_what_is_no_json(text: str, reason: str) -> None:
+    if text.startswith("```"):
+        text = text.replace("[0]", "x")
+    parsed = parse_json(text)
+    assert not parsed.ok
+    assert parsed.value is None
+    assert reason in parsed.error
+
+
+def test_pick_among_fences() -> None:
+    two = "```json\n[1]\n```\n```json\n[2]\n```"
+    assert parse_json(two, pick="first").value == [1]
+    assert not parse_json(two, pick="only").ok
+    assert parse_json(two.replace("2", "1"), pick="only").value == [1]
+    assert json_match("[1] or [2]", [2], pick="only") == 0.0
+
+
+def test_strict_takes_no_prose() -> None:
+    assert parse_json("see [1]", strict=True).ok is False
+    assert json_match("see [1]", [1], strict=True) == 0.0
+    assert json_match(" [1] ", [1], strict=True) == 1.0
+
+
+@given(JSON)
+def test_json_equals_itself_in_every_dress(value: Json) -> None:
+    text = json.dumps(value)
+    expected = text if isinstance(value, str) else value  # a string is read as JSON text
+    assert json_match(text, expected) == 1.0
+    assert json_match(f"Here:\n```json\n{text}\n```\n", expected) == 1.0
+    assert json_match(json.dumps(value, indent=2), text) == 1.0
+    assert json_match(text, expected, partial=True) == 1.0
+
+
+@given(st.text(alphabet='[]{}",:1a \\`\nnull'))
+def test_no_answer_raises(text: str) -> None:
+    assert json_match(text, {"a": 1}) in (0.0, 1.0)
+    assert json_schema(text, {"type": "object"}) in (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "score"),
+    [
+        ('{"b": 2, "a": 1}', {"a": 1.0, "b": 2}, 1.0),
+        ("[true]", [1], 0.0),
+        ("[1]", [True], 0.0),
+        ('["1"]', [1], 0.0),
+        ("[2, 1]", [1, 2], 0.0),
+        ('{"a": 1, "b": 2}', {"a": 1}, 0.0),
+        ("[]", {}, 0.0),
+        ("null", None, 1.0),
+        ("1e308", 10**400, 0.0),
+        ('"Paris"', '"Paris"', 1.0),
+        ("(1, 2) is [1, 2]", (1, 2), 1.0),
+    ],
+)
+def test_json_match(answer: str, expected: Any, score: float) -> None:
+    assert json_match(answer, expected) == score
+
+
+def test_tolerance() -> None:
+    assert json_match("[0.5]", [0.6], tolerance=0.2) == 1.0
+    assert json_match("[0.5]", [0.8], tolerance=0.2) == 0.0
+    assert json_match("[true]", [1], tolerance=1) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ('{"a": 1, "b": [1, 2]}', 1.0),
+        ('{"a": 1, "b": [1, 3]}', 2 / 3),
+        ('{"a": 1}', 1 / 3),
+        ('{"b": [2, 1]}', 0.0),
+        ('{"a": {"x": 1}, "b": [1, 2]}', 2 / 3),
+        ("[]", 0.0),
+    ],
+)
+def test_partial_scores_the_share_of_leaves(answer: str, score: float) -> None:
+    assert json_match(answer, {"a": 1, "b": [1, 2]}, partial=True) == pytest.approx(score)
+
+
+def test_padding_a_partial_answer_costs() -> None:
+    assert json_match("[1, 2, 3, 4]", [1, 2], partial=True) == 0.5
+    assert json_match('{"a": 1, "b": 1}', {"a": 1}, partial=True) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("expected", "options"),
+    [
+        ("Paris", {}),
+        ({1, 2}, {}),
+        (float("nan"), {}),
+        ([1], {"tolerance": -1}),
+        ([1], {"tolerance": float("nan")}),
+        ([1], {"pick": "best"}),
+    ],
+)
+def test_a_bad_expectation_is_refused(expected: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        json_match("[1]", expected, **options)
+
+
+def test_expected_nested_too_deep_is_refused() -> None:
+    deep: Json = []
+    for _ in range(300):
+        deep = [deep]
+    with pytest.raises(InputError, match="levels"):
+        json_match("[]", deep)
+
+
+# --- schemas -------------------------------------------------------------------------------------
+
+
+def test_json_schema() -> None:
+    schema: dict[str, Json] = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"type": "integer"}},
+    }
+    assert json_schema('Here: {"a": 1}', schema) == 1.0
+    assert json_schema('{"a": "1"}', schema) == 0.0
+    assert json_schema("no json", schema) == 0.0
+    assert json_schema('{"a": 1} or {"a": 2}', schema, extract="boxed") == 0.0
+    assert json_schema(r"\boxed{[1]}", {"type": "array"}, extract="boxed") == 1.0
+    assert json_schema("5", schema=True) == 1.0
+
+
+def test_patterns_run_in_linear_time() -> None:
+    assert json_schema(json.dumps("a" * 5_000 + "!"), {"pattern": "^(a+)+$"}) == 0.0
+
+
+def test_half_a_character_is_one_character() -> None:
+    assert json_schema('"\\ud800"', {"type": "string", "maxLength": 1}) == 1.0
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nope"},
+        {"pattern": "(?=a)"},
+        {"$ref": "#/missing"},
+        {"$ref": "http://localhost:9/x"},
+        {"$ref": "file:///etc/hostname"},
+        {"$schema": "http://localhost:9/draft"},
+        {"minimum": float("nan")},
+        {"const": {1}},
+        [1],
+        "{}",
+    ],
+)
+def test_a_bad_schema_is_refused(schema: Any) -> None:
+    with pytest.raises(InputError):
+        json_schema("1", schema)
