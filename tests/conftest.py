@@ -13,11 +13,11 @@ settings.load_profile("assay")
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("ASSAY_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path_factory.getbasetemp() / "assay-home"))
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "assay-home"))
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import pickle
 import re
@@ -104,8 +106,11 @@ def test_every_problem_of_a_document_is_reported() -> None:
 
 
 def test_billion_laughs_is_stopped_early() -> None:
-    levels = "\n".join(f"{chr(97 + n)}: &{chr(97 + n)} [{','.join('*' + chr(96 + n) for _ in range(9))}]"
-                       for n in range(1, 20))
+    letters = "abcdefghijklmnopqrs"
+    levels = "\n".join(
+        f"{letter}: &{letter} [{','.join(['*' + before] * 9)}]"
+        for before, letter in itertools.pairwise(letters)
+    )
     started = time.process_time()
     with pytest.raises(DocumentError, match="expands to more than"):
         parse_document(f"a: &a [x]\n{levels}\n")
@@ -158,7 +163,9 @@ def test_a_byte_order_mark_is_no_part_of_a_key(tmp_path: Path) -> None:
 
 
 def test_problems_are_placed_at_keys_values_or_where_something_is_missing() -> None:
-    document = parse_document("id: x\ngraders:\n  - type: command\n    expect_ext: 3\n", file="c.yaml")
+    document = parse_document(
+        "id: x\ngraders:\n  - type: command\n    expect_ext: 3\n", file="c.yaml"
+    )
     problems = [
         Problem(("graders", 0, "expect_ext"), "unknown field", "did you mean it?", at_key=True),
         Problem(("graders", 0, "expect_ext"), "bad value"),
@@ -189,9 +196,14 @@ def test_an_error_survives_pickling() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text()
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**18), 10**18)
+    | st.text()
     | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=50), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=50), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
@@ -210,7 +222,5 @@ def test_yaml_of_another_writer_reads_back(value: Json) -> None:
 
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"#,? \n\t%@`<~.0", max_size=60))
 def test_any_text_reads_or_is_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(DocumentError):
         json.dumps(parse_document(text).data, allow_nan=False)
-    except DocumentError as error:
-        assert str(error)

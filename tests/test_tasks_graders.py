@@ -16,22 +16,28 @@ BLOCKS: dict[str, tuple[str, list[str]]] = {
         ["command"],
     ),
     "files": (
-        "- type: files\n  weight: 1.0\n  expect_dir: ./graders/expected     # a comment\n"
-        '  patterns: ["retry", "backoff"]\n',
+        (
+            "- type: files\n  weight: 1.0\n  expect_dir: ./graders/expected     # a comment\n"
+            '  patterns: ["retry", "backoff"]\n'
+        ),
         ["files"],
     ),
     "tests": (
-        '- {type: pytest, weight: 4.0, inject: ["./hidden/test_x.py"]}\n'
-        '- type: tests\n  weight: 4.0\n  cmd: "node --test hidden.test.js"\n'
-        '  inject: ["./hidden/x.test.js"]\n'
-        '- {type: tests, gate: true, cmd: "make", junit_xml: "target/TEST-*.xml"}\n',
+        (
+            '- {type: pytest, weight: 4.0, inject: ["./hidden/test_x.py"]}\n'
+            '- type: tests\n  weight: 4.0\n  cmd: "node --test hidden.test.js"\n'
+            '  inject: ["./hidden/x.test.js"]\n'
+            '- {type: tests, gate: true, cmd: "make", junit_xml: "target/TEST-*.xml"}\n'
+        ),
         ["pytest", "tests", "tests"],
     ),
     "swebench": (
-        "- type: swebench\n  weight: 4.0\n"
-        "  inject: [{src: hidden/test_x.py, dest: testing/test_x.py}]\n"
-        '  fail_to_pass: ["testing/test_x.py::test_bug"]\n'
-        '  pass_to_pass: ["testing/test_x.py::test_unrelated"]\n',
+        (
+            "- type: swebench\n  weight: 4.0\n"
+            "  inject: [{src: hidden/test_x.py, dest: testing/test_x.py}]\n"
+            '  fail_to_pass: ["testing/test_x.py::test_bug"]\n'
+            '  pass_to_pass: ["testing/test_x.py::test_unrelated"]\n'
+        ),
         ["swebench"],
     ),
     "implemented": (
@@ -39,18 +45,24 @@ BLOCKS: dict[str, tuple[str, list[str]]] = {
         ["implemented", "implemented"],
     ),
     "model_judge": (
-        "- type: model_judge\n  weight: 1.0\n  rubric: ./graders/rubric.md\n"
-        "  models: [judge-a, judge-b]\n  pass_threshold: 0.7\n",
+        (
+            "- type: model_judge\n  weight: 1.0\n  rubric: ./graders/rubric.md\n"
+            "  models: [judge-a, judge-b]\n  pass_threshold: 0.7\n"
+        ),
         ["model_judge"],
     ),
     "trace": (
-        "- type: trace\n  weight: 1.0\n  require_tools: [{kind: write}]\n"
-        "  require_no_denied: true\n",
+        (
+            "- type: trace\n  weight: 1.0\n  require_tools: [{kind: write}]\n"
+            "  require_no_denied: true\n"
+        ),
         ["trace"],
     ),
     "efficiency": (
-        "- type: efficiency\n  weight: 2.0\n  target_cost_usd: 0.30\n  target_tokens: 2000\n"
-        "  target_tool_calls: 20\n  pass_threshold: 0.8\n",
+        (
+            "- type: efficiency\n  weight: 2.0\n  target_cost_usd: 0.30\n  target_tokens: 2000\n"
+            "  target_tool_calls: 20\n  pass_threshold: 0.8\n"
+        ),
         ["efficiency"],
     ),
 }
@@ -87,7 +99,10 @@ def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("grader:\n  - {type: command, cmd: x}\n", "'graders' is required (did you mean it by 'grader'?)"),
+        (
+            "grader:\n  - {type: command, cmd: x}\n",
+            "(did you mean it by 'grader'?)",
+        ),
         ("a: 1\n", "or write a list of graders"),
         ("[]", "there are no graders"),
         ("just\ntext", "expected a list of graders"),

@@ -40,7 +40,10 @@ def test_harnesses_are_read(tmp_path: Path) -> None:
         ("a: {}", "'argv' is required"),
         ("a: {argv: [x], timout_s: 3}", "did you mean 'timeout_s'?"),
         ("a: {argv: [x], timeout_s: 0}", "more than 0"),
-        ('a: {argv: [x, "{promt}"]}', "a.argv[1]: {promt} stands for nothing (did you mean 'prompt'?)"),
+        (
+            'a: {argv: [x, "{promt}"]}',
+            "a.argv[1]: {promt} stands for nothing (did",
+        ),
         ('a: {argv: [x, "{prompt!r}"]}', "takes no format"),
         ('a: {argv: [x, "{prompt.__class__}"]}', "stands for nothing"),
         ('a: {argv: [x, "{prompt"]}', "write a brace twice"),
@@ -68,7 +71,7 @@ def test_a_wrong_harness_is_refused(text: str, expected: str, tmp_path: Path) ->
     ],
 )
 def test_it_is_looked_for_no_higher_than_the_user_pointed(
-    place: str, given: str, found: bool, tmp_path: Path
+    place: str, given: str, *, found: bool, tmp_path: Path
 ) -> None:
     case = tmp_path / "p" / "evals" / "c1"
     case.mkdir(parents=True)

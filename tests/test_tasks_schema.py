@@ -85,8 +85,10 @@ def loads(data: dict[str, Json], folder: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("name", "right"), [*((n, True) for n in RIGHT), *((n, False) for n in WRONG)])
-def test_schema_and_loader_agree(name: str, right: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "right"), [*((n, True) for n in RIGHT), *((n, False) for n in WRONG)]
+)
+def test_schema_and_loader_agree(name: str, *, right: bool, tmp_path: Path) -> None:
     data = {**copy.deepcopy(BASE), **(RIGHT if right else WRONG)[name]}
     assert loads(data, tmp_path) is right
     assert jsonschema_rs.is_valid(case_schema(), data) is right

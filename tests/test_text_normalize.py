@@ -189,7 +189,9 @@ def test_composing_in_pieces_is_composing(text: str) -> None:
         assert compose(grown) == unicodedata.normalize("NFC", grown)
 
 
-@pytest.mark.parametrize("separated", ["\u0915\u09be" * 900, "\u1112\u1161\u11ab" * 900])
+@pytest.mark.parametrize(
+    "separated", ["\u0915\u09be" * 900, "\u1112\u1161\u11ab" * 900, "e\u0301 word " * 300]
+)
 def test_composing_never_cuts_a_syllable(separated: str) -> None:
     assert compose(separated) == unicodedata.normalize("NFC", separated)
 

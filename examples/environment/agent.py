@@ -15,7 +15,7 @@ ANSWERS = {
 }
 
 
-async def agent(run: Run) -> None:
+async def scripted(run: Run) -> None:
     """Answer from the script."""
     said = next(answer for part, answer in ANSWERS.items() if part in run.prompt_text)
     run.record(AgentStep(content=said, done=True, model="scripted"))

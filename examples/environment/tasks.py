@@ -1,16 +1,16 @@
 """Tasks in Python: a template yields a prompt, and then the reward for the answer it is sent.
 
-    assay demo                                  # runs them with the agent of agent.py
+To run them::
 
-    from assay import Taskset                   # the same in Python
-    job = await Taskset.from_file("tasks.py").run(my_agent)
+    job = await Taskset.from_file("tasks.py").run(scripted)  # the agent of agent.py
+    job.reward  # the mean over what could be graded
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay import Taskset
@@ -130,11 +130,11 @@ MAIL = "Ada and Grace, let us meet on Tuesday at half past two in the afternoon.
 tasks = Taskset(
     "office",
     [
-        symbol(),
-        symbol(element="tungsten", expected="W"),
+        replace(symbol(), slug="symbol-sodium"),
+        replace(symbol(element="tungsten", expected="W"), slug="symbol-tungsten"),
         log_pattern(),
         commit_subject(),
-        meeting(text=MAIL),
-        meeting(text=f"{MAIL} Lunch is before that."),
+        replace(meeting(text=MAIL), slug="meeting"),
+        replace(meeting(text=f"{MAIL} Lunch is before that."), slug="meeting-and-lunch"),
     ],
 )

@@ -98,6 +98,8 @@ class SubScore:
         if not _is_finite_float(self.weight):
             weight = finite_number(self.weight, what=f"the weight of {self.name!r}")
             object.__setattr__(self, "weight", weight)
+        if not -_HEAVIEST <= self.weight <= _HEAVIEST:
+            raise ScoreError(f"the weight of {self.name!r} is {self.weight}", hint="at most 1e100")
         value = self.value
         if self.status == "scored":
             if value is None or not _is_finite_float(value):

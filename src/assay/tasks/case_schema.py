@@ -17,7 +17,10 @@ _COMMIT: dict[str, Json] = {"pattern": "^[0-9a-fA-F]{7,64}$"}
 _PAIRS: dict[str, Json] = {
     "oneOf": [
         {"required": ["harnesses", "models"], "not": {"required": ["entries"]}},
-        {"required": ["entries"]},
+        {
+            "required": ["entries"],
+            "not": {"anyOf": [{"required": ["harnesses"]}, {"required": ["models"]}]},
+        },
     ]
 }
 _ORIGINS: dict[str, Json] = {

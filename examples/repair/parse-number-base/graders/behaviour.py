@@ -105,12 +105,15 @@ def _results(stdout: str, word: str, count: int) -> tuple[list[str], list[str]]:
 def _plain(text: str) -> str:
     """What a line of the probe says, written in one way only, so that texts can be compared."""
     try:
-        said = json.loads(text)
-        if isinstance(said, dict) and set(said) == {"value"}:
-            return _expected(said["value"])
+        match json.loads(text):
+            case {"value": value}:
+                return _expected(value)
+            case {"raised": str(name)}:
+                return f"the exception {name[:80]}"
+            case _:
+                return "no result"
     except (ValueError, RecursionError):
-        return "no JSON"
-    return f"an exception: {text[:200]}"
+        return "no result"
 
 
 def _expected(value: Json) -> str:

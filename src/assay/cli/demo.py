@@ -1,0 +1,126 @@
+"""``assay demo``: grade the shipped examples, show what came out, and check that it is right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from assay.cli.demo_page import show
+from assay.cli.demo_runs import PARTS, Findings, run_examples
+from assay.cli.options import state_home
+from assay.errors import InputError
+from assay.store.records import RunRecord
+
+__all__ = ["examples_directory", "run_demo"]
+
+_EXPECTED = "expected.json"
+
+
+def run_demo(directory: str | None, *, html: str | None) -> int:
+    """Run the examples and print what came out.
+
+    Args:
+        directory: Examples to run instead of the shipped ones; laid out like them.
+        html: File for a report with every score.
+
+    Returns:
+        0 if every grade is the expected one, 1 if not, 3 if something could not be run.
+
+    Raises:
+        InputError: For a directory without examples.
+    """
+    from rich.console import Console
+
+    findings = Findings(examples_directory(directory), state_home())
+    expected = _expected(findings.directory)
+    started = time.monotonic()
+    with Console(stderr=True, highlight=False).status("starting") as status:
+        asyncio.run(run_examples(findings, status.update))
+    findings.seconds = time.monotonic() - started
+    findings.differences = _differences(findings, expected)
+    _sort(findings, expected)
+    if html:
+        _write_html(html, findings)
+    show(Console(highlight=False), findings, html=html)
+    if findings.missing:
+        return 3
+    return 1 if findings.differences else 0
+
+
+def examples_directory(directory: str | None = None) -> Path:
+    """The examples: those given, those of the installed package, or those of the checkout.
+
+    Raises:
+        InputError: If there are none.
+    """
+    import assay
+
+    package = Path(assay.__file__).parent
+    shipped = [package / "_examples", package.parents[1] / "examples"]
+    candidates = [Path(directory)] if directory else shipped
+    for candidate in candidates:
+        if all((candidate / part).is_dir() for part in PARTS):
+            return candidate.resolve()
+    raise InputError(
+        f"no examples in {candidates[-1]}", hint=f"a directory with {', '.join(PARTS)}"
+    )
+
+
+def _expected(directory: Path) -> dict[str, float | None]:
+    """The expected reward of each cell, None for one that cannot be graded."""
+    file = directory / _EXPECTED
+    try:
+        return cast("dict[str, float | None]", json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {file}: {error}") from error
+
+
+def _differences(findings: Findings, expected: dict[str, float | None]) -> list[str]:
+    found = {part.key(cell): cell for part in findings.parts for cell in part.cells}
+    said: list[str] = []
+    for key, wanted in expected.items():
+        cell = found.pop(key, None)
+        if cell is None:
+            if not (findings.missing and key.startswith(f"{PARTS[0]}/")):
+                said.append(f"{key} has no result")
+        elif not _same(cell.reward, wanted):
+            why = f": {cell.error}" if cell.error else ""
+            said.append(f"{key} should be {_reward(wanted)} and is {_reward(cell.reward)}{why}")
+    return [*said, *(f"{key} has a result that nobody expected" for key in found)]
+
+
+def _sort(findings: Findings, expected: dict[str, float | None]) -> None:
+    """Put the results into the order of the expected ones, which is that of the examples."""
+    place = {key: number for number, key in enumerate(expected)}
+    for part in findings.parts:
+        part.cells.sort(key=lambda cell: place.get(part.key(cell), len(place)))
+
+
+def _same(reward: float | None, wanted: float | None) -> bool:
+    if reward is None or wanted is None:
+        return reward is wanted
+    return abs(reward - wanted) < 1e-6
+
+
+def _reward(reward: float | None) -> str:
+    return "an error" if reward is None else f"{reward:.4g}"
+
+
+def _write_html(file: str, findings: Findings) -> None:
+    """One report of all parts; in the store they are runs of their own."""
+    from assay.reports.html import write_html
+    from assay.reports.review import review
+
+    cells = [
+        replace(cell, case=f"{part.name}/{cell.case}")
+        for part in findings.parts
+        for cell in part.cells
+    ]
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    run = RunRecord(id="demo", created_at=now, label="assay demo", planned=len(cells))
+    write_html(file, review(run, cells, limit=None))

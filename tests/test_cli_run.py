@@ -1,0 +1,362 @@
+"""The `assay` command as a user runs it: real processes, what they print and how they exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.scoring.json_safe import Json
+
+_COMMAND = [sys.executable, "-c", "from assay.cli.main import main; main()"]
+
+
+def assay(
+    *arguments: str, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, with its state in `cwd`."""
+    return subprocess.run(
+        [*_COMMAND, *arguments],
+        cwd=cwd,
+        env={**_environment(cwd), **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def _environment(cwd: Path) -> dict[str, str]:
+    return {**os.environ, "ASSAY_HOME": str(cwd / ".assay"), "COLUMNS": "100"}
+
+
+def write_case(root: Path, text: str, name: str = "c1") -> Path:
+    """Write a case below ``root/evals``."""
+    case = root / "evals" / name
+    case.mkdir(parents=True, exist_ok=True)
+    (case / "case.yaml").write_text(textwrap.dedent(text), "utf-8")
+    return case
+
+
+_ECHO = """
+    id: {id}
+    task: {{prompt: "hello"}}
+    matrix: {{harnesses: [echo], models: [m], trials: {trials}}}
+    graders:
+      - {{type: files, patterns: ["{pattern}"]}}
+"""
+
+
+def echo_case(root: Path, *, trials: int = 1, pattern: str = "hello", name: str = "c1") -> Path:
+    """A case that `echo` passes if the pattern is in the prompt."""
+    return write_case(root, _ECHO.format(id=name, trials=trials, pattern=pattern), name)
+
+
+def result(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
+    """The one JSON object on standard output."""
+    return cast("dict[str, Json]", json.loads(done.stdout))
+
+
+def cells(done: subprocess.CompletedProcess[str]) -> list[dict[str, Json]]:
+    """The cells of a JSON report."""
+    return cast("list[dict[str, Json]]", result(done)["cells"])
+
+
+def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
+    """The summary of a JSON report."""
+    return cast("dict[str, Json]", result(done)["summary"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code", "line"),
+    [
+        ("hello", 0, "PASS"),
+        ("never there", 1, "FAIL"),
+    ],
+)
+def test_the_exit_status_is_the_printed_verdict(
+    tmp_path: Path, pattern: str, code: int, line: str
+) -> None:
+    echo_case(tmp_path, pattern=pattern)
+    done = assay("run", "evals", cwd=tmp_path)
+    assert (done.returncode, line in done.stdout) == (code, True), done.stdout + done.stderr
+    assert assay("report", cwd=tmp_path).returncode == code
+
+
+def test_a_cell_that_cannot_be_graded_is_3_and_never_a_zero(tmp_path: Path) -> None:
+    write_case(
+        tmp_path,
+        """
+        id: broken
+        task: {prompt: "hello"}
+        matrix: {harnesses: [replay], models: [not-there]}
+        graders: [{type: files, patterns: ["x"]}]
+        """,
+    )
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert done.returncode == 3
+    cell = cells(done)[0]
+    assert (cell["status"], cell["reward"], cell["passed"]) == ("error", None, None)
+    assert "not-there" in str(cell["error"])
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("id: x\ntask: {prompt: p}\nmatrx: {}\n", "did you mean 'matrix'?"),
+        ("id: x\ntask: {prompt: p\n", "case.yaml:"),
+        (
+            "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [echo], models: [m]}\n"
+            "graders:\n  - {type: command, cmd: 'true', expect_ext: 1}\n",
+            "case.yaml:5:",
+        ),
+        (
+            "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [ecko], models: [m]}\n"
+            "graders: [{type: command, cmd: 'true'}]\n",
+            "did you mean 'echo'?",
+        ),
+        (
+            "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [echo], models: [m]}\n"
+            "graders: [{type: pytest}]\n",
+            "cannot run yet: pytest",
+        ),
+    ],
+)
+def test_bad_input_is_2_and_runs_nothing(tmp_path: Path, case: str, said: str) -> None:
+    write_case(tmp_path, case)
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "no runs yet" in assay("list", cwd=tmp_path).stdout
+
+
+def test_json_is_one_object_and_nothing_else_on_stdout(tmp_path: Path) -> None:
+    echo_case(tmp_path, trials=3)
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    cell = cells(done)[0]
+    assert {"case", "harness", "model", "trial", "status", "reward", "passed", "flags"} <= set(cell)
+    assert [c["trial"] for c in cells(done)] == [1, 2, 3]
+    numbers = summary(done)
+    assert (numbers["graded"], numbers["errors"], numbers["skipped"]) == (3, 0, 0)
+    assert cast("dict[str, Json]", numbers["verdict"])["code"] == 0
+
+
+def test_junit_and_html_are_written_beside_the_table(tmp_path: Path) -> None:
+    echo_case(tmp_path)
+    done = assay("run", "evals", "--junit", "j.xml", "--html", "r.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "<testcase" in (tmp_path / "j.xml").read_text("utf-8")
+    assert "<html" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_fail_under_judges_the_mean(tmp_path: Path) -> None:
+    echo_case(tmp_path, name="good")
+    echo_case(tmp_path, name="bad", pattern="never there")
+    for bar, code in (("0.5", 0), ("0.6", 1)):
+        assert assay("run", "evals", "--fail-under", bar, cwd=tmp_path).returncode == code
+
+
+def test_harness_and_model_select_or_replace(tmp_path: Path) -> None:
+    write_case(
+        tmp_path,
+        """
+        id: c1
+        task: {prompt: "hello"}
+        matrix: {harnesses: [replay, echo], models: [a, b]}
+        graders: [{type: files, patterns: ["hello"]}]
+        """,
+    )
+    done = assay(
+        "run", "evals", "--harness", "echo", "--model", "z", "--trials", "2", "--json", cwd=tmp_path
+    )
+    assert [(c["harness"], c["model"], c["trial"]) for c in cells(done)] == [
+        ("echo", "z", 1),
+        ("echo", "z", 2),
+    ]
+
+
+def test_models_that_would_share_a_file_name_are_two_cells(tmp_path: Path) -> None:
+    echo_case(tmp_path)
+    done = assay("run", "evals", "--model", "a/b", "--model", "a-b", "--json", cwd=tmp_path)
+    assert sorted(str(c["model"]) for c in cells(done)) == ["a-b", "a/b"]
+
+
+def _stored(root: Path) -> int:
+    listed = assay("list", "--json", cwd=root)
+    runs = cast("list[dict[str, Json]]", result(listed)["runs"])
+    return sum(cast("int", run["graded"]) for run in runs)
+
+
+@pytest.mark.slow
+def test_a_thousand_cells_survive_kill_9_and_resume_repeats_nothing(tmp_path: Path) -> None:
+    echo_case(tmp_path, trials=1000)
+    process = subprocess.Popen(
+        [*_COMMAND, "run", "evals"],
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:  # killed when it says that a fifth is done
+        if "20 %" in line:
+            process.kill()
+            break
+    process.wait()
+    process.stderr.close()
+    kept = _stored(tmp_path)
+    assert 200 <= kept < 1000
+    done = assay("run", "--resume", "latest", "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [c["trial"] for c in cells(done)] == list(range(1, 1001))
+    assert f"of {1000 - kept} cells" in done.stderr
+    again = assay("run", "--resume", "latest", cwd=tmp_path)
+    assert (again.returncode, "of 0 cells" in again.stderr or "cells" not in again.stderr) == (
+        0,
+        True,
+    )
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
+    script = (
+        "import resource, sys\n"
+        "from assay.cli.main import main\n"
+        "try: main(['run', 'evals', '--json', '--trials', sys.argv[1]])\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+    )
+    echo_case(tmp_path)
+    peaks: list[int] = []
+    for trials in ("100", "1000"):
+        done = subprocess.run(
+            [sys.executable, "-c", script, trials],
+            cwd=tmp_path,
+            env=_environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        peaks.append(int(done.stderr.splitlines()[-1]))
+    assert peaks[1] - peaks[0] < 8_000  # KiB for 900 more cells
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
+    write_case(
+        tmp_path,
+        """
+        id: c1
+        task: {prompt: "hello"}
+        matrix: {harnesses: [sleepy], models: [quick, slow]}
+        graders: [{type: files, patterns: ["."]}]
+        """,
+    )
+    script = 'touch done; [ "$1" = quick ] || sleep 98765'
+    (tmp_path / "harnesses.yaml").write_text(
+        json.dumps({"sleepy": {"argv": ["/bin/sh", "-c", script, "sh", "{model}"]}}), "utf-8"
+    )
+    process = subprocess.Popen(
+        [*_COMMAND, "run", "evals", "--workers", "2"],
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    assert "1 of 2" in first, first
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "assay run --resume" in said
+    assert _stored(tmp_path) == 1
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert "sleep 98765" not in listed.stdout
+
+
+def test_resume_refuses_a_changed_case_and_regrade_grades_what_was_kept(tmp_path: Path) -> None:
+    echo_case(tmp_path, trials=2, pattern="never there")
+    assert assay("run", "evals", cwd=tmp_path).returncode == 1
+    echo_case(tmp_path, trials=2, pattern="hello")
+    refused = assay("run", "--resume", "latest", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "cases changed since run" in refused.stderr
+    regraded = assay("run", "--resume", "latest", "--regrade", "--json", cwd=tmp_path)
+    assert regraded.returncode == 0, regraded.stderr
+    assert [c["reward"] for c in cells(regraded)] == [1.0, 1.0]
+
+
+@pytest.mark.sandbox
+def test_a_cell_is_played_graded_in_the_sandbox_and_opened_to_its_evidence(tmp_path: Path) -> None:
+    case = write_case(
+        tmp_path,
+        """
+        id: c1
+        task: {prompt: "fix it"}
+        source: {path: source}
+        matrix: {harnesses: [replay], models: [fix, noop]}
+        graders:
+          - {type: command, cmd: "echo seen; grep -q fixed main.txt", weight: 2.0}
+          - {type: exact_match, expected: done}
+          - {type: command, name: kept, gate: true, cmd: "test -e keep.txt"}
+        """,
+    )
+    (case / "source").mkdir()
+    (case / "source" / "main.txt").write_text("broken", "utf-8")
+    (case / "source" / "keep.txt").write_text("", "utf-8")
+    fix = case / "recordings" / "fix"
+    (fix / "files").mkdir(parents=True)
+    (fix / "files" / "main.txt").write_text("fixed", "utf-8")
+    (fix / "answer.txt").write_text("done\n", "utf-8")
+    (fix / "run.sh").write_text("echo more >> main.txt\n", "utf-8")
+    noop = case / "recordings" / "noop"
+    noop.mkdir(parents=True)
+    (noop / "deleted.txt").write_text("keep.txt\n", "utf-8")
+    (noop / "answer.txt").write_text("done", "utf-8")
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    found = {str(c["model"]): c for c in cells(done)}
+    assert done.returncode == 1, done.stderr
+    assert found["fix"]["reward"] == 1.0
+    assert found["noop"]["reward"] == 0.0
+    nodes = cast("list[dict[str, Json]]", found["noop"]["subscores"])
+    assert [(n["name"], n["value"], n["gate"]) for n in nodes] == [
+        ("command", 0.0, False),
+        ("exact_match", 1.0, False),
+        ("kept", 0.0, True),
+    ]
+    assert cast("dict[str, Json]", nodes[0]["metadata"])["stdout"] == "seen\n"
+    assert (case / "source" / "main.txt").read_text("utf-8") == "broken"
+
+
+def test_an_unknown_option_or_command_names_the_nearest(tmp_path: Path) -> None:
+    for arguments, said in ((["rnu"], "did you mean run?"), (["run", "--hraness"], "--harness")):
+        done = assay(*arguments, cwd=tmp_path)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+def test_help_of_every_command_teaches(tmp_path: Path) -> None:
+    commands = ["run", "grade", "report", "validate", "list", "init", "demo", "doctor", "schema"]
+    for command in commands:
+        done = assay(command, "--help", cwd=tmp_path)
+        assert (done.returncode, "usage: assay " in done.stdout) == (0, True)
+
+
+def test_help_loads_none_of_the_heavy_parts(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom assay.cli.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print([m for m in ('rich', 'yaml', 'pydantic', 'asyncio', 'sqlite3') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,296 @@
+"""The one formula: weights, penalties, gates, skips, errors, and the names of what is combined."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import GraderError, InputError, ScoreError
+from assay.scoring import SubScore, combine, combine_all, combine_any, combine_scores
+from assay.scoring.combine import unique_names
+
+Collapse = Callable[[float, list[SubScore]], SubScore]
+
+
+def score(name: str, value: float, weight: float = 1.0, *, gate: bool = False) -> SubScore:
+    return SubScore(name=name, value=value, weight=weight, gate=gate)
+
+
+def reward_of(*nodes: SubScore) -> float | None:
+    return combine_scores(nodes).reward
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reward"),
+    [
+        ([score("a", 0.5)], 0.5),
+        ([score("a", 1.0, 3), score("b", 0.0, 1)], 0.75),
+        ([score("a", 1.0, 0.5), score("b", 1.0, 0.3), score("c", 1.0, 0.2)], 1.0),
+        ([score("a", 1.0, 2), score("p", 1.0, -0.5)], 0.5),  # a penalty is not scaled
+        ([score("a", 1.0), score("p", 0.5, -0.5)], 0.75),
+        ([score("a", 1.0), score("p", 1.0, -5)], -4.0),  # nor is the sum clamped
+        ([score("a", 0.0), score("report", 1.0, 0)], 0.0),  # weight 0 only reports
+        ([score("a", 0.5), score("g", 1.0, gate=True)], 0.5),
+        ([score("a", 1.0), score("g", 0.999, gate=True)], 0.0),
+        ([score("a", 0.5), SubScore.skipped("b", "no trace")], 0.5),
+        ([score("a", 0.5), SubScore.skipped("g", "no judge", gate=True)], 0.5),
+        ([SubScore.skipped("a", "no trace")], None),
+        ([SubScore.skipped("a", "no trace"), score("p", 1.0, -1)], None),
+    ],
+)
+def test_rewards(nodes: list[SubScore], reward: float | None) -> None:
+    assert reward_of(*nodes) == reward
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 1 / 3, 1e-9, 7e99])
+@pytest.mark.parametrize("count", [3, 10, 1000])
+def test_full_scores_are_exactly_1(count: int, weight: float) -> None:
+    assert reward_of(*[score("a", 1.0, weight)] * count) == 1.0
+
+
+SCORES = st.lists(
+    st.builds(SubScore, name=st.just("a"), value=st.floats(0, 1), weight=st.floats(1e-6, 1e6)),
+    min_size=1,
+    max_size=12,
+)
+PENALTIES = st.lists(
+    st.builds(SubScore, name=st.just("p"), value=st.floats(0, 1), weight=st.floats(-1e3, -1e-6)),
+    max_size=4,
+)
+
+
+@given(SCORES)
+def test_positive_weights_are_normalised(nodes: list[SubScore]) -> None:
+    reward = reward_of(*nodes)
+    assert reward is not None
+    values = [node.score for node in nodes]
+    assert min(values) - 1e-12 <= reward <= max(values) + 1e-12
+    assert 0.0 <= reward <= 1.0
+    expected = sum(n.score * n.weight for n in nodes) / sum(n.weight for n in nodes)
+    assert reward == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@given(SCORES, PENALTIES)
+def test_penalties_are_taken_as_they_are(nodes: list[SubScore], penalties: list[SubScore]) -> None:
+    without, with_them = reward_of(*nodes), reward_of(*nodes, *penalties)
+    assert without is not None
+    assert with_them is not None
+    loss = math.fsum(p.score * p.weight for p in penalties)
+    assert with_them == pytest.approx(without + loss, rel=1e-12, abs=1e-12)
+
+
+@given(SCORES, PENALTIES, st.randoms(use_true_random=False))
+def test_order_does_not_matter(
+    nodes: list[SubScore], penalties: list[SubScore], shuffler: random.Random
+) -> None:
+    mixed = [*nodes, *penalties]
+    before = reward_of(*mixed)
+    shuffler.shuffle(mixed)
+    assert reward_of(*mixed) == before
+
+
+@given(SCORES, PENALTIES)
+def test_a_case_clamps_its_reward(nodes: list[SubScore], penalties: list[SubScore]) -> None:
+    raw = reward_of(*nodes, *penalties)
+    assert raw is not None
+    clamped = combine_scores([*nodes, *penalties], clamp=True).reward
+    assert clamped == min(1.0, max(0.0, raw))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "why"),
+    [
+        ([], "must not be empty"),
+        ([score("p", 1.0, -1)], "no subscore has a positive weight"),
+        ([score("z", 1.0, 0)], "no subscore has a positive weight"),
+        ([score("g", 1.0, gate=True)], "no subscore has a positive weight"),
+    ],
+)
+def test_what_gives_no_credit_cannot_be_combined(nodes: list[SubScore], why: str) -> None:
+    with pytest.raises(ScoreError, match=why):
+        combine_scores(nodes)
+
+
+@pytest.mark.parametrize(
+    ("given_names", "expected"),
+    [
+        (["x"], ["x"]),
+        (["x", "y"], ["x", "y"]),
+        (["x", "x", "y"], ["x-1", "x-2", "y"]),
+        (["x", "x-1", "x", "y", "x"], ["x-2", "x-1", "x-3", "y", "x-4"]),
+        (["x", "x", "x-2"], ["x-1", "x-3", "x-2"]),
+        (["x", "x-1", "x", "x-1"], ["x-2", "x-1-1", "x-3", "x-1-2"]),
+        ([], []),
+    ],
+)
+def test_repeated_names_get_stable_suffixes(given_names: list[str], expected: list[str]) -> None:
+    renamed = unique_names([score(name, 1.0) for name in given_names])
+    assert [node.name for node in renamed] == expected
+
+
+@given(st.lists(st.sampled_from(["x", "x-1", "x-2", "x-1-1", "y"]), max_size=12))
+def test_names_are_unique_once_combined(given_names: list[str]) -> None:
+    renamed = unique_names([score(name, 1.0) for name in given_names])
+    assert len({node.name for node in renamed}) == len(given_names)
+    for before, after in zip(given_names, renamed, strict=True):
+        assert after.name == before or after.name.startswith(f"{before}-")
+
+
+def test_a_failed_gate_is_named() -> None:
+    result = combine_scores([score("a", 1.0), score("safe", 0.0, gate=True)])
+    assert result.content == "gate safe did not pass"
+    assert result.info == {"failed_gates": ["safe"]}
+
+
+def test_an_error_leaves_no_reward_and_keeps_its_siblings() -> None:
+    result = combine_scores([score("a", 1.0), SubScore.error("judge", "is gone", weight=2)])
+    assert (result.reward, result.isError) == (None, True)
+    assert result.content == "judge: is gone"
+    assert result.info == {"errors": {"judge": "is gone"}}
+    assert [(n.name, n.value) for n in result.subscores or ()] == [("a", 1.0), ("judge", None)]
+
+
+def test_a_gate_in_error_fails_closed() -> None:
+    result = combine_scores([score("a", 1.0), SubScore.error("g", "is gone", gate=True)])
+    assert (result.reward, result.isError) == (None, True)
+
+
+def test_breaking_a_sibling_does_not_lift_a_certain_0_to_an_excluded_error() -> None:
+    nodes = [score("a", 1.0), score("g", 0.0, gate=True), SubScore.error("judge", "is gone")]
+    result = combine_scores(nodes)
+    assert (result.reward, result.isError) == (0.0, False)
+    assert result.info == {"failed_gates": ["g"], "errors": {"judge": "is gone"}}
+
+
+def test_all_skipped_is_neither_a_0_nor_an_error() -> None:
+    result = combine_scores([SubScore.skipped("a", "no trace")])
+    assert (result.reward, result.isError, result.status) == (None, False, "skipped")
+    assert result.content == "every grader was skipped"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "any_value", "all_value"),
+    [
+        ([score("a", 0.0), score("b", 1.0)], 1.0, 0.0),
+        ([score("a", 0.3), score("b", 0.7)], 0.7, 0.3),
+        ([score("a", 0.3), SubScore.skipped("b", "no trace")], 0.3, 0.3),
+        ([score("a", 1.0), SubScore.error("b", "gone")], 1.0, None),
+        ([score("a", 0.0), SubScore.error("b", "gone")], None, 0.0),
+        ([score("a", 0.5), SubScore.error("b", "gone")], None, None),
+    ],
+)
+def test_or_and_and(
+    nodes: list[SubScore], any_value: float | None, all_value: float | None
+) -> None:
+    for collapse, value, name in (
+        (combine_any, any_value, "any"),
+        (combine_all, all_value, "all"),
+    ):
+        node = collapse(2.0, nodes)
+        assert (node.name, node.weight, node.value) == (name, 2.0, value)
+        assert node.status == ("scored" if value is not None else "error")
+        if value is None:
+            assert node.reason == "b: gone"
+
+
+@pytest.mark.parametrize("collapse", [combine_any, combine_all])
+def test_or_and_and_of_nothing_but_skips_is_skipped(collapse: Collapse) -> None:
+    node = collapse(1.0, [SubScore.skipped("a", "no trace")])
+    assert (node.status, node.reason) == ("skipped", "every input was skipped")
+
+
+def test_or_and_and_need_an_input_and_take_any_iterable_once() -> None:
+    with pytest.raises(ScoreError, match="'either' needs at least one"):
+        combine_any(1.0, [], name="either")
+    node = combine_all(1.0, (score("x", 1.0) for _ in range(2)))
+    assert [child.name for child in node.children or ()] == ["x-1", "x-2"]
+    assert node.metadata == {"subscores": ["x-1", "x-2"]}
+
+
+async def test_combine_takes_nodes_and_awaitables_in_their_order() -> None:
+    turn = asyncio.Event()
+
+    async def late() -> SubScore:
+        await turn.wait()
+        return score("late", 0.0)
+
+    async def early() -> SubScore:
+        turn.set()  # the first can only go on because the second runs beside it
+        return score("early", 1.0)
+
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(score("future", 1.0))
+    result = await combine(late(), early(), score("ready", 1.0), future)
+    assert [n.name for n in result.subscores or ()] == ["late", "early", "ready", "future"]
+    assert result.reward == 0.75
+
+
+async def test_a_failing_grader_takes_no_sibling_with_it() -> None:
+    finished: list[str] = []
+    failed = asyncio.Event()
+
+    async def failing() -> SubScore:
+        failed.set()
+        raise ConnectionError("no route")
+
+    async def sibling() -> SubScore:
+        await failed.wait()
+        await asyncio.sleep(0)
+        finished.append("sibling")
+        return score("sibling", 1.0)
+
+    result = await combine(failing(), sibling())
+    assert finished == ["sibling"]
+    assert (result.reward, result.isError) == (None, True)
+    assert [n.status for n in result.subscores or ()] == ["error", "scored"]
+    assert "ConnectionError: no route" in str(result.content)
+
+
+@pytest.mark.parametrize("kind", [GraderError, InputError])
+async def test_an_error_that_brings_its_node_is_that_node(kind: type[GraderError]) -> None:
+    async def failing() -> SubScore:
+        error = kind("broke")
+        error.subscore = SubScore.error("judge", "broke", weight=0.25, gate=True)
+        raise error
+
+    result = await combine(failing(), score("a", 1.0))
+    assert SubScore.error("judge", "broke", weight=0.25, gate=True) in (result.subscores or ())
+
+
+@pytest.mark.parametrize("returned", [1.0, None, "MET", {"value": 1}])
+async def test_what_an_awaitable_returns_must_be_a_node(returned: object) -> None:
+    async def wrong() -> SubScore:
+        return cast("SubScore", returned)
+
+    result = await combine(wrong(), score("a", 1.0))
+    assert result.isError
+    assert f"got {type(returned).__name__}" in str(result.content)
+
+
+@pytest.mark.parametrize("foreign", [1.0, None, "x", {"name": "x"}, SubScore])
+async def test_a_foreign_item_is_a_type_error_that_leaks_no_coroutine(foreign: object) -> None:
+    async def never() -> SubScore:
+        raise AssertionError("ran")
+
+    coroutine = never()  # left alone, it would warn when it is collected, and warnings are errors
+    with pytest.raises(TypeError, match="Expected SubScore or Awaitable"):
+        await combine(coroutine, cast("SubScore", foreign))
+    with pytest.raises(RuntimeError, match="cannot reuse"):
+        await coroutine
+
+
+async def test_combining_nothing_is_refused() -> None:
+    with pytest.raises(ScoreError, match="must not be empty"):
+        await combine()
+
+
+def test_many_repeated_names_stay_cheap() -> None:
+    nodes: Sequence[SubScore] = [score("x", 1.0)] * 20_000
+    assert combine_scores(nodes).reward == 1.0  # quadratic, this would be minutes

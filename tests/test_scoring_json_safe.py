@@ -1,0 +1,246 @@
+"""The record beside a score: whatever it is made from, it is small, plain JSON without secrets."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.scoring import Json, json_safe, record_parameters
+from assay.scoring.json_safe import MAX_RECORDED_BYTES, plain
+
+BOUND = 3 * MAX_RECORDED_BYTES
+"""What the written record may have in characters: its text, and the marks where it was cut."""
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    label: object = None
+
+
+@pytest.mark.parametrize(
+    ("value", "copied"),
+    [
+        (None, None),
+        (True, True),
+        (7, 7),
+        (0.5, 0.5),
+        ("text", "text"),
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        (10**40, "<int of 133 bits>"),
+        (b"bytes \xff", "bytes \ufffd"),
+        (Path("/a/b"), "/a/b"),
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00+00:00"),
+        (date(2026, 1, 2), "2026-01-02"),
+        (timedelta(minutes=1), 60.0),
+        (Color.RED, "red"),
+        (Point(1, Point(2)), {"x": 1, "label": {"x": 2, "label": None}}),
+        ((1, [2]), [1, [2]]),
+        ({3, 1, 2}, [1, 2, 3]),
+        ({1: "a", (1, 2): "b"}, {"1": "a", "(1, 2)": "b"}),
+        (object(), "<object>"),
+        (len, "<builtin_function_or_method>"),
+        (Point, "<type>"),
+        ("lone \ud800 surrogate", "lone ? surrogate"),
+    ],
+)
+def test_table(value: object, copied: Json) -> None:
+    assert json_safe(value) == copied
+
+
+def _loop() -> object:
+    loop: list[object] = []
+    loop.append({"self": loop})
+    return loop
+
+
+def _deep() -> object:
+    deep: object = "bottom"
+    for _ in range(5_000):
+        deep = [deep]
+    return deep
+
+
+def _shared() -> object:
+    """A few lists that hold each other two hundred times: 200**8 items to whoever follows."""
+    shared: object = []
+    for _ in range(8):
+        shared = [shared] * 200
+    return shared
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _loop,
+        _deep,
+        _shared,
+        lambda: "x" * 10_000_000,
+        lambda: ["x" * 5_000] * 5_000,
+        lambda: {f"key {n}": n for n in range(100_000)},
+        lambda: {"x" * 1_000_000: "x" * 1_000_000},
+        lambda: [[["y"] * 200] * 200] * 200,
+        lambda: b"z" * 10_000_000,
+        lambda: 10**100_000,
+    ],
+)
+def test_bounded(make: Callable[[], object]) -> None:
+    assert len(json.dumps(json_safe(make()))) < BOUND
+
+
+def test_a_long_text_keeps_its_head_and_tail() -> None:
+    copied = str(json_safe("HEAD" + "x" * 100_000 + "TAIL"))
+    assert copied.startswith("HEAD")
+    assert copied.endswith("TAIL")
+    assert "characters cut" in copied
+
+
+def test_what_was_left_out_is_counted() -> None:
+    assert json_safe(list(range(205)))[-1] == "... 5 more"  # type: ignore[index]
+    many = json_safe({str(n): n for n in range(205)})
+    assert isinstance(many, dict)
+    assert many["..."] == "5 more"
+
+
+class Hostile(Mapping[str, object]):
+    """Fails at whatever it is asked."""
+
+    def __getitem__(self, key: str) -> NoReturn:
+        raise ZeroDivisionError
+
+    def __iter__(self) -> Iterator[str]:
+        raise ZeroDivisionError
+
+    def __len__(self) -> int:
+        raise ZeroDivisionError
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+    def __hash__(self) -> int:
+        return 1
+
+
+class HostileText(str):
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise ZeroDivisionError
+
+    def encode(self, encoding: str = "", errors: str = "") -> NoReturn:
+        raise ZeroDivisionError
+
+
+def test_objects_that_fail_at_everything_are_named() -> None:
+    assert json_safe([Hostile(), 1]) == ["<Hostile>", 1]
+    assert json_safe({"a": HostileText("x"), "b": 2})["b"] == 2  # type: ignore[call-overload,index]
+    assert json_safe({Hostile()}) in ("<set>", ["<Hostile>"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api_key", "OPENAI_API_KEY", "password", "Authorization", "x-secret", "token", "auth-token"],
+)
+@pytest.mark.parametrize("secret", ["hunter2", b"hunter2", ["hunter2"], {"value": "hunter2"}])
+def test_what_is_named_like_a_secret_is_redacted_at_any_depth(name: str, secret: object) -> None:
+    recorded = record_parameters({"a": [{"b": {name: secret}}], name: secret})
+    assert "hunter2" not in json.dumps(recorded)
+    assert recorded[name] == "[redacted]"
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "token_count", "tokens", "answer"])
+def test_what_only_sounds_like_a_secret_is_kept(name: str) -> None:
+    assert record_parameters({name: "kept"}) == {name: "kept"}
+
+
+def test_numbers_and_empty_texts_are_no_secrets() -> None:
+    assert record_parameters({"token": 7, "secret": True, "password": ""}) == {
+        "token": 7,
+        "secret": True,
+        "password": "",
+    }
+
+
+PROVIDER_KEYS = ["sk-" + "a1" * 12, "ghp_" + "Z" * 24, "AKIA" + "A" * 16, "hf_" + "q" * 24]
+
+
+@pytest.mark.parametrize("key", PROVIDER_KEYS)
+def test_keys_of_providers_are_redacted_wherever_they_stand(key: str) -> None:
+    assert json_safe(f"curl -H 'x: {key}' y") == "curl -H 'x: [redacted]' y"
+    assert key[:12] not in json.dumps(json_safe({"cmd": [key], key: 1}))
+
+
+@pytest.mark.parametrize("before", range(2_020, 2_049, 4))
+def test_no_half_of_a_key_is_left_where_a_text_is_cut(before: int) -> None:
+    copied = str(json_safe(" " * before + PROVIDER_KEYS[0] + " " * 50_000))
+    assert "a1" not in copied
+
+
+def test_words_with_sk_in_them_are_left_alone() -> None:
+    assert json_safe("task-force-one-two-three-four") == "task-force-one-two-three-four"
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.binary()
+    | st.text(st.characters(categories=["Cs", "Lu"]))
+    | st.dates()
+    | st.decimals()
+    | st.builds(object)
+)
+
+
+def containers(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return (
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text() | st.integers(), inner)
+        | st.builds(Point, st.integers(), inner)
+        | st.frozensets(st.integers() | st.text())
+    )
+
+
+DATA = st.recursive(SCALARS, containers)
+ANYTHING = st.recursive(SCALARS | st.builds(Hostile), containers)
+
+
+@given(ANYTHING)
+def test_anything_becomes_small_strict_json(value: object) -> None:
+    written = json.dumps(json_safe(value), allow_nan=False)
+    assert len(written) < BOUND
+    written.encode()
+
+
+@given(ANYTHING)
+def test_what_was_copied_is_not_changed_by_copying_it_again(value: object) -> None:
+    once = json_safe(value)
+    assert json_safe(once) == once
+
+
+@given(DATA)
+def test_the_uncut_copy_is_strict_json_too(value: object) -> None:
+    json.dumps(plain(value), allow_nan=False)
+
+
+def test_the_uncut_copy_cuts_and_hides_nothing_that_is_json() -> None:
+    value: Json = {"password": "x" * 9_000, "deep": [[[[[1.5, None, True]]]]]}
+    assert plain(value) == value

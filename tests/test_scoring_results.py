@@ -1,0 +1,222 @@
+"""What may be a score, and that a node or a result survives its own JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import ScoreError
+from assay.scoring import EvaluationResult, Json, SubScore
+from assay.scoring.results import Status, finite_number
+
+NOT_SCORES = [
+    (True, "is a bool"),
+    (False, "is a bool"),
+    (math.nan, "is nan"),
+    (math.inf, "is inf"),
+    (-math.inf, "is -inf"),
+    (10**400, "too large"),
+    ("1.0", "must be a number, got str"),
+    (None, "must be a number, got NoneType"),
+    (1 + 0j, "got complex"),
+    (Decimal(1), "got Decimal"),
+]
+
+
+@pytest.mark.parametrize(("value", "why"), NOT_SCORES)
+def test_what_is_not_a_finite_number_is_no_score(value: object, why: str) -> None:
+    with pytest.raises(ScoreError, match=why):
+        finite_number(value, what="it")
+    with pytest.raises(ScoreError, match=why):
+        SubScore(name="x", value=cast("float", value))
+
+
+@pytest.mark.parametrize(("value", "number"), [(1, 1.0), (0, 0.0), (Fraction(1, 4), 0.25)])
+def test_real_numbers_become_floats(value: float, number: float) -> None:
+    score = SubScore(name="x", value=value).score
+    assert (score, type(score)) == (number, float)
+
+
+@pytest.mark.parametrize("value", [-0.01, 1.01, 7, -1e-300])
+def test_a_value_outside_of_0_to_1_is_refused_not_clamped(value: float) -> None:
+    with pytest.raises(ScoreError, match=r"must be in \[0, 1\]"):
+        SubScore(name="x", value=value)
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, -math.inf, True, "2", None, 2e100, -1e308])
+def test_a_weight_is_a_finite_number_far_from_the_end_of_the_range(weight: object) -> None:
+    with pytest.raises(ScoreError, match="the weight of 'x'"):
+        SubScore(name="x", value=1.0, weight=cast("float", weight))
+
+
+def test_a_name_is_needed_and_a_status_known() -> None:
+    with pytest.raises(ScoreError, match="needs a name"):
+        SubScore(name="", value=1.0)
+    with pytest.raises(ScoreError, match="'fine'"):
+        SubScore(name="x", value=1.0, status=cast("Status", "fine"))
+
+
+@pytest.mark.parametrize("status", ["skipped", "error"])
+def test_what_was_not_graded_has_no_value(status: Status) -> None:
+    with pytest.raises(ScoreError, match="cannot have a value"):
+        SubScore(name="x", value=0.0, status=status)
+    with pytest.raises(ScoreError, match=f"it is {status}.*the reason"):
+        _ = SubScore(name="x", status=status, reason="the reason").score
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "passed"),
+    [(1.0, None, True), (0.99, None, False), (0.0, None, False), (0.8, True, True)],
+)
+def test_passed_is_full_value_unless_the_grader_says(
+    value: float, *, said: bool | None, passed: bool
+) -> None:
+    assert SubScore(name="x", value=value, passed=said).passed is passed
+
+
+def test_info_is_another_name_for_metadata() -> None:
+    assert SubScore(name="x", value=1.0, metadata={"a": 1}).info == {"a": 1}
+
+
+def test_fields_and_defaults_of_a_result() -> None:
+    result = EvaluationResult()
+    assert (result.reward, result.done, result.content) == (0.0, True, None)
+    assert (result.info, result.isError, result.subscores) == ({}, False, None)
+    assert EvaluationResult.from_float(0.25).reward == 0.25
+    assert EvaluationResult(reward=-3.5).reward == -3.5  # penalties are not clamped
+
+
+@pytest.mark.parametrize(("value", "why"), [row for row in NOT_SCORES if row[0] is not None])
+def test_what_is_not_a_finite_number_is_no_reward(value: object, why: str) -> None:
+    with pytest.raises(ScoreError, match=why):
+        EvaluationResult(reward=cast("float", value))
+
+
+def test_an_error_has_no_reward_whatever_was_given() -> None:
+    assert EvaluationResult(reward=1.0, isError=True).reward is None
+    failed = EvaluationResult.from_error("judge is gone", host=Path("/x"))
+    assert (failed.reward, failed.status, failed.content) == (None, "error", "judge is gone")
+    assert failed.info == {"host": "/x"}
+
+
+def test_three_outcomes_of_a_result() -> None:
+    assert EvaluationResult(reward=0.0).status == "scored"
+    assert EvaluationResult(reward=None).status == "skipped"
+    assert EvaluationResult(isError=True).status == "error"
+
+
+def test_flags_of_the_whole_tree_each_once_in_order() -> None:
+    leaf = SubScore(name="c", value=1.0, flags=("canary", "late-report"))
+    tree = SubScore(name="p", value=1.0, flags=["canary"], children=[leaf])
+    other = SubScore(name="q", value=0.0, flags=("escape",))
+    flags = EvaluationResult(reward=1.0, subscores=[tree, other]).flags
+    assert flags == ("canary", "late-report", "escape")
+
+
+TEXT = st.text(max_size=20)
+JSON_VALUES: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def _nodes(children: st.SearchStrategy[SubScore]) -> st.SearchStrategy[SubScore]:
+    common = {
+        "name": st.text(min_size=1, max_size=10),
+        "weight": st.floats(-1e6, 1e6),
+        "gate": st.booleans(),
+        "reason": TEXT,
+        "flags": st.lists(TEXT, max_size=2),
+        "children": st.none() | st.lists(children, max_size=2),
+    }
+    finite = st.dictionaries(TEXT, st.integers() | TEXT | st.lists(st.booleans()), max_size=3)
+    return st.one_of(
+        st.builds(SubScore, value=st.floats(0, 1), metadata=st.none() | finite, **common),
+        st.builds(SubScore, status=st.sampled_from(["skipped", "error"]), **common),
+    )
+
+
+NODES = st.recursive(st.builds(SubScore, name=st.just("leaf"), value=st.just(0.5)), _nodes)
+
+
+@given(NODES)
+def test_a_node_survives_its_json(node: SubScore) -> None:
+    written = json.loads(json.dumps(node.to_dict()))
+    assert SubScore.from_dict(written) == node
+
+
+@given(st.lists(NODES, max_size=3), st.floats(-5, 1), TEXT | st.none(), done=st.booleans())
+def test_a_result_survives_its_json(
+    nodes: list[SubScore], reward: float, content: str | None, *, done: bool
+) -> None:
+    result = EvaluationResult(
+        reward=reward, content=content, done=done, info={"a": [1]}, subscores=tuple(nodes)
+    )
+    read = EvaluationResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert read.to_dict() == result.to_dict()
+    assert list(read.subscores or ()) == nodes
+
+
+def test_json_of_a_node_holds_whatever_was_put_into_its_metadata() -> None:
+    """A grader that leaves a path or an object there must not break whoever stores the score."""
+    metadata = cast("Mapping[str, Json]", {"path": Path("/a"), "bad": [math.nan], 3: {1, 2}})
+    node = SubScore(name="x", value=1.0, metadata=metadata)
+    assert node.to_dict()["metadata"] == {"path": "/a", "bad": ["nan"], "3": [1, 2]}
+    result = EvaluationResult(reward=1.0, info=metadata, subscores=[node])
+    assert json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_json_of_a_node_is_not_cut() -> None:
+    node = SubScore(name="x", value=1.0, metadata={"long": "y" * 50_000})
+    assert node.to_dict()["metadata"] == {"long": "y" * 50_000}
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({"value": 1.0}, "needs a name"),
+        ({"name": "x"}, "must be a number"),
+        ({"name": "x", "value": True}, "bool"),
+        ({"name": "x", "value": 2}, r"\[0, 1\]"),
+        ({"name": "x", "value": 1, "weight": "1"}, "weight"),
+        ({"name": "x", "value": 1, "status": "ok"}, "'ok'"),
+        ({"name": "x", "value": 1, "status": "error"}, "cannot have a value"),
+        ({"name": "x", "value": 1, "children": [{"name": "y", "value": -1}]}, r"\[0, 1\]"),
+    ],
+)
+def test_a_malformed_node_is_refused(data: dict[str, Json], why: str) -> None:
+    with pytest.raises(ScoreError, match=why):
+        SubScore.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({}, "needs a 'reward'"),
+        ({"done": True}, "needs a 'reward'"),
+        ({"reward": "1"}, "must be a number"),
+        ({"score": True}, "bool"),
+        ({"reward": 1.0, "is_error": True}, "unknown key 'is_error'.*isError"),
+        ({"reward": 1.0, "subscores": [{"name": "x"}]}, "must be a number"),
+    ],
+)
+def test_a_malformed_result_is_refused(data: dict[str, Json], why: str) -> None:
+    with pytest.raises(ScoreError, match=why):
+        EvaluationResult.from_dict(data)
+
+
+@given(st.dictionaries(st.sampled_from(["name", "value", "children", "weight"]), JSON_VALUES))
+def test_reading_a_node_raises_nothing_but_score_errors(data: dict[str, Json]) -> None:
+    with contextlib.suppress(ScoreError):
+        SubScore.from_dict(data)

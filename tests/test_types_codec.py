@@ -1,0 +1,289 @@
+"""The codec: what it reads and refuses, and that every mistake is named with its place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal, Optional, TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError, Location
+from assay.scoring import Json
+from assay.types.codec import Problem, ShapeError, from_json, read, schema, to_json
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel.
+
+    Attributes:
+        size: Inches, across
+            the rim.
+        spokes: How many.
+    """
+
+    size: float
+    spokes: int = 36
+
+    def __post_init__(self) -> None:
+        if self.spokes < 3:
+            raise InputError("too few spokes", location=Location(field="spokes"), hint="add some")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bike:
+    TAG: ClassVar[str] = "bike"
+
+    wheels: tuple[Wheel, ...]
+    color: Literal["red", "green"] = "red"
+    owner: str | None = None
+    extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Car:
+    TAG: ClassVar[str] = "car"
+
+    seats: int = 4
+
+
+Vehicle: TypeAlias = "Bike | Car"
+ROUND = Wheel(20.0)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "data", "value"),
+    [
+        (str, "a", "a"),
+        (bool, False, False),
+        (int, 3, 3),
+        (float, 3, 3.0),
+        (float, 0.5, 0.5),
+        (None, None, None),
+        (object, {"a": [1]}, {"a": [1]}),
+        (Literal["a", 1], 1, 1),
+        (list[int], [1, 2], [1, 2]),
+        (tuple[int, ...], [1, 2], (1, 2)),
+        (Sequence[str], [], []),
+        (Iterable[str], ["a"], ["a"]),
+        (dict[str, float], {"a": 1}, {"a": 1.0}),
+        (Mapping[str, list[int]], {"a": [1]}, {"a": [1]}),
+        (Optional[int], None, None),  # noqa: UP045 - the older way to say it is read too
+        (int | str, "1", "1"),
+        (int | str, 1, 1),
+        (bool | int, True, True),
+        (list[int] | dict[str, int], {"a": 1}, {"a": 1}),
+        (Annotated[int, "years"], 3, 3),
+        (Wheel, {"size": 20}, ROUND),
+        (Bike, {"wheels": [{"size": 20}]}, Bike(wheels=(ROUND,))),
+        (Bike, {"type": "bike", "wheels": []}, Bike(wheels=())),
+        (Bike | Car, {"type": "car"}, Car()),
+        (str | Wheel, {"size": 20}, ROUND),
+        (list[str] | list[int], [1], [1]),
+    ],
+)
+def test_reads(annotation: type[object], data: Json, value: object) -> None:
+    found = from_json(annotation, data)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "data", "problem"),
+    [
+        (str, 1, "expected text, got 1"),
+        (int, True, "expected a whole number, got True"),
+        (int, 1.0, "expected a whole number, got 1.0"),
+        (float, True, "expected a number, got True"),
+        (float, "1", "expected a number, got '1'"),
+        (float, 10**400, "a number that a float can hold"),
+        (bool, 1, "expected true or false, got 1"),
+        (None, 0, "expected null, got 0"),
+        (str, None, "expected text, got null"),
+        (Literal["read", "write"], "wriet", "'wriet' is not valid here (did you mean 'write'?)"),
+        (Literal["read"], ["read"], "['read'] is not valid here"),
+        (Literal[1], True, "True is not valid here"),
+        (list[int], "12", "expected a list, got '12'"),
+        (Sequence[str], "ab", "expected a list, got 'ab'"),
+        (list[int], [1, "x"], "[1]: expected a whole number, got 'x'"),
+        (dict[str, int], [], "expected a mapping, got a list"),
+        (dict[str, int], {"a": {"b": 1}}, "a: expected a whole number, got a mapping"),
+        (int | None, "x", "expected a whole number or null, got 'x'"),
+        (Wheel, [], "expected a mapping, got a list"),
+        (Wheel, {}, "'size' is required"),
+        (Wheel, {"size": 1, "spoke": 4}, "spoke: unknown field 'spoke' (did you mean 'spokes'?)"),
+        (Wheel, {"size": 1, "spokes": 2}, "spokes: too few spokes (add some)"),
+        (Bike, {"type": "car", "wheels": []}, "type: unknown field 'type'"),
+        (Bike | Car, {"type": "cart"}, "type: 'cart' is unknown (did you mean 'car'?)"),
+        (Bike | Car, {}, "type: None is unknown"),
+        (Bike, {"wheels": [{"size": 1}, {"size": "x"}]}, "wheels[1].size: expected a number"),
+        (str, "", ""),
+    ][:-1],
+)
+def test_refuses(annotation: type[object], data: Json, problem: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        from_json(annotation, data)
+    assert problem in str(caught.value)
+
+
+def test_every_problem_is_collected_in_order_of_appearance() -> None:
+    data: Json = {
+        "wheels": [{"size": "x"}, {"spokes": 36}],
+        "colour": "red",
+        "color": "blue",
+        "owner": 3,
+    }
+    with pytest.raises(ShapeError) as caught:
+        from_json(Bike, data)
+    assert [(p.field, p.at_key) for p in caught.value.problems] == [
+        ("wheels[0].size", False),
+        ("wheels[1].size", True),
+        ("colour", True),
+        ("color", False),
+        ("owner", False),
+    ]
+    assert "(and 4 more)" in str(caught.value)
+    assert caught.value.location.field == "wheels[0].size"
+
+
+def test_reading_at_a_path_adds_to_the_problems() -> None:
+    problems = [Problem(("a",), "earlier")]
+    assert read(int, "x", ("graders", 1, "weight"), problems) is None
+    assert [p.field for p in problems] == ["a", "graders[1].weight"]
+
+
+def test_a_shape_error_can_be_pickled() -> None:
+    error = ShapeError([Problem(("a", 1), "wrong", "right"), Problem((), "also")])
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.problems, str(again)) == (error.problems, str(error))
+
+
+def test_a_huge_text_is_shown_short() -> None:
+    with pytest.raises(ShapeError) as caught:
+        from_json(int, "x" * 10_000)
+    assert len(str(caught.value)) < 100
+
+
+def test_data_that_is_nested_without_end_is_refused() -> None:
+    @dataclass
+    class Node:
+        inner: list[Json]
+
+    data: Json = []
+    for _ in range(100_000):
+        data = [data]
+    assert from_json(Node, {"inner": [data]}).inner == [data]  # any JSON is taken as it is
+    with pytest.raises(ShapeError, match="nested too deeply"):
+        from_json(_nested_lists(5_000), data)
+
+
+def _nested_lists(depth: int) -> type[object]:
+    annotation: object = int
+    for _ in range(depth):
+        annotation = list[annotation]  # type: ignore[valid-type]
+    return annotation  # type: ignore[return-value]
+
+
+def test_an_annotation_that_no_json_can_hold_is_the_programs_fault() -> None:
+    with pytest.raises(TypeError, match="cannot read"):
+        from_json(set[int], [1])
+
+
+NAMES = st.text("abcdefgh", min_size=1, max_size=4)
+JSON_VALUES: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+BIKES = st.builds(
+    Bike,
+    wheels=st.lists(
+        st.builds(Wheel, st.floats(allow_nan=False), st.integers(min_value=3)), max_size=3
+    ).map(tuple),
+    color=st.sampled_from(["red", "green"]),
+    owner=st.none() | st.text(max_size=9),
+    extra=st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=3),
+)
+VEHICLES = BIKES | st.builds(Car, seats=st.integers())
+
+
+@given(st.lists(VEHICLES, max_size=3))
+def test_what_is_written_is_read_back(vehicles: list[Bike | Car]) -> None:
+    written = json.loads(json.dumps(to_json(vehicles)))
+    assert from_json(list[Bike | Car], written) == vehicles
+
+
+def test_defaults_are_left_out_and_look_alikes_of_them_are_not() -> None:
+    assert to_json(Bike(wheels=(ROUND,))) == {"type": "bike", "wheels": [{"size": 20.0}]}
+    assert to_json(Car(seats=True)) == {"type": "car", "seats": True}
+    assert to_json({1: (2, {"a": object()})}) == {"1": [2, {"a": "<object>"}]}
+
+
+ANY_BIKE = st.fixed_dictionaries(
+    {},
+    optional={
+        "wheels": JSON_VALUES | st.lists(st.fixed_dictionaries({"size": JSON_VALUES})),
+        "color": JSON_VALUES,
+        "type": JSON_VALUES,
+        "extra": JSON_VALUES,
+    },
+)
+
+
+@given(JSON_VALUES | ANY_BIKE, st.sampled_from([Bike | Car, Bike, list[Bike], dict[str, Wheel]]))
+def test_any_json_is_read_or_refused_with_a_place(data: Json, annotation: type[object]) -> None:
+    with contextlib.suppress(ShapeError):
+        from_json(annotation, data)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (str, {"type": "string"}),
+        (float, {"type": "number"}),
+        (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        (Literal["a", 1], {"enum": ["a", 1]}),
+        (list[bool], {"type": "array", "items": {"type": "boolean"}}),
+        (Iterable[str], {"type": "array", "items": {"type": "string"}}),
+        (Annotated[str, "x"], {"type": "string"}),
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (object, {}),
+        (
+            Wheel,
+            {
+                "type": "object",
+                "properties": {
+                    "size": {"type": "number", "description": "Inches, across the rim."},
+                    "spokes": {"type": "integer", "description": "How many."},
+                },
+                "required": ["size"],
+                "additionalProperties": False,
+            },
+        ),
+        (
+            Car,
+            {
+                "type": "object",
+                "properties": {"type": {"const": "car"}, "seats": {"type": "integer"}},
+                "required": ["type"],
+                "additionalProperties": False,
+            },
+        ),
+    ],
+)
+def test_schemas(annotation: object, expected: Json) -> None:
+    assert schema(annotation) == expected
+
+
+@given(VEHICLES)
+def test_what_is_written_fits_its_schema(vehicle: Bike | Car) -> None:
+    import jsonschema_rs
+
+    validator = jsonschema_rs.validator_for(schema(Bike | Car))
+    assert validator.is_valid(to_json(vehicle))

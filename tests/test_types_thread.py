@@ -1,0 +1,128 @@
+"""Conversations: a value that no method and no grader can change behind another's back."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError
+from assay.scoring import Json
+from assay.types import StringThread, StringTurn
+
+TALK = StringThread([("system", "be brief"), ("user", "2+2?"), ("assistant", "4")])
+
+
+def test_a_conversation_is_built_turn_by_turn() -> None:
+    thread = (
+        StringThread().system("be brief").user("2+2?").tool("calc: 4").document("maths").user("ok?")
+    )
+    roles = [turn.role for turn in thread]
+    assert roles == ["system", "user", "tool", "document", "user"]
+    assert len(thread) == 5
+    assert thread.assistant("4").completion() == "4"
+    assert thread.completion() is None
+    assert thread.documents() == ["maths"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "completion", "messages", "last_user"),
+    [
+        ([], None, 0, None),
+        ([("user", "a")], None, 1, "a"),
+        ([("assistant", "b")], "b", 0, None),
+        ([("user", "a"), ("assistant", "b")], "b", 1, "a"),
+        ([("user", "a"), ("assistant", "b"), ("assistant", "c")], "c", 2, "a"),
+        ([("user", "a"), ("assistant", "b"), ("user", "c")], None, 3, "c"),
+        ([("user", "a"), ("assistant", "")], "", 1, "a"),
+    ],
+)
+def test_views(
+    turns: list[tuple[str, str]], completion: str | None, messages: int, last_user: str | None
+) -> None:
+    thread = StringThread(turns)
+    assert thread.completion() == completion
+    assert thread.messages() == [StringTurn(*turn) for turn in turns[:messages]]
+    assert thread.get_turns() == turns
+    assert thread.last_user_turn() == last_user
+
+
+def test_the_last_content_is_that_of_any_role() -> None:
+    assert TALK.user("sure?").last_content() == "sure?"
+    with pytest.raises(InputError, match="empty"):
+        StringThread().last_content()
+
+
+@pytest.mark.parametrize(
+    "turn", [["user", "a"], ("user",), ("user", 1), (None, "a"), "ab", {"role": "user"}]
+)
+def test_a_turn_is_a_pair_of_texts(turn: object) -> None:
+    with pytest.raises(InputError, match="turn 1 must be"):
+        StringThread([("user", "a"), cast("tuple[str, str]", turn)])
+
+
+def test_values_are_equal_hashable_and_picklable() -> None:
+    again = StringThread(TALK.turns)
+    assert again == TALK
+    assert hash(again) == hash(TALK)
+    assert StringThread(TALK.turns, {"a": 1}) != TALK
+    assert pickle.loads(pickle.dumps(TALK)) == TALK
+    assert repr(TALK) == "StringThread(3 turns, metadata=[])"
+
+
+def test_a_thread_cannot_be_changed_through_what_it_was_made_from() -> None:
+    metadata: dict[str, Json] = {"tags": ["a"]}
+    thread = StringThread([("user", "a")], metadata)
+    longer = thread.assistant("b")
+    metadata["tags"] = []
+    cast("list[Json]", longer.metadata["tags"]).append("mine")
+    cast("list[Json]", cast("dict[str, Json]", thread.to_dict()["metadata"])["tags"]).clear()
+    assert thread.metadata == {"tags": ["a"]}
+    assert len(thread) == 1
+    with pytest.raises(AttributeError):
+        thread.turns = ()  # type: ignore[misc]
+
+
+TURNS = st.lists(st.tuples(st.sampled_from(["user", "assistant", "x"]), st.text()), max_size=4)
+
+
+@given(TURNS, st.dictionaries(st.text(max_size=3), st.integers() | st.none(), max_size=3))
+def test_a_thread_survives_its_json(
+    turns: list[tuple[str, str]], metadata: dict[str, Json]
+) -> None:
+    thread = StringThread(turns, metadata)
+    assert StringThread.from_dict(json.loads(json.dumps(thread.to_dict()))) == thread
+
+
+def test_chat_messages_are_read() -> None:
+    parts: list[Json] = [{"type": "text", "text": "look"}, {"type": "image_url"}, "stray"]
+    messages: list[Json] = [
+        {"role": "user", "content": parts},
+        {"role": "assistant", "content": None, "tool_calls": []},
+    ]
+    assert StringThread.from_messages(messages).turns == (("user", "look"), ("assistant", ""))
+
+
+def test_a_row_brings_its_completion_beside_its_messages() -> None:
+    row: dict[str, Json] = {"messages": [{"role": "user", "content": "a"}], "completion": "b"}
+    assert StringThread.from_dict(row).completion() == "b"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({}, "needs 'messages'"),
+        ({"messages": "hi"}, "needs 'messages'"),
+        ({"messages": ["hi"]}, r"messages\[0\] needs a 'role'"),
+        ({"messages": [{"content": "a"}]}, r"messages\[0\] needs a 'role'"),
+        ({"messages": [{"role": "user", "content": 1}]}, r"messages\[0\].content must be text"),
+        ({"messages": [{"role": "user", "content": {"text": "a"}}]}, r"messages\[0\].content"),
+    ],
+)
+def test_malformed_messages_are_refused(data: dict[str, Json], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        StringThread.from_dict(data)
