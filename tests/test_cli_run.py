@@ -3,75 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from assay.scoring.json_safe import Json
-
-_COMMAND = [sys.executable, "-c", "from assay.cli.main import main; main()"]
-
-
-def assay(
-    *arguments: str, cwd: Path, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end, with its state in `cwd`."""
-    return subprocess.run(
-        [*_COMMAND, *arguments],
-        cwd=cwd,
-        env={**_environment(cwd), **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def _environment(cwd: Path) -> dict[str, str]:
-    return {**os.environ, "ASSAY_HOME": str(cwd / ".assay"), "COLUMNS": "100"}
-
-
-def write_case(root: Path, text: str, name: str = "c1") -> Path:
-    """Write a case below ``root/evals``."""
-    case = root / "evals" / name
-    case.mkdir(parents=True, exist_ok=True)
-    (case / "case.yaml").write_text(textwrap.dedent(text), "utf-8")
-    return case
-
-
-_ECHO = """
-    id: {id}
-    task: {{prompt: "hello"}}
-    matrix: {{harnesses: [echo], models: [m], trials: {trials}}}
-    graders:
-      - {{type: files, patterns: ["{pattern}"]}}
-"""
-
-
-def echo_case(root: Path, *, trials: int = 1, pattern: str = "hello", name: str = "c1") -> Path:
-    """A case that `echo` passes if the pattern is in the prompt."""
-    return write_case(root, _ECHO.format(id=name, trials=trials, pattern=pattern), name)
-
-
-def result(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
-    """The one JSON object on standard output."""
-    return cast("dict[str, Json]", json.loads(done.stdout))
-
-
-def cells(done: subprocess.CompletedProcess[str]) -> list[dict[str, Json]]:
-    """The cells of a JSON report."""
-    return cast("list[dict[str, Json]]", result(done)["cells"])
-
-
-def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
-    """The summary of a JSON report."""
-    return cast("dict[str, Json]", result(done)["summary"])
+from tests.command_line import (
+    COMMAND,
+    assay,
+    cells,
+    echo_case,
+    environment,
+    result,
+    summary,
+    write_case,
+)
 
 
 @pytest.mark.parametrize(
@@ -113,18 +63,24 @@ def test_a_cell_that_cannot_be_graded_is_3_and_never_a_zero(tmp_path: Path) -> N
         ("id: x\ntask: {prompt: p}\nmatrx: {}\n", "did you mean 'matrix'?"),
         ("id: x\ntask: {prompt: p\n", "case.yaml:"),
         (
-            "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [echo], models: [m]}\n"
-            "graders:\n  - {type: command, cmd: 'true', expect_ext: 1}\n",
+            (
+                "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [echo], models: [m]}\n"
+                "graders:\n  - {type: command, cmd: 'true', expect_ext: 1}\n"
+            ),
             "case.yaml:5:",
         ),
         (
-            "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [ecko], models: [m]}\n"
-            "graders: [{type: command, cmd: 'true'}]\n",
+            (
+                "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [ecko], models: [m]}\n"
+                "graders: [{type: command, cmd: 'true'}]\n"
+            ),
             "did you mean 'echo'?",
         ),
         (
-            "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [echo], models: [m]}\n"
-            "graders: [{type: pytest}]\n",
+            (
+                "id: x\ntask: {prompt: p}\nmatrix: {harnesses: [echo], models: [m]}\n"
+                "graders: [{type: pytest}]\n"
+            ),
             "cannot run yet: pytest",
         ),
     ],
@@ -199,9 +155,9 @@ def _stored(root: Path) -> int:
 def test_a_thousand_cells_survive_kill_9_and_resume_repeats_nothing(tmp_path: Path) -> None:
     echo_case(tmp_path, trials=1000)
     process = subprocess.Popen(
-        [*_COMMAND, "run", "evals"],
+        [*COMMAND, "run", "evals"],
         cwd=tmp_path,
-        env=_environment(tmp_path),
+        env=environment(tmp_path),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -240,7 +196,7 @@ def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", script, trials],
             cwd=tmp_path,
-            env=_environment(tmp_path),
+            env=environment(tmp_path),
             capture_output=True,
             text=True,
             check=True,
@@ -264,9 +220,9 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
         json.dumps({"sleepy": {"argv": ["/bin/sh", "-c", script, "sh", "{model}"]}}), "utf-8"
     )
     process = subprocess.Popen(
-        [*_COMMAND, "run", "evals", "--workers", "2"],
+        [*COMMAND, "run", "evals", "--workers", "2"],
         cwd=tmp_path,
-        env=_environment(tmp_path),
+        env=environment(tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -156,7 +156,12 @@ def test_a_node_survives_its_json(node: SubScore) -> None:
     assert SubScore.from_dict(written) == node
 
 
-@given(st.lists(NODES, max_size=3), st.floats(-5, 1), TEXT | st.none(), done=st.booleans())
+@given(
+    nodes=st.lists(NODES, max_size=3),
+    reward=st.floats(-5, 1),
+    content=TEXT | st.none(),
+    done=st.booleans(),
+)
 def test_a_result_survives_its_json(
     nodes: list[SubScore], reward: float, content: str | None, *, done: bool
 ) -> None:

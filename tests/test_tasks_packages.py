@@ -86,7 +86,7 @@ def index() -> Iterator[Index]:
             if kind != "redirect":
                 self.wfile.write(content)
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

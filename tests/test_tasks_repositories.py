@@ -108,7 +108,7 @@ def plain_http(upstream: Path) -> Iterator[str]:
         def __init__(self, *args: object) -> None:
             super().__init__(*args, directory=str(upstream))  # type: ignore[arg-type]  # as given
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:

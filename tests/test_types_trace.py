@@ -147,7 +147,7 @@ def test_the_newest_error_wins() -> None:
 @pytest.mark.parametrize(
     ("status", "is_error"), [(None, False), ("completed", False), ("cancelled", False)]
 )
-def test_only_an_errors_status_is_an_error(status: TraceStatus | None, is_error: bool) -> None:
+def test_only_an_errors_status_is_an_error(status: TraceStatus | None, *, is_error: bool) -> None:
     assert Trace(status=status).is_error is is_error
     assert Trace(status="error").is_error
 
@@ -163,22 +163,25 @@ def test_only_an_errors_status_is_an_error(status: TraceStatus | None, is_error:
         ("timeout", True),
     ],
 )
-def test_what_stopped_the_agent_short(reason: StopReason | None, truncated: bool) -> None:
+def test_what_stopped_the_agent_short(reason: StopReason | None, *, truncated: bool) -> None:
     assert Trace(stop_reason=reason).is_truncated is truncated
+
+
+MALFORMED: list[tuple[dict[str, Json], str]] = [
+    ({"steps": [{"type": "agnet"}]}, "steps[0].type"),
+    ({"steps": [{}]}, "steps[0].type"),
+    ({"steps": [{"type": "tool"}]}, "steps[0].call"),
+    ({"steps": [{"type": "agent", "contents": ""}]}, "steps[0].contents"),
+    ({"steps": {}}, "steps"),
+    ({"status": "done"}, "status"),
+    ({"steps": [{"type": "subagent", "subagent": {"status": 1}}]}, "steps[0].subagent.status"),
+    ({"steps": [{"type": "agent", "usage": {"cost_usd": 10**400}}]}, "steps[0].usage.cost_usd"),
+]
 
 
 @pytest.mark.parametrize(
     ("data", "field"),
-    [
-        ({"steps": [{"type": "agnet"}]}, "steps[0].type"),
-        ({"steps": [{}]}, "steps[0].type"),
-        ({"steps": [{"type": "tool"}]}, "steps[0].call"),
-        ({"steps": [{"type": "agent", "contents": ""}]}, "steps[0].contents"),
-        ({"steps": {}}, "steps"),
-        ({"status": "done"}, "status"),
-        ({"steps": [{"type": "subagent", "subagent": {"status": 1}}]}, "steps[0].subagent.status"),
-        ({"steps": [{"type": "agent", "usage": {"cost_usd": 10**400}}]}, "steps[0].usage.cost_usd"),
-    ],
+    MALFORMED,
 )
 def test_a_malformed_trace_is_refused_with_its_place(data: dict[str, Json], field: str) -> None:
     with pytest.raises(ShapeError) as caught:

@@ -29,6 +29,7 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailableError",
     "ScoreError",
+    "SkippedError",
     "SourceError",
     "StoreError",
     "TemplateError",
@@ -138,6 +139,10 @@ class ProvisionError(AssayError):
 
 class StoreError(AssayError):
     """The database or the artifact store could not be read or written."""
+
+
+class SkippedError(AssayError):
+    """The task does not apply here; known before the agent starts, and nothing the agent caused."""
 
 
 class AgentError(AssayError):

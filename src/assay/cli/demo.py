@@ -47,7 +47,8 @@ def run_demo(directory: str | None, *, html: str | None) -> int:
     if html:
         _write_html(html, findings)
     show(Console(highlight=False), findings, html=html)
-    if findings.missing:
+    surprises = [cell for key, cell in findings.by_key().items() if key in findings.differences]
+    if findings.missing or any(cell.status == "error" for cell in surprises):
         return 3
     return 1 if findings.differences else 0
 
@@ -80,18 +81,21 @@ def _expected(directory: Path) -> dict[str, float | None]:
         raise InputError(f"cannot read {file}: {error}") from error
 
 
-def _differences(findings: Findings, expected: dict[str, float | None]) -> list[str]:
-    found = {part.key(cell): cell for part in findings.parts for cell in part.cells}
-    said: list[str] = []
+def _differences(findings: Findings, expected: dict[str, float | None]) -> dict[str, str]:
+    """A sentence for each result that is not the expected one; each cause is told once."""
+    found = findings.by_key()
+    said: dict[str, str] = {}
+    causes: set[str] = set()
     for key, wanted in expected.items():
-        cell = found.pop(key, None)
+        cell = found.get(key)
         if cell is None:
             if not (findings.missing and key.startswith(f"{PARTS[0]}/")):
-                said.append(f"{key} has no result")
+                said[key] = "has no result"
         elif not _same(cell.reward, wanted):
-            why = f": {cell.error}" if cell.error else ""
-            said.append(f"{key} should be {_reward(wanted)} and is {_reward(cell.reward)}{why}")
-    return [*said, *(f"{key} has a result that nobody expected" for key in found)]
+            cause = f": {cell.error}" if cell.error and cell.error not in causes else ""
+            causes.add(cell.error)
+            said[key] = f"should be {_reward(wanted)} and is {_reward(cell.reward)}{cause}"
+    return said | {key: "has a result that nobody expected" for key in found if key not in expected}
 
 
 def _sort(findings: Findings, expected: dict[str, float | None]) -> None:

@@ -146,7 +146,8 @@ def _table(
 
 def _worth_opening(page: Page, findings: Findings) -> None:
     """One failure, one gate and one error, each with a sentence on what it means."""
-    cells = [(part, cell) for part in findings.parts for cell in part.cells]
+    everything = [(part, cell) for part in findings.parts for cell in part.cells]
+    cells = [each for each in everything if each[0].key(each[1]) not in findings.differences]
     failures = [each for each in cells if outcome(each[1]) == "fail"]
     gated = [each for each in failures if _failed(each[1], gates=True)]
     partly = [each for each in failures if each[1].reward and each not in gated]
@@ -196,8 +197,8 @@ def _verdict(page: Page, findings: Findings) -> None:
         return
     number = count(len(findings.differences), "grade")
     page.line((f"{GLYPHS['fail']} {number} not as expected", STYLES["fail"]), f" ({took})")
-    for difference in findings.differences[:_MAX_DIFFERENCES]:
-        page.line(one_line(difference, 400), indent=2, hanging=2)
+    for key, difference in list(findings.differences.items())[:_MAX_DIFFERENCES]:
+        page.line(f"{key} {one_line(difference, 400)}", indent=2, hanging=2)
     if len(findings.differences) > _MAX_DIFFERENCES:
         page.line(f"… and {len(findings.differences) - _MAX_DIFFERENCES} more", indent=2)
     page.line("What is missing on this machine, if anything is: assay doctor", indent=2)

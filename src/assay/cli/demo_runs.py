@@ -82,7 +82,7 @@ class Findings:
         home: Where the runs are stored.
         parts: Its runs.
         missing: Why the repair could not be run, or empty.
-        differences: What did not come out as expected, one sentence each.
+        differences: What did not come out as expected: a sentence for each result.
         seconds: How long it took.
     """
 
@@ -90,8 +90,12 @@ class Findings:
     home: str
     parts: list[Part] = field(default_factory=list[Part])
     missing: str = ""
-    differences: list[str] = field(default_factory=list[str])
+    differences: dict[str, str] = field(default_factory=dict[str, str])
     seconds: float = 0.0
+
+    def by_key(self) -> dict[str, CellRecord]:
+        """Every result by what it is called in the list of expected rewards."""
+        return {part.key(cell): cell for part in self.parts for cell in part.cells}
 
     @property
     def repairs(self) -> list[Part]:

@@ -11,7 +11,7 @@ from typing import TextIO
 from assay.cli.conclude import conclude
 from assay.cli.options import Outputs, state_home, worker_count
 from assay.errors import InputError
-from assay.eval.recorded import grade_dataset
+from assay.eval.recorded import count_rows, grade_dataset
 from assay.reports.json_report import cell_dict
 from assay.store.database import Store
 from assay.store.records import CellRecord
@@ -44,10 +44,11 @@ def grade_rows(
     from assay.reports.progress import progress
 
     graders = load_graders(graders_file)
+    planned = count_rows(data, label=label)
     labels: dict[str, bool | float] = {}
     with Store.open(state_home()) as store, ExitStack() as stack:
         written = stack.enter_context(_open(out)) if out else None
-        shown = stack.enter_context(progress(Console(stderr=True, highlight=False), 0))
+        shown = stack.enter_context(progress(Console(stderr=True, highlight=False), planned))
 
         def on_row(row: Row, cell: CellRecord) -> None:
             if isinstance(row.label, bool | int | float):
@@ -62,6 +63,7 @@ def grade_rows(
                 data,
                 graders,
                 store,
+                planned=planned,
                 on_row=on_row,
                 label=label,
                 threshold=threshold,

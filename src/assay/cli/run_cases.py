@@ -10,7 +10,7 @@ from assay.cli.conclude import conclude
 from assay.cli.options import Outputs, state_home, worker_count
 from assay.cli.report_errors import INTERRUPTED
 from assay.errors import InputError
-from assay.eval.matrix import Launch, MatrixRequest, launch, resume
+from assay.eval.matrix import Launch, MatrixRequest, launch, resume, unused_parts
 from assay.store.database import Store
 
 __all__ = ["run_cases", "run_launch"]
@@ -72,6 +72,7 @@ def run_launch(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
 
     from assay.reports.progress import progress
 
+    _note_unused(ready)
     count = len(ready.todo) + len(ready.regrade)
     console = Console(stderr=True, highlight=False)
     try:
@@ -86,3 +87,11 @@ def run_launch(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
         )
         return INTERRUPTED
     return conclude(store, ready.run.id, outputs)
+
+
+def _note_unused(ready: Launch) -> None:
+    cases = {coordinate.case.id: coordinate.case for coordinate in ready.todo}
+    for name, case in cases.items():
+        if unused := unused_parts(case):
+            said = ", ".join(unused)
+            print(f"note: case {name!r}: no harness here acts on {said}", file=sys.stderr)

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from assay.errors import InputError, ProvisionError
+from assay.errors import InputError, ProvisionError, SkippedError, SourceError
 from assay.eval.provision import provision
 from assay.graders.apply import grade_submission
 from assay.graders.command import remove_tree
@@ -104,7 +104,12 @@ async def _lay_out(case: Case, scratch: Path, cache: str) -> Workspace:
     else:
         from assay.tasks.sources import materialise
 
-        await asyncio.to_thread(materialise, case, str(directory), cache)
+        try:
+            await asyncio.to_thread(materialise, case, str(directory), cache)
+        except SourceError as error:
+            if case.availability == "optional":
+                raise SkippedError(f"the source cannot be had: {error}") from error
+            raise
     workspace = Workspace(path=str(directory))
     if case.environment is not None:
         workspace = await provision(case, workspace, cache)

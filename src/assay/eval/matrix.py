@@ -13,7 +13,7 @@ from pathlib import Path
 from assay.errors import InputError, nearest
 from assay.eval.case_session import case_session
 from assay.eval.harnesses import agent_for, require_harnesses
-from assay.eval.records import record_of
+from assay.eval.records import graded_by, record_of
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.graders.apply import require_runnable
@@ -26,7 +26,7 @@ from assay.tasks.taskset import case_task
 from assay.types.codec import from_json, to_json
 from assay.types.run import Run
 
-__all__ = ["Coordinate", "Launch", "MatrixRequest", "launch", "resume"]
+__all__ = ["Coordinate", "Launch", "MatrixRequest", "launch", "resume", "unused_parts"]
 
 OnCell = Callable[[CellRecord], None]
 
@@ -102,7 +102,7 @@ class Launch:
                 run_id=self.run.id,
                 case=case.id,
                 threshold=case.expect.pass_threshold,
-                digest=self.digests[case.id],
+                digest=graded_by(self.digests[case.id]),
                 file=case.file,
             )
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
@@ -176,6 +176,17 @@ def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
     return Launch(run, len(plan), todo, redo, digests, harnesses)
 
 
+def unused_parts(case: Case) -> list[str]:
+    """What a case says that no harness of this version acts on; for a note before the run."""
+    said = {
+        "task.turns": bool(case.task.turns),
+        "artifacts": case.artifacts != type(case.artifacts)(),
+        "observe": case.observe is not None,
+        "fixtures": case.fixtures is not None,
+    }
+    return [name for name, there in said.items() if there]
+
+
 def _select(cases: list[Case], ids: Sequence[str]) -> list[Case]:
     known = [case.id for case in cases]
     for wanted in ids:
@@ -195,6 +206,11 @@ def _plan(
     }
     for case in cases:
         require_runnable(case.graders)
+        if case.container is not None:
+            raise InputError(
+                f"case {case.id!r} asks for a container, which this version cannot run",
+                hint="take `container` out to run it in assay's own sandbox",
+            )
         own = [(c.harness, c.model, c.trial) for c in case.cells()]
         cells = _narrow(own, request)
         require_harnesses(case, {harness for harness, _, _ in cells}, declared[case.id])

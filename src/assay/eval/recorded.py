@@ -22,9 +22,18 @@ from assay.tasks.rows import Row, read_rows
 from assay.tasks.task import RunOptions, Session, Task
 from assay.types.run import Run
 
-__all__ = ["grade_dataset"]
+__all__ = ["count_rows", "grade_dataset"]
 
 OnRow = Callable[[Row, CellRecord], None]
+
+
+def count_rows(file: str, *, label: str | None = None) -> int:
+    """Read a dataset through, so that a malformed row is found before anything is graded.
+
+    Raises:
+        InputError: Naming file and line.
+    """
+    return sum(1 for _ in read_rows(file, graders=(), label=label))
 
 
 async def grade_dataset(
@@ -36,6 +45,7 @@ async def grade_dataset(
     label: str | None = None,
     threshold: float = 1.0,
     workers: int = 8,
+    planned: int | None = None,
 ) -> RunRecord:
     """Grade every row of a dataset and store the results as a run.
 
@@ -47,12 +57,12 @@ async def grade_dataset(
         label: Field that people labelled.
         threshold: Reward that a row needs to pass.
         workers: Rows graded at once.
+        planned: Rows that there are, where `count_rows` was asked already.
 
     Raises:
-        InputError: For a malformed row (found before anything is graded) or grader.
+        InputError: For a malformed row, or graders that this version cannot run.
     """
     require_runnable(graders)
-    planned = sum(1 for _ in read_rows(file, graders=graders, label=label))
     digest = graders_digest(graders)
     now = datetime.now(UTC)
     run = RunRecord(
@@ -60,7 +70,7 @@ async def grade_dataset(
         created_at=now.isoformat(timespec="seconds"),
         config={"kind": "dataset", "file": file, "label": label},
         digests={Path(file).name: _file_digest(file)},
-        planned=planned,
+        planned=count_rows(file, label=label) if planned is None else planned,
     )
     store.create_run(run)
     rows: dict[int, Row] = {}

@@ -11,7 +11,7 @@ from assay.store.records import CellRecord, CellStatus
 from assay.types.codec import to_json
 from assay.types.run import Run
 
-__all__ = ["graders_digest", "record_of"]
+__all__ = ["graded_by", "graders_digest", "record_of"]
 
 _ANSWER_KEPT = 2_000
 _PRECISION = 1e-9
@@ -56,7 +56,12 @@ def record_of(
 
 def graders_digest(graders: Sequence[GraderSpec]) -> str:
     """A digest of declared graders and of the assay that runs them."""
+    declared = json.dumps([to_json(spec) for spec in graders], sort_keys=True)
+    return graded_by(declared)
+
+
+def graded_by(declared: str) -> str:
+    """A digest of what graded a cell: what was declared, and the assay that read it."""
     from assay import __version__
 
-    declared = json.dumps([to_json(spec) for spec in graders], sort_keys=True)
     return hashlib.sha256(f"{__version__}\n{declared}".encode()).hexdigest()[:16]

@@ -3,6 +3,7 @@
 A failure becomes a run, never an exception:
 
 * The task cannot begin: a synthesized failed run, without a prompt.
+* The task does not apply here (`SkippedError`, before the agent starts): a run without a reward.
 * The agent raises: the real run with its partial trace, and no reward. Nobody knows what the work
   would have been worth, so it is not a 0.
 * The agent is out of time: that is its own doing, so what it left is graded.
@@ -19,8 +20,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.errors import AgentTimeoutError, AssayError, GradingTimeoutError
+from assay.errors import AgentTimeoutError, AssayError, GradingTimeoutError, SkippedError
 from assay.scoring.grade import Grade
+from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.run import Run
 from assay.types.steps import Step, TaskCall
@@ -68,6 +70,8 @@ async def rollout(cell: Cell) -> Run:
     except _OutOfTimeError:
         run = progress.failed(f"the rollout took longer than {limit:g} s", cell)
         run.trace.stop_reason = "timeout"
+    except SkippedError as skip:
+        run = Run(grade=Grade.from_result(EvaluationResult(reward=None, content=str(skip))))
     except Exception as error:
         run = progress.failed(f"[{progress.phase}] {_reason(error)}", cell)
     run.seconds = time.monotonic() - started

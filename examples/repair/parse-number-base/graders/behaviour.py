@@ -52,8 +52,9 @@ class Behaviour(Grader):
         """
         if not checks:
             raise InputError("behaviour needs at least one check")
+        word = secrets.token_hex(16)
         order = {
-            "word": secrets.token_hex(16),
+            "word": word,
             "import_from": f"/workspace/{import_from}",
             "inputs": [check["input"] for check in checks],
         }
@@ -68,7 +69,7 @@ class Behaviour(Grader):
             limits=Limits(wall_seconds=timeout_s),
             stdin=json.dumps(order).encode(),
         )
-        said, flags = _results(result.stdout, order["word"], len(checks))
+        said, flags = _results(result.stdout, word, len(checks))
         wrong = [
             f"{json.dumps(check['input'])}\n  expected {json.dumps(check['expect'])}, got {text}"
             for check, text in zip(checks, said, strict=True)
@@ -108,7 +109,7 @@ def _plain(text: str) -> str:
         match json.loads(text):
             case {"value": value}:
                 return _expected(value)
-            case {"raised": str(name)}:
+            case {"raised": str(name)} if name.isidentifier():
                 return f"the exception {name[:80]}"
             case _:
                 return "no result"

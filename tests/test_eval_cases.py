@@ -1,0 +1,255 @@
+"""A case from its source to its grade: sources, set-up, environments, harnesses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from assay.agents import CommandAgent, EchoAgent
+from assay.errors import InputError
+from assay.eval.case_session import case_session
+from assay.tasks import Agent, Taskset
+from assay.tasks.case import load_case
+from assay.types import Run
+
+
+def make_case(root: Path, text: str, files: Mapping[str, str] | None = None) -> Path:
+    """Write a case with a source."""
+    (root / "case.yaml").write_text(textwrap.dedent(text), "utf-8")
+    for name, content in (files or {}).items():
+        path = root / "source" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    return root
+
+
+async def run_case(root: Path, agent: Agent | None = None) -> Run:
+    """Run a case once with an agent."""
+    job = await Taskset.from_file(str(root)).run(agent or EchoAgent())
+    return job.runs[0]
+
+
+_STUBBED = '''
+    def add(a, b):
+        """Add.
+
+        Both are numbers.
+        """
+        total = a + b  # a comment
+        return total
+
+
+    class Box:
+        def add(self, a): return a  # inline
+
+
+    def other():
+        return 1  # kept
+'''
+
+
+@pytest.mark.sandbox
+async def test_set_up_takes_bodies_away_and_runs_commands(tmp_path: Path) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        source: {path: source}
+        setup: {stub: [{file: lib.py, function: add}], run: ["echo ready > state.txt"]}
+        matrix: {harnesses: [echo], models: [m]}
+        graders:
+          - type: command
+            cmd: |
+              grep -q ready state.txt && python3 - <<'END'
+              import lib
+              assert lib.other() == 1 and "Both are" in lib.add.__doc__
+              for call in (lambda: lib.add(1, 2), lambda: lib.Box().add(1)):
+                  try:
+                      call()
+                  except NotImplementedError:
+                      continue
+                  raise SystemExit(1)
+              END
+        """,
+        {"lib.py": textwrap.dedent(_STUBBED)},
+    )
+    run = await run_case(case)
+    assert run.reward == 1.0, run.grade
+
+
+async def test_a_stub_of_nothing_is_refused_by_name(tmp_path: Path) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        source: {path: source}
+        setup: {stub: [{file: lib.py, function: ad}]}
+        matrix: {harnesses: [echo], models: [m]}
+        graders: [{type: files, patterns: [x]}]
+        """,
+        {"lib.py": "def add(): pass\n"},
+    )
+    run = await run_case(case)
+    assert run.grade.is_error
+    assert "no function 'ad'" in str(run.grade.content)
+    assert run.prompt is None
+
+
+@pytest.mark.sandbox
+async def test_a_set_up_command_that_fails_is_our_error_not_the_agents_zero(tmp_path: Path) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        setup: {run: ["echo broken here >&2; exit 3"]}
+        matrix: {harnesses: [echo], models: [m]}
+        graders: [{type: files, patterns: [x]}]
+        """,
+    )
+    run = await run_case(case)
+    assert (run.reward, run.grade.is_error) == (None, True)
+    assert "broken here" in str(run.grade.content)
+
+
+@pytest.mark.sandbox
+async def test_graders_do_not_see_what_other_graders_changed(tmp_path: Path) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        matrix: {harnesses: [echo], models: [m]}
+        graders:
+          - {type: command, cmd: "touch mark; test -e mark"}
+          - {type: command, cmd: "test ! -e mark"}
+        """,
+    )
+    assert (await run_case(case)).reward == 1.0
+
+
+@pytest.mark.sandbox
+async def test_the_agent_sees_neither_the_case_nor_the_host(tmp_path: Path) -> None:
+    secret = tmp_path / "hidden"
+    secret.mkdir()
+    (secret / "oracle.txt").write_text("oracle", "utf-8")
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        matrix: {harnesses: [echo], models: [m]}
+        graders: [{type: exact_match, expected: "no"}]
+        """,
+    )
+    probe = f'cat {secret}/oracle.txt 2>/dev/null || cat ../*/oracle.txt 2>/dev/null || echo "no"'
+    run = await run_case(case, CommandAgent(argv=["/bin/sh", "-c", probe]))
+    assert (run.reward, run.trace.content) == (1.0, "no")
+
+
+@pytest.mark.sandbox
+async def test_a_harness_that_cannot_start_is_an_error_and_exit_127_of_an_agent_is_not(
+    tmp_path: Path,
+) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        matrix: {harnesses: [echo], models: [m]}
+        graders: [{type: exact_match, expected: good}]
+        """,
+    )
+    missing = await run_case(case, CommandAgent(argv=["no-such-agent"]))
+    assert (missing.reward, missing.grade.is_error) == (None, True)
+    assert "no program 'no-such-agent'" in str(missing.grade.content)
+    gave_up = await run_case(case, CommandAgent(argv=["/bin/sh", "-c", "exit 127"]))
+    assert gave_up.reward == 0.0
+
+
+@pytest.mark.sandbox
+async def test_places_in_a_prompt_are_not_filled_in(tmp_path: Path) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: "say {model} and {workspace}"}
+        matrix: {harnesses: [echo], models: [m]}
+        graders: [{type: contains, substring: "say {model} and {workspace}"}]
+        """,
+    )
+    run = await run_case(case, CommandAgent(argv=["echo", "{prompt}", "{workspace}"]))
+    assert run.reward == 1.0
+    assert str(run.trace.content).endswith("/workspace")
+
+
+@pytest.mark.sandbox
+async def test_an_agent_out_of_time_is_graded_as_it_stands(tmp_path: Path) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        matrix: {harnesses: [echo], models: [m]}
+        graders: [{type: command, cmd: "test -e half"}]
+        """,
+    )
+    agent = CommandAgent(argv=["/bin/sh", "-c", "touch half; sleep 98765"], timeout_s=0.5)
+    run = await run_case(case, agent)
+    assert (run.reward, run.trace.stop_reason) == (1.0, "timeout")
+
+
+def test_an_unknown_place_in_argv_is_refused() -> None:
+    with pytest.raises(InputError, match="did you mean 'model'"):
+        CommandAgent(argv=["x", "{modle}"])
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+async def test_a_virtual_environment_is_built_once_and_seen_by_agent_and_grader(
+    tmp_path: Path,
+) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        matrix: {harnesses: [echo], models: [m]}
+        environment: {kind: pip-venv, env: {COLOUR: blue}, commands: ["echo built > built.txt"]}
+        graders:
+          - {type: command, cmd: "python -c 'import sys; sys.exit(sys.prefix == sys.base_prefix)'"}
+          - {type: command, cmd: "test $COLOUR = blue && test -e built.txt"}
+        """,
+    )
+    cache = tmp_path / "cache"
+    for _ in range(2):
+        async with case_session(load_case(str(case)), cache=str(cache)) as session:
+            assert session.workspace is not None
+            assert session.workspace.env["COLOUR"] == "blue"
+    built = [path for path in (cache / "environments").iterdir() if path.is_dir()]
+    assert len(built) == 1
+    run = await run_case(case)
+    assert run.reward == 1.0, json.dumps(run.to_dict())
+
+
+async def test_two_cells_that_need_one_environment_build_it_once(tmp_path: Path) -> None:
+    case = make_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: p}
+        matrix: {harnesses: [echo], models: [m]}
+        environment: {kind: pip-venv, requirements: ["no-such-requirement @ file:///no/such"]}
+        graders: [{type: files, patterns: [x]}]
+        """,
+    )
+    runs = await asyncio.gather(run_case(case), run_case(case))
+    assert all(run.grade.is_error for run in runs)
+    assert all("no-such-requirement" in str(run.grade.content) for run in runs)
