@@ -46,7 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as scratch:
         for name in names:
             print(f"measuring: {name} ...", file=sys.stderr, flush=True)
-            found = MEASUREMENTS[name](peers, Path(scratch), quick=options.quick)
+            try:
+                found = MEASUREMENTS[name](peers, Path(scratch), quick=options.quick)
+            except RuntimeError as error:
+                print(f"\n{name} could not be measured: {error}", flush=True)
+                continue
             print(table(name, found), flush=True)
             rows += found
     after = describe()

@@ -46,6 +46,7 @@ def _rows(timings: dict[str, list[Timing]], measured: Measure) -> list[Row]:
             peer=seconds(beside),
             beside=beside,
             goal=Goal("at_most", goal) if goal else None,
+            over=True,
             note=note,
         )
 

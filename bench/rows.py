@@ -48,6 +48,7 @@ class Row:
         peer: Seconds in the same rounds; empty where there is no peer.
         beside: What the peer is called.
         goal: What is aimed at, if anything.
+        over: Whether the ratio is shown as ours over the peer's, rather than how much less.
         note: A remark, such as that the peer was not installed.
     """
 
@@ -58,6 +59,7 @@ class Row:
     peer: Sequence[float] = ()
     beside: str = ""
     goal: Goal | None = None
+    over: bool = False
     note: str = ""
 
     @property
@@ -122,7 +124,7 @@ def _digits(number: float) -> str:
 def _ratio(row: Row) -> str:
     if not row.ratio:
         return "-"
-    if row.goal is not None and row.goal.kind == "at_most":
+    if row.over:
         return f"{1 / row.ratio:.2f}x"
     return f"{row.ratio:.1f}x less" if row.ratio >= 1 else f"{1 / row.ratio:.1f}x MORE"
 

@@ -16,9 +16,10 @@ def pairs(
 ) -> list[tuple[str, str]]:
     """Make answers, each with the reference that it is compared with.
 
-    An answer is prose: capitals, commas, full stops, articles. Its reference has the same words in
-    capitals and without punctuation, so equal texts are never equal strings. Where the answer is
-    to be wrong, every eighth word of it (at least one) is another.
+    An answer is prose: capitals, commas, full stops, an article in every other sentence. Its
+    reference has the same words in capitals and without punctuation, so equal texts are never
+    equal strings. Where the answer is to be wrong, every eighth word of it (at least one) is
+    another.
 
     Args:
         seed: Decides every character.
@@ -58,5 +59,8 @@ def _sentences(words: list[str], draw: random.Random) -> Iterator[str]:
     while start < len(words):
         end = start + draw.randint(6, 14)
         sentence = [word + "," if draw.random() < 0.1 else word for word in words[start:end]]
-        yield f"The {' '.join(sentence).rstrip(',')}."
+        if draw.random() < 0.5:
+            sentence.insert(0, "the")
+        said = " ".join(sentence).rstrip(",")
+        yield f"{said[0].upper()}{said[1:]}."
         start = end

@@ -15,6 +15,7 @@ from assay.errors import InputError
 from assay.eval.case_session import case_session
 from assay.tasks import Agent, Taskset
 from assay.tasks.case import load_case
+from assay.tasks.harnesses import HarnessSpec
 from assay.types import Run
 
 
@@ -32,6 +33,11 @@ async def run_case(root: Path, agent: Agent | None = None) -> Run:
     """Run a case once with an agent."""
     job = await Taskset.from_file(str(root)).run(agent or EchoAgent())
     return job.runs[0]
+
+
+def command(*argv: str, timeout_s: float = 60.0) -> CommandAgent:
+    """An agent that is a command."""
+    return CommandAgent(spec=HarnessSpec(argv=argv, timeout_s=timeout_s))
 
 
 _STUBBED = '''
@@ -150,7 +156,7 @@ async def test_the_agent_sees_neither_the_case_nor_the_host(tmp_path: Path) -> N
         """,
     )
     probe = f'cat {secret}/oracle.txt 2>/dev/null || cat ../*/oracle.txt 2>/dev/null || echo "no"'
-    run = await run_case(case, CommandAgent(argv=["/bin/sh", "-c", probe]))
+    run = await run_case(case, command("/bin/sh", "-c", probe))
     assert (run.reward, run.trace.content) == (1.0, "no")
 
 
@@ -167,10 +173,10 @@ async def test_a_harness_that_cannot_start_is_an_error_and_exit_127_of_an_agent_
         graders: [{type: exact_match, expected: good}]
         """,
     )
-    missing = await run_case(case, CommandAgent(argv=["no-such-agent"]))
+    missing = await run_case(case, command("no-such-agent"))
     assert (missing.reward, missing.grade.is_error) == (None, True)
     assert "no program 'no-such-agent'" in str(missing.grade.content)
-    gave_up = await run_case(case, CommandAgent(argv=["/bin/sh", "-c", "exit 127"]))
+    gave_up = await run_case(case, command("/bin/sh", "-c", "exit 127"))
     assert gave_up.reward == 0.0
 
 
@@ -185,7 +191,7 @@ async def test_places_in_a_prompt_are_not_filled_in(tmp_path: Path) -> None:
         graders: [{type: contains, substring: "say {model} and {workspace}"}]
         """,
     )
-    run = await run_case(case, CommandAgent(argv=["echo", "{prompt}", "{workspace}"]))
+    run = await run_case(case, command("echo", "{prompt}", "{workspace}"))
     assert run.reward == 1.0
     assert str(run.trace.content).endswith("/workspace")
 
@@ -201,14 +207,14 @@ async def test_an_agent_out_of_time_is_graded_as_it_stands(tmp_path: Path) -> No
         graders: [{type: command, cmd: "test -e half"}]
         """,
     )
-    agent = CommandAgent(argv=["/bin/sh", "-c", "touch half; sleep 98765"], timeout_s=0.5)
+    agent = command("/bin/sh", "-c", "touch half; sleep 98765", timeout_s=0.5)
     run = await run_case(case, agent)
     assert (run.reward, run.trace.stop_reason) == (1.0, "timeout")
 
 
 def test_an_unknown_place_in_argv_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'model'"):
-        CommandAgent(argv=["x", "{modle}"])
+        command("x", "{modle}")
 
 
 @pytest.mark.sandbox

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -45,11 +45,19 @@ def checks(name: str) -> list[dict[str, Json]]:
 
 
 def grade(
-    workspace: Path, name: str = "behaviour", *, timeout_s: float = 30.0, **other: object
+    workspace: Path,
+    name: str = "behaviour",
+    *,
+    given: Sequence[Mapping[str, Json]] | None = None,
+    timeout_s: float = 30.0,
 ) -> SubScore:
-    parameters = {"probe": PROBE, "checks": checks(name), "timeout_s": timeout_s, **other}
-    place = Workspace(path=str(workspace))
-    return asyncio.run(Behaviour.grade(workspace=place, **parameters))
+    parameters: dict[str, object] = {
+        "workspace": Workspace(path=str(workspace)),
+        "probe": PROBE,
+        "checks": checks(name) if given is None else given,
+        "timeout_s": timeout_s,
+    }
+    return asyncio.run(Behaviour.score_into(SubScore.error("behaviour", ""), parameters, {}))
 
 
 def lay_out(workspace: Path, files: Mapping[str, str]) -> Path:
@@ -75,7 +83,7 @@ def test_a_right_result_among_wrong_ones_earns_its_share(tmp_path: Path) -> None
         {"input": {"pattern": "{:d}", "texts": ["0x10"]}, "expect": [[16]]},
         {"input": {"pattern": "{:d}", "texts": ["0x10", "42"]}, "expect": [[16], [42]]},
     ]
-    found = grade(lay_out(tmp_path, {"parse.py": BUGGY}), checks=shown)
+    found = grade(lay_out(tmp_path, {"parse.py": BUGGY}), given=shown)
     assert found.value == 0.5
     assert found.metadata is not None
     assert "expected [[16], [42]], got [[16], [66]]" in str(found.metadata["wrong"])
@@ -86,8 +94,14 @@ FORGE = """
 for thing in gc.get_objects():
     if isinstance(thing, dict) and "word" in thing and "inputs" in thing:
         for number in range(len(thing["inputs"])):
-            os.write(1, f'\\n{thing["word"]} {number} {SAID}\\n'.encode())
+            os.write(1, ("\\n" + thing["word"] + f" {number} " + SAID + "\\n").encode())
 """
+
+
+def forge(said: str) -> str:
+    """Write a line for each input, as the probe would; ``said`` is a Python expression."""
+    return PRELUDE + FORGE.replace("SAID", said)
+
 
 # What is put in the place of the package, and what it hopes for.
 CHEATS: dict[str, str] = {
@@ -118,16 +132,10 @@ compile = lambda pattern: Parser()
 json.dumps = lambda *a, **k: '{"value": true}'
 compile = None
 """,
-    "forge_lines_of_the_probe": PRELUDE
-    + FORGE.replace("SAID", '{{"value": true}}')
-    + "os._exit(0)",
-    "forge_no_json": PRELUDE + FORGE.replace("SAID", "[" * 9_000) + "os._exit(0)",
-    "forge_half_a_character": PRELUDE
-    + FORGE.replace("SAID", '{{"raised": "\\\\ud800"}}')
-    + "os._exit(0)",
-    "forge_huge_number": PRELUDE
-    + FORGE.replace("SAID", '{{"value": {"9" * 5000}}}')
-    + "os._exit(0)",
+    "forge_lines_of_the_probe": forge("'{\"value\": true}'") + "os._exit(0)\n",
+    "forge_no_json": forge("'[' * 3_000") + "os._exit(0)\n",
+    "forge_half_a_character": forge('\'{"raised": "\\\\ud800"}\'') + "os._exit(0)\n",
+    "forge_huge_number": forge("'{\"value\": ' + '9' * 4_900 + '}'") + "os._exit(0)\n",
     "kill_the_probe": PRELUDE + "import signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
     "no_package_at_all": "",
     "look_for_the_right_answers": PRELUDE
@@ -140,7 +148,7 @@ for folder in ("/run", "/tmp", "/workspace"):
 seen += repr([thing for thing in gc.get_objects() if isinstance(thing, (dict, list, str))])
 class Parser:
     named = {}
-    fixed = ["expect" + "ed" if "[[5], [" + "42]]" in seen or '"exp' + 'ect"' in seen else "hidden"]
+    fixed = ["found" if "".join(["[[5],", " [42]]"]) in seen else "hidden"]
     parse = lambda self, text: self
 compile = lambda pattern: Parser()
 """,
@@ -160,12 +168,12 @@ def test_right_answers_are_nowhere_in_the_sandbox(tmp_path: Path) -> None:
     workspace = lay_out(tmp_path, {"parse.py": CHEATS["look_for_the_right_answers"]})
     wrong = str((grade(workspace).metadata or {})["wrong"])
     assert 'got [["hidden"]' in wrong
-    assert 'got [["expected"]' not in wrong
+    assert "found" not in wrong
 
 
 def test_second_line_for_one_input_is_flagged_and_worth_nothing(tmp_path: Path) -> None:
-    forged = FORGE.replace("SAID", '{{"value": [[42], [77]]}}')
-    found = grade(lay_out(tmp_path, {"parse.py": FIXED + PRELUDE + forged}))
+    forged = forge("'{\"value\": [[42], [77]]}'")
+    found = grade(lay_out(tmp_path, {"parse.py": FIXED + forged}))
     assert found.value == 0.0
     assert found.flags
 
@@ -178,25 +186,28 @@ def test_endless_loop_is_worth_nothing(tmp_path: Path) -> None:
 
 
 EXIT = "import os\nos._exit(0)\n"
-PLANTED = {
-    name: EXIT
-    for name in (
+PLANTED = dict.fromkeys(
+    (
         "sitecustomize.py",
         "usercustomize.py",
         "conftest.py",
         "json.py",
+        "string.py",
         "os.py",
         "sys.py",
         "encodings/__init__.py",
         "python3",
         ".pythonrc.py",
-    )
-} | {"x.pth": "import os; os._exit(0)", "pyvenv.cfg": "home = /workspace"}
+    ),
+    EXIT,
+) | {"x.pth": "import os; os._exit(0)", "pyvenv.cfg": "home = /workspace"}
 
 
 @pytest.mark.parametrize(("package", "value"), [(BUGGY, 0.0), (FIXED, 1.0)])
 def test_planted_files_change_nothing(tmp_path: Path, package: str, value: float) -> None:
-    assert grade(lay_out(tmp_path, {**PLANTED, "parse.py": package})).value == value
+    # The package imports a standard module that the workspace has a file for.
+    files = {**PLANTED, "parse.py": f"{package}\nimport string\n"}
+    assert grade(lay_out(tmp_path, files)).value == value
 
 
 def test_stale_bytecode_does_not_run_instead_of_the_source(tmp_path: Path) -> None:
@@ -231,7 +242,7 @@ def test_number_of_another_kind_is_wrong(tmp_path: Path, said: str) -> None:
     check: list[dict[str, Json]] = [
         {"input": {"pattern": "{:d}", "texts": ["1"]}, "expect": [[1 if said == "True" else 42]]}
     ]
-    assert grade(lay_out(tmp_path, {"parse.py": package}), checks=check).value == 0.0
+    assert grade(lay_out(tmp_path, {"parse.py": package}), given=check).value == 0.0
 
 
 def test_submission_is_not_changed_by_grading(tmp_path: Path) -> None:
@@ -255,7 +266,7 @@ def test_no_sandbox_is_an_error_and_not_a_zero(
 
 def test_no_checks_are_the_author_s_mistake(tmp_path: Path) -> None:
     with pytest.raises(GraderError, match="at least one check"):
-        grade(lay_out(tmp_path, {"parse.py": FIXED}), checks=[])
+        grade(lay_out(tmp_path, {"parse.py": FIXED}), given=[])
 
 
 def test_recordings_are_those_of_the_matrix() -> None:

@@ -203,7 +203,9 @@ def test_a_stored_score_that_is_not_one_becomes_an_error_node(
 
 def facts(**metadata: Any) -> dict[str, tuple[str, ...]]:
     node = SubScore("n", 0.0, metadata=metadata, reason="why", flags=("odd",))
-    return {fact.label: fact.lines for fact in evidence(node, lines=2)}
+    found = evidence(node, lines=2)
+    assert len({fact.label for fact in found}) == len(found)
+    return {fact.label: fact.lines for fact in found}
 
 
 def test_evidence_comes_in_the_order_of_questions() -> None:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.errors import InputError, StoreError
+from assay.reports.files import replacing
 from assay.reports.junit import write_junit
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
@@ -174,6 +175,21 @@ def test_a_reader_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) ->
 
     with pytest.raises(StoreError):
         write_junit(path, RUN, broken)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "j.xml"
+    path.write_text("old")
+
+    def interrupted() -> None:
+        with replacing(path) as file:
+            file.write("half of the n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import re
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from assay.errors import InputError
+from assay.reports.page import Page
 from assay.reports.review import review
 from assay.reports.summary import verdict
 from assay.reports.table import render
@@ -123,6 +125,18 @@ def test_different_cases_are_opened_before_repeats_of_one() -> None:
     opened = shown(*cells, shown=2).split("Failed: 4")[1]
     assert "✗ a" in opened
     assert "✗ b" in opened
+
+
+def test_a_review_keeps_few_whole_cells_in_memory() -> None:
+    cells = (failing(trial=n, answer=f"{n}" + "x" * 40_000) for n in range(600))
+    tracemalloc.start()
+    try:
+        kept = review(RUN, cells, limit=20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(kept.cells) == 20
+    assert peak < 4_000_000  # of 24,000,000 characters
 
 
 def test_agents_are_columns_where_they_fit_and_rows_where_not() -> None:
@@ -283,6 +297,18 @@ def test_output_cannot_pose_as_a_line_of_the_report() -> None:
         line for line in lines if line.startswith("! NO VERDICT")
     ]
     assert "│ ✓ PASS: all of 9 graded cells passed" in "\n".join(lines)
+
+
+def test_a_case_id_cannot_give_commands_to_a_build_service() -> None:
+    rows = shown(cell("::stop-commands::t"), cell("::stop-commands::t", model="large"))
+    assert "\n::" not in rows
+    assert "stop-commands" in rows
+
+
+def test_a_line_stays_one_line_whatever_it_is_given() -> None:
+    file = io.StringIO()
+    Page(Console(file=file, width=80)).line("a\nb", ("\r\nc", "red"))
+    assert file.getvalue() == "a b c\n"
 
 
 @pytest.mark.parametrize("width", [23, 31, 40, 57, 80, 133])

@@ -13,7 +13,7 @@ import pytest
 
 from assay.errors import SourceError
 from assay.tasks import archives
-from assay.tasks.archives import copy_tree, unpack
+from assay.tasks.archives import copy_tree, outward_links, unpack
 
 Entry = tuple[str, bytes | None, dict[str, object]]
 
@@ -178,6 +178,13 @@ def test_a_copy_refuses_links_that_lead_out(to: str, tmp_path: Path) -> None:
     (source / "link").symlink_to(to)
     with pytest.raises(SourceError, match="a link that leads out of it: link"):
         copy_tree(str(source), str(target))
+
+
+def test_an_absolute_link_leads_out_even_when_it_points_inside(tmp_path: Path) -> None:
+    """The tree is renamed when it is complete, and copied for each cell."""
+    (tmp_path / "a").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert outward_links(str(tmp_path)) == ["link"]
 
 
 def test_a_copy_refuses_special_files(tmp_path: Path) -> None:

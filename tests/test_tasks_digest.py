@@ -115,6 +115,15 @@ def test_what_cannot_change_a_score_does_not(name: str, tmp_path: Path) -> None:
     assert digest(folder) == before
 
 
+def test_names_and_contents_do_not_run_into_each_other(tmp_path: Path) -> None:
+    digests: set[str] = set()
+    for name, target in (("a", "linkb"), ("alink", "b")):
+        folder = build(tmp_path / name)
+        (folder / "source" / name).symlink_to(target)
+        digests.add(digest(folder))
+    assert len(digests) == 2
+
+
 def test_the_digest_is_the_same_anywhere(tmp_path: Path) -> None:
     first = build(tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "elsewhere" / "b", symlinks=True)

@@ -185,6 +185,15 @@ def test_only_the_version_s_own_archive_fits(
             fetch_sdist(requirement, sha, str(tmp_path / "c"), settings)
 
 
+def test_an_index_without_the_project_is_passed_over(index: Index, tmp_path: Path) -> None:
+    sha = index.file("/f/pkg-1.0.tar.gz", b"x")
+    index.html("pkg", "/f/pkg-1.0.tar.gz")
+    nowhere = (tmp_path / "none").as_uri()
+    places = (f"{index.url}/other", nowhere, f"{index.url}/simple")
+    settings = IndexSettings(indexes=places, find_links=(str(tmp_path / "none"),))
+    assert fetch_sdist("pkg==1.0", sha, str(tmp_path / "c"), settings)
+
+
 def test_an_index_may_be_a_directory(tmp_path: Path) -> None:
     folder = tmp_path / "simple" / "pkg"
     folder.mkdir(parents=True)

@@ -127,6 +127,7 @@ def export(url: str, commit_id: str, tmp_path: Path, *, subdir: str = "", name: 
 def assert_nothing_of_the_future(workspace: Path) -> None:
     assert git(workspace, "log", "--all", "--reflog", "--format=%s") == "base"
     assert git(workspace, "reflog") == ""
+    assert git(workspace, "log", "--format=%at %ct") == "946684800 946684800"
     assert git(workspace, "remote") == ""
     assert git(workspace, "tag") == ""
     assert git(workspace, "stash", "list") == ""
@@ -367,6 +368,11 @@ def test_git_that_hangs_is_stopped_with_all_its_children(
 ) -> None:
     monkeypatch.setattr(repositories, "FETCH_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"git://127.0.0.1:{silent.getsockname()[1]}/x"
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/x"
         with pytest.raises(SourceError, match="more than"):
             export(url, "f" * 40, tmp_path)
+        connection, _ = silent.accept()
+        connection.settimeout(20.0)
+        with connection:
+            while connection.recv(65536):  # it ends only when the child that fetches is gone
+                pass

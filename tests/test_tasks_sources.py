@@ -148,8 +148,8 @@ def test_a_target_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "w" / "mine").write_text("x")
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
-    for target in ("w", "w/mine", "link"):
-        with pytest.raises(SourceError):
+    for target, message in (("w", "not an empty"), ("link", "not an empty"), ("w/mine", "cannot")):
+        with pytest.raises(SourceError, match=message):
             materialise(case_with(tmp_path / "c"), str(tmp_path / target), str(tmp_path / "k"))
     assert (tmp_path / "w" / "mine").read_text() == "x"
 

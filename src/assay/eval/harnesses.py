@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from assay.agents.command import CommandAgent
@@ -38,13 +39,8 @@ def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Age
     timeout = case.limits.agent_timeout_s
     if name in declared:
         spec = declared[name]
-        return CommandAgent(
-            argv=spec.argv,
-            env=spec.env,
-            timeout_s=min(spec.timeout_s, timeout),
-            network=case.limits.network,
-            name=name,
-        )
+        limited = replace(spec, timeout_s=min(spec.timeout_s, timeout))
+        return CommandAgent(spec=limited, network=case.limits.network, name=name)
     if name == "replay":
         return ReplayAgent(directory=str(Path(case.root, "recordings")), timeout_s=timeout)
     return EchoAgent()

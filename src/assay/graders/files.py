@@ -108,10 +108,11 @@ def _read_inside(root: Path, relative: Path, *, limit: int) -> bytes | str:
         return f"cannot be read as a regular file: {error.strerror}"
     finally:
         os.close(directory)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        return "is not a regular file"
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            return "is not a regular file"
         data = b"" if status.st_size > limit else file.read(limit + 1)
         return "is too large" if max(status.st_size, len(data)) > limit else data
 

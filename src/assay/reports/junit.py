@@ -2,12 +2,13 @@
 
 A reward that is too low is a ``failure``, a cell that could not be graded an ``error``, one to
 which nothing applied ``skipped``; the scores are ``properties`` of their test case.
+
+All text goes through `assay.reports.plain`, which leaves nothing that XML has no way to write.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from assay.reports.explain import heading, name_of, nodes, sentence, tree, walk
 from assay.reports.figures import score
 from assay.reports.files import replacing
 from assay.reports.outcome import Cells, Outcome, node_outcome, outcome, reward_of, stream, trouble
-from assay.reports.plain import first_lines, one_line, plain
+from assay.reports.plain import first_lines, one_line
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
 
@@ -28,8 +29,6 @@ __all__ = ["write_junit"]
 
 _IN_MEMORY = 4_000_000
 _MAX_PARTS = 20
-# The characters that XML 1.0 has no way to write (production 2, Char).
-_ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_junit(path: str | os.PathLike[str], run: RunRecord, cells: Cells) -> None:
@@ -94,7 +93,7 @@ def _opened(tag: str, name: str, suites: Sequence[_Suite], timestamp: str | None
         return str(sum(suite.counts[state] for suite in suites for state in states))
 
     attributes = {
-        "name": _legal(one_line(name, 200)),
+        "name": one_line(name, 200),
         "tests": counted("fail", "error", "skipped", "pass"),
         "failures": counted("fail"),
         "errors": counted("error"),
@@ -102,7 +101,7 @@ def _opened(tag: str, name: str, suites: Sequence[_Suite], timestamp: str | None
         "time": f"{sum(suite.seconds for suite in suites):.3f}",
     }
     if timestamp:
-        attributes["timestamp"] = _legal(one_line(timestamp, 40)).removesuffix("Z")
+        attributes["timestamp"] = one_line(timestamp, 40).removesuffix("Z")
     # An empty element, with its end taken off.
     return tostring(Element(tag, attributes), encoding="unicode").removesuffix(" />") + ">\n"
 
@@ -122,23 +121,23 @@ def _testcase(cell: CellRecord) -> Element:
     state = outcome(cell)
     seconds = cell.seconds if isfinite(cell.seconds) and cell.seconds > 0 else 0.0
     attributes = {
-        "classname": _legal(one_line(_suite_name(cell), 200)),
-        "name": _legal(one_line(f"{cell.case} [trial {cell.trial}]", 200)),
+        "classname": one_line(_suite_name(cell), 200),
+        "name": one_line(f"{cell.case} [trial {cell.trial}]", 200),
         "time": f"{seconds:.3f}",
     }
     if cell.file:
-        attributes["file"] = _legal(one_line(cell.file, 300))
+        attributes["file"] = one_line(cell.file, 300)
     element = Element("testcase", attributes)
     parts = nodes(cell)
     _properties(element, cell, parts)
-    message = _legal(one_line(sentence(cell), 1000))
+    message = one_line(sentence(cell), 1000)
     if state == "fail":
         failure = SubElement(element, "failure", message=message, type="LowScore")
-        failure.text = _legal(_details(cell, parts))
+        failure.text = _details(cell, parts)
     elif state == "error":
-        cause = _legal(one_line(trouble(cell), 1000))
+        cause = one_line(trouble(cell), 1000)
         error = SubElement(element, "error", message=cause, type="NotGraded")
-        error.text = _legal(_details(cell, parts))
+        error.text = _details(cell, parts)
     elif state == "skipped":
         SubElement(element, "skipped", message=message)
     return element
@@ -160,7 +159,7 @@ def _properties(element: Element, cell: CellRecord, parts: Sequence[SubScore]) -
     holder = SubElement(element, "properties")
     for name, value in values.items():
         if value is not None:
-            SubElement(holder, "property", name=_legal(name), value=_legal(one_line(value, 500)))
+            SubElement(holder, "property", name=name, value=one_line(value, 500))
 
 
 def _details(cell: CellRecord, parts: Sequence[SubScore]) -> str:
@@ -181,7 +180,3 @@ def _missing(run: RunRecord, total: int) -> Element:
     message = f"{run.planned - total} of {run.planned} planned cells have no result"
     SubElement(element, "error", message=message, type="NotGraded")
     return element
-
-
-def _legal(text: str) -> str:
-    return _ILLEGAL.sub("", plain(text))

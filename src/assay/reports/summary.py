@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 
 from assay.errors import InputError
 from assay.reports.figures import apart, count
@@ -213,7 +212,7 @@ def verdict(summary: Summary, *, fail_under: float | None = None) -> Verdict:
     Raises:
         InputError: For a ``fail_under`` outside of [0, 1].
     """
-    if fail_under is not None and not (isfinite(fail_under) and 0.0 <= fail_under <= 1.0):
+    if fail_under is not None and not 0.0 <= fail_under <= 1.0:
         raise InputError(f"fail_under is {fail_under}", hint="a mean reward in [0, 1]")
     totals = summary.totals
     met, grounds = _judged(totals, fail_under)

@@ -43,8 +43,8 @@ def render(
         console: Where to; colours and width are its own business.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
-        shown: Failing cells that are opened, in a report whose matrix has at most 60 cases; None for
-            all that the review kept and all cases.
+        shown: Failing cells that are opened; the matrix then has at most 60 cases. None for all
+            that the review kept, and all cases.
 
     Returns:
         The verdict that was printed; its ``code`` is the exit code.

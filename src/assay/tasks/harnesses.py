@@ -20,8 +20,8 @@ __all__ = ["HARNESSES_FILE", "PLACEHOLDERS", "HarnessSpec", "find_harnesses_file
 HARNESSES_FILE = "harnesses.yaml"
 """Name of the file, beside the cases or above them."""
 
-PLACEHOLDERS = ("prompt", "model", "sandbox", "artifacts_dir", "mcp")
-"""What an argument may name in braces."""
+PLACEHOLDERS = ("prompt", "model", "workspace", "sandbox", "artifacts_dir", "mcp")
+"""What an argument may name in braces; ``sandbox`` is the older name of ``workspace``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +29,17 @@ class HarnessSpec:
     """An agent that is a command.
 
     Attributes:
-        argv: Program and arguments, in which {prompt}, {model}, {sandbox}, {artifacts_dir} and
-            {mcp} are filled in; a brace itself is written twice.
+        argv: Program and arguments, in which {prompt}, {model} and {workspace} are filled in, and
+            {sandbox}, {artifacts_dir} and {mcp} for older files; a brace itself is written twice.
         timeout_s: Seconds that it may work.
         env: Variables it is started with.
+        mounts: Directories of this machine that it may read, such as where it is installed.
     """
 
     argv: tuple[str, ...]
     timeout_s: float = 1800.0
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    mounts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         problems = positive("timeout_s", self.timeout_s)
@@ -45,7 +47,20 @@ class HarnessSpec:
             problems.append(Problem(("argv",), "argv names no program"))
         for number, argument in enumerate(self.argv):
             problems += _placeholder_problems(argument, ("argv", number))
+        for number, mount in enumerate(self.mounts):
+            if not Path(mount).is_absolute():
+                message = f"{mount!r} is not an absolute path"
+                problems.append(Problem(("mounts", number), message))
         refuse(problems)
+
+    def command(self, *, prompt: str, model: str, workspace: str) -> list[str]:
+        """The command line, every place in it filled in once.
+
+        Nothing in a prompt is taken for a place, because only the template is looked through.
+        """
+        values: dict[str, str] = dict.fromkeys(PLACEHOLDERS, workspace)
+        values |= {"prompt": prompt, "model": model, "mcp": ""}
+        return [argument.format_map(values) for argument in self.argv]
 
 
 def load_harnesses(file: str) -> dict[str, HarnessSpec]:

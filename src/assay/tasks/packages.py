@@ -120,11 +120,10 @@ def _download(link: Link, cache_dir: str, settings: IndexSettings) -> tuple[str,
 
 def _is_sdist(filename: str, project: str, version: str) -> bool:
     """Whether a file name is that of a source distribution of a version."""
-    if filename != Path(filename).name or filename.startswith("."):
-        return False
     ending = next((e for e in ARCHIVES if filename.endswith(e)), "")
     stem = filename.removesuffix(ending)
     wanted = (_plain(project), _plain(version))
+    # No path fits, because neither a name nor a version that was read from a case holds a slash.
     # Both names and versions may hold hyphens, so every one of them may be the one between.
     return bool(ending) and any(
         (_plain(stem[: match.start()]), _plain(stem[match.end() :])) == wanted

@@ -29,7 +29,6 @@ FETCH_SECONDS = 1800.0
 
 _CONFIG = (
     "advice.detachedHead=false",
-    "commit.gpgSign=false",
     "core.autocrlf=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",

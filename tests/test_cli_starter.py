@@ -1,0 +1,127 @@
+"""`assay init`: the suite that it writes runs as it is, by the commands that it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.cli.main import main
+from assay.graders.kinds import load_file
+from assay.store.database import Store
+from assay.tasks.harnesses import load_harnesses
+from assay.tasks.task import Agent
+from assay.tasks.taskset import Taskset
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory."""
+    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def test_everything_that_is_written_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("init", "my-suite") == 0
+    said = capsys.readouterr().out
+    for file in ("evals/totals/case.yaml", "answers.jsonl", "graders.yaml", "tasks.py"):
+        assert f"my-suite/{file}" in said
+    assert call("validate", "my-suite", "my-suite/graders.yaml") == 0
+    assert load_harnesses("my-suite/harnesses.yaml") == {}
+    written = [path for path in Path("my-suite").rglob("*") if path.is_file()]
+    assert len(written) == len(re.findall(r"^  my-suite/", said, re.MULTILINE))
+
+
+@pytest.mark.sandbox
+def test_printed_commands_work(capsys: pytest.CaptureFixture[str]) -> None:
+    call("init", "my-suite")
+    commands = re.findall(r"^  assay (.+)$", capsys.readouterr().out, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        assert call(*shlex.split(command)) == 1, "some of it fails on purpose"
+    with Store.open(str(Path.cwd() / ".assay")) as store:
+        answers, matrix = store.runs()
+        rewards = {cell.model: cell.reward for cell in store.cells(matrix.id)}
+        assert rewards == {"good": 1.0, "wrong": pytest.approx(0.3), "none": 0.0}
+        graded = {cell.case: cell.reward for cell in store.cells(answers.id)}
+        assert graded == {"1": 1.0, "2": 1.0, "3": 1.0, "4": 0.0, "5": 1.0, "6": 0.0}
+
+
+@pytest.mark.sandbox
+def test_readme_says_how_to_see_it_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    call("init", "my-suite")
+    monkeypatch.chdir("my-suite")
+    assert "assay run . --model good" in Path("README.md").read_text(encoding="utf-8")
+    assert call("run", ".", "--model", "good") == 0
+
+
+def test_python_tasks_run() -> None:
+    call("init", "my-suite")
+    tasks = Taskset.from_file("my-suite/tasks.py")
+    agent = cast("Agent", vars(load_file("my-suite/tasks.py"))["scripted"])
+    job = asyncio.run(tasks.run(agent))
+    assert [run.reward for run in job] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.sandbox
+def test_example_of_a_harness_works_once_it_is_uncommented(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call("init", "my-suite")
+    file = Path("my-suite/harnesses.yaml")
+    written = file.read_text(encoding="utf-8")
+    example = written[written.index("# my-agent:") : written.index("#\n# and run it")]
+    text = re.sub(r"^# ", "", example, flags=re.MULTILINE)
+    # The grand total for an answer: a gate and a third of the work, done by `echo`.
+    file.write_text(text.replace("argv: [my-agent,", 'argv: [echo, "620",'), encoding="utf-8")
+    assert load_harnesses(str(file))["my-agent"].env == {"MY_AGENT_MODE": "batch"}
+    capsys.readouterr()
+    assert call("run", "my-suite", "--harness", "my-agent", "--model", "m", "--json") == 1
+    (cell,) = json.loads(capsys.readouterr().out)["cells"]
+    assert (cell["harness"], cell["model"], cell["status"]) == ("my-agent", "m", "graded")
+    assert cell["answer"].startswith("620 --model m --prompt The file sales.csv")
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_nothing_is_overwritten(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if kind == "file":
+        Path("mine").write_text("precious", encoding="utf-8")
+    else:
+        Path("mine").mkdir()
+        Path("mine", "tasks.py").write_text("precious", encoding="utf-8")
+    assert call("init", "mine") == 2
+    assert "already there" in capsys.readouterr().err
+    kept = Path("mine") if kind == "file" else Path("mine", "tasks.py")
+    assert kept.read_text(encoding="utf-8") == "precious"
+    assert len(list(Path().rglob("*"))) == (1 if kind == "file" else 2)
+
+
+def test_empty_directory_is_filled() -> None:
+    Path("mine").mkdir()
+    assert call("init", "mine") == 0
+    assert Path("mine", "README.md").is_file()
+
+
+def test_directory_with_a_space_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("init", "my suite") == 0
+    assert "assay run 'my suite'" in capsys.readouterr().out
+
+
+def test_place_that_cannot_be_written_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("", encoding="utf-8")
+    assert call("init", "file/inside") == 2
+    assert "cannot write file/inside" in capsys.readouterr().err

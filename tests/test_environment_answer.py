@@ -1,0 +1,141 @@
+"""`Answer[T]`: what an agent wrote, as the type that was asked for, or why it is not one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncGenerator
+from typing import Any, Literal, cast
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.environment import Answer, Environment
+from assay.environment.answer import parse_answer, type_adapter
+from assay.errors import InputError
+from assay.types import Run
+
+
+class City(pydantic.BaseModel):
+    name: str
+    people: int = 0
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float
+
+
+def parse(annotation: object, raw: object) -> Answer[object]:
+    adapter = type_adapter(annotation, what="returns")
+    return parse_answer(raw, adapter, plain_text=annotation is str)
+
+
+PARSED: list[tuple[object, str, object]] = [
+    (int, "3", 3),
+    (int, " 3\n", 3),
+    (int, "3.0", 3),
+    (int, '"3"', 3),
+    (int, "-0", 0),
+    (float, "3", 3.0),
+    (float, "1e3", 1000.0),
+    (bool, "true", True),
+    (str, "as it is", "as it is"),
+    (str, '"quoted"', '"quoted"'),
+    (str, "", ""),
+    (list[int], "[1, 2]", [1, 2]),
+    (list[str], '["a"]', ["a"]),
+    (dict[str, int], '{"a": 1}', {"a": 1}),
+    (Literal["a", "b"], '"b"', "b"),
+    (int | None, "null", None),
+    (City, '{"name": "Oslo", "people": 7}', City(name="Oslo", people=7)),
+    (City, '```json\n{"name": "Oslo"}\n```', City(name="Oslo")),
+    (City, 'Sure!\n```json\n{"name": "Oslo"}\n```\nAnything else?', City(name="Oslo")),
+    (City, 'It is {"name": "Oslo"}.', City(name="Oslo")),
+    (list[int], "```\n[1]\n```", [1]),
+    (int, "```json\n3\n```", 3),
+    (Point, '{"x": 1, "y": 2}', Point(1, 2.0)),
+]
+
+
+@pytest.mark.parametrize(("annotation", "raw", "content"), PARSED)
+def test_what_is_parsed(annotation: object, raw: str, content: object) -> None:
+    answer = parse(annotation, raw)
+    assert (answer.content, answer.raw, answer.error) == (content, raw, None)
+    assert answer.ok
+    assert type(answer.content) is type(content)
+
+
+FAILED: list[tuple[object, str, str]] = [
+    (int, "three", "JSON"),
+    (int, "", "JSON"),
+    (int, "3.5", "fractional part"),
+    (int, "[3]", "valid integer"),
+    (int, "9" * 5_000, ""),
+    (float, "1,5", "JSON"),
+    (bool, "maybe", "JSON"),
+    (list[int], '[1, "x"]', "1: "),
+    (City, '{"people": 1}', "name: "),
+    (City, '{"name": "Oslo"', "JSON"),
+    (City, '```json\n{"name": 1}\n```', "name: "),
+    (Point, '{"x": "a", "y": 1}', "x: "),
+    (int, "[" * 100_000, ""),
+    (dict[str, int], '{"a": 1, "a": "x"}', "a: "),
+]
+
+
+@pytest.mark.parametrize(("annotation", "raw", "why"), FAILED)
+def test_what_cannot_be_parsed_is_the_text_and_says_why(
+    annotation: object, raw: str, why: str
+) -> None:
+    answer = parse(annotation, raw)
+    assert not answer.ok
+    assert (answer.content, answer.raw) == (raw, raw)
+    assert answer.error
+    assert why in answer.error
+
+
+def test_without_an_answer() -> None:
+    answer = parse(int, None)
+    assert (answer.content, answer.raw, answer.error) == (None, "", "there is no answer")
+
+
+def test_an_answer_that_is_a_value_already() -> None:
+    assert parse(int, 3) == Answer(3, "3")
+    assert parse(City, {"name": "Oslo"}).content == City(name="Oslo")
+    failed = parse(int, ["x"])
+    assert (failed.ok, failed.content, failed.raw) == (False, ["x"], "['x']")
+
+
+def test_a_type_that_pydantic_does_not_know() -> None:
+    with pytest.raises(InputError, match="returns: .* is not a type that can be parsed"):
+        type_adapter(object().__class__.__subclasses__, what="returns")
+
+
+HOSTILE = st.text() | st.text('[]{}",:0123456789.eE-+`jsontruefalsn \n\ud800') | st.text("[{")
+
+
+@given(HOSTILE, st.sampled_from([int, float, bool, list[int], City, Point, str, object]))
+def test_nothing_that_an_agent_writes_raises(raw: str, annotation: object) -> None:
+    answer = parse(annotation, raw)
+    assert answer.raw == raw
+    assert answer.ok or answer.content == raw
+
+
+@pytest.mark.parametrize(
+    ("answer", "reward"), [("10", 1.0), ("```\n10\n```", 1.0), ("ten", 0.0), (None, 0.0)]
+)
+async def test_a_typed_task_from_end_to_end(answer: str | None, reward: float) -> None:
+    env = Environment("letters")
+
+    @env.template(returns=int)
+    async def count(word: str = "strawberry") -> AsyncGenerator[Any, Any]:
+        said = cast("Answer[int]", (yield f"How long is {word}?"))
+        yield 1.0 if said.ok and said.content == len(word) else 0.0
+
+    async def agent(run: Run) -> None:
+        run.trace.content = answer
+
+    assert (await count().run(agent)).reward == reward

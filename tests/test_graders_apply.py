@@ -1,0 +1,199 @@
+"""From declarations and a submission to one result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.errors import InputError
+from assay.graders.apply import grade_submission, require_runnable
+from assay.graders.spec import GraderSpec, read_spec
+from assay.scoring import EvaluationResult, Json, SubScore
+from assay.types import AgentStep, StringThread, Submission, Trace, Workspace
+from assay.types.codec import Problem
+
+OWN = """
+from assay.graders import Grader, SubScore
+
+class Sees(Grader):
+    '''Reports what it was given.'''
+
+    @classmethod
+    async def compute_score(cls, answer="", question=None, expected=None, workspace=None,
+                            trace=None, thread=None, metadata=None, extra=3):
+        found = dict(answer=answer, question=question, expected=expected,
+                     workspace=workspace and workspace.path, trace=trace and len(trace),
+                     thread=thread and len(thread), metadata=metadata, extra=extra)
+        return 1.0, found
+
+class Spoils(Grader):
+    '''Changes whatever it can reach.'''
+
+    @classmethod
+    async def compute_score(cls, expected, metadata, thread, trace):
+        expected.append("more"), metadata["tags"].append("more")
+        thread.metadata["tags"] = "mine"
+        trace.steps.clear()
+        return 1.0
+
+class Breaks(Grader):
+    @classmethod
+    async def compute_score(cls, answer: str):
+        raise KeyError("gone")
+
+class Needs(Grader):
+    @classmethod
+    async def compute_score(cls, thread, workspace):
+        return 1.0
+
+class Skips(Grader):
+    @classmethod
+    async def compute_score(cls):
+        return SubScore.skipped("x", "does not apply")
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    (tmp_path / "own.py").write_text(OWN)
+    return str(tmp_path)
+
+
+def spec(base: str, **data: Json) -> GraderSpec:
+    problems: list[Problem] = []
+    found = read_spec(data, (), problems, base=base)
+    assert found is not None, problems
+    return found
+
+
+def node_of(result: EvaluationResult, number: int = 0) -> SubScore:
+    return list(result.subscores or ())[number]
+
+
+async def test_what_a_declaration_leaves_out_comes_from_the_submission() -> None:
+    exact = GraderSpec(type="exact_match")
+    overlap = GraderSpec(type="f1_score", name="overlap")
+    result = await grade_submission([exact, overlap], Submission(answer="a b", expected="a b"))
+    assert result.reward == 1.0
+    assert [n.name for n in result.subscores or ()] == ["exact_match", "overlap"]
+
+
+async def test_what_a_declaration_says_goes_before_the_submission() -> None:
+    exact = GraderSpec(type="exact_match", options={"expected": "x"})
+    assert (await grade_submission([exact], Submission(answer="a", expected="a"))).reward == 0.0
+
+
+async def test_an_own_grader_gets_every_part_that_it_names(own: str) -> None:
+    submission = Submission(
+        answer="a",
+        question="q",
+        expected=["e"],
+        workspace=Workspace(path="/w"),
+        trace=Trace(steps=[AgentStep()]),
+        thread=StringThread([("user", "q")]),
+        metadata={"m": 1},
+    )
+    result = await grade_submission([spec(own, type="python:own.py:Sees")], submission)
+    seen = dict(node_of(result).metadata or {})
+    recorded = cast("dict[str, Json]", seen.pop("_parameters"))
+    assert seen == {
+        "answer": "a",
+        "question": "q",
+        "expected": ["e"],
+        "workspace": "/w",
+        "trace": 1,
+        "thread": 1,
+        "metadata": {"m": 1},
+        "extra": 3,
+    }
+    assert list(recorded) == ["type"]  # the submission is kept once, not with every score
+
+
+async def test_no_grader_can_change_what_the_next_one_sees(own: str) -> None:
+    submission = Submission(
+        answer="a",
+        expected=["e"],
+        trace=Trace(steps=[AgentStep()]),
+        thread=StringThread([("user", "q")], {"tags": []}),
+        metadata={"tags": []},
+    )
+    spoils, sees = (spec(own, type=f"python:own.py:{name}") for name in ("Spoils", "Sees"))
+    result = await grade_submission([spoils, sees], submission)
+    seen = dict(node_of(result, 1).metadata or {})
+    assert (seen["expected"], seen["metadata"], seen["trace"]) == (["e"], {"tags": []}, 1)
+    assert submission.thread is not None
+    assert submission.thread.metadata == {"tags": []}
+
+
+async def test_a_missing_part_is_an_error_that_names_it(own: str) -> None:
+    specs = [spec(own, type="python:own.py:Needs", weight=2), GraderSpec(type="exact_match")]
+    result = await grade_submission(specs, Submission(answer="a", expected="a"))
+    assert (result.reward, result.isError) == (None, True)
+    node = node_of(result)
+    assert (node.name, node.weight, node.status) == ("Needs", 2.0, "error")
+    assert node.reason == "needs 'thread' and 'workspace', which the submission does not have"
+    assert node_of(result, 1).value == 1.0
+
+
+async def test_without_a_reference_there_is_no_verdict() -> None:
+    result = await grade_submission([GraderSpec(type="exact_match")], Submission(answer="a"))
+    assert (result.reward, result.isError) == (None, True)
+
+
+async def test_a_grader_that_breaks_is_an_error_beside_its_siblings(own: str) -> None:
+    specs = [spec(own, type="python:own.py:Breaks"), GraderSpec(type="exact_match")]
+    result = await grade_submission(specs, Submission(answer="a", expected="a"))
+    assert result.isError
+    assert [n.status for n in result.subscores or ()] == ["error", "scored"]
+    assert node_of(result).reason == "KeyError: 'gone'"
+
+
+async def test_a_failed_gate_decides_before_a_broken_sibling(own: str) -> None:
+    gate = spec(own, type="exact_match", gate=True, name="safe")
+    result = await grade_submission(
+        [spec(own, type="python:own.py:Breaks"), gate], Submission(answer="a", expected="b")
+    )
+    assert (result.reward, result.isError) == (0.0, False)
+
+
+async def test_a_skip_leaves_the_weighting(own: str) -> None:
+    specs = [spec(own, type="python:own.py:Skips", weight=9), GraderSpec(type="exact_match")]
+    result = await grade_submission(specs, Submission(answer="a", expected="a"))
+    assert result.reward == 1.0
+    assert node_of(result).status == "skipped"
+
+
+@pytest.mark.parametrize(("clamp", "reward"), [(True, 0.0), (False, -1.0)])
+async def test_a_case_clamps_and_a_caller_may_not(clamp: bool, reward: float) -> None:  # noqa: FBT001 - a parameter of the table
+    specs = [
+        GraderSpec(type="exact_match", options={"expected": "a"}),
+        GraderSpec(type="contains", weight=-2.0, options={"substring": "b"}),
+        GraderSpec(type="contains", weight=0.0, options={"substring": "c"}),
+    ]
+    result = await grade_submission(specs[:1], Submission(answer="a"), clamp=clamp)
+    assert result.reward == 1.0
+    specs[0] = GraderSpec(type="contains", options={"substring": "b"})
+    assert (await grade_submission(specs, Submission(answer="b"), clamp=clamp)).reward == reward
+
+
+async def test_what_cannot_be_run_yet_is_refused_before_anything_runs(own: str) -> None:
+    specs = [
+        GraderSpec(type="exact_match"),
+        spec(own, type="pytest"),
+        spec(own, type="efficiency"),
+        spec(own, type="pytest"),
+    ]
+    with pytest.raises(InputError, match="cannot run yet: efficiency, pytest"):
+        require_runnable(specs)
+    with pytest.raises(InputError, match="efficiency, pytest"):
+        await grade_submission(specs, Submission(answer="a"))
+
+
+async def test_secrets_among_the_options_are_not_recorded(own: str) -> None:
+    result = await grade_submission(
+        [GraderSpec(type="exact_match", options={"expected": "sk-" + "a1" * 12})],
+        Submission(answer="a"),
+    )
+    assert "a1a1" not in str(node_of(result).to_dict())

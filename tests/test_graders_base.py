@@ -1,0 +1,231 @@
+"""The base of all graders: what they may return, what is recorded, and how they fail."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import pytest
+
+from assay.errors import GraderError, InputError, ScoreError
+from assay.graders import Grader, combine
+from assay.graders.base import Score
+from assay.scoring import SubScore
+
+if TYPE_CHECKING:
+    from decimal import Decimal as Unimportable
+
+
+class Giving(Grader):
+    """Returns what it is given."""
+
+    name = "giving"
+
+    @classmethod
+    async def compute_score(cls, score: object = 1.0, *, note: str = "") -> Score:
+        return cast("Score", score)
+
+
+class Raising(Grader):
+    name = "raising"
+
+    @classmethod
+    async def compute_score(cls, error: Exception) -> float:
+        raise error
+
+
+class Plain(Grader):
+    name = "plain"
+
+    @classmethod
+    def compute_score(cls, answer: str) -> float:
+        return 1.0 if answer == "yes" else 0.0
+
+
+class Open(Grader):
+    @classmethod
+    async def compute_score(cls, answer: str = "", **rest: object) -> Score:
+        return 1.0, {"rest": sorted(rest)}
+
+
+@pytest.mark.parametrize(
+    ("returned", "value", "evidence"),
+    [
+        (0.25, 0.25, {}),
+        (1, 1.0, {}),
+        ((0.5, {"why": "half"}), 0.5, {"why": "half"}),
+        ((0.5, None), 0.5, {}),
+        ((0.5, {1: {2, 1}}), 0.5, {"1": [1, 2]}),
+    ],
+)
+async def test_what_a_grader_may_return(
+    returned: object, value: float, evidence: dict[str, object]
+) -> None:
+    node = await Giving.grade(score=returned)
+    assert (node.name, node.value, node.weight, node.status) == ("giving", value, 1.0, "scored")
+    metadata = dict(node.metadata or {})
+    assert "_parameters" in metadata
+    del metadata["_parameters"]
+    assert metadata == evidence
+
+
+NOT_RETURNABLE: list[tuple[object, str]] = [
+    (True, "is a bool"),
+    (math.nan, "is nan"),
+    (math.inf, "is inf"),
+    (1.5, "must be in"),
+    (-0.5, "must be in"),
+    (None, "must be a number, got NoneType"),
+    ("MET", "must be a number, got str"),
+    ([1.0], "must be a number, got list"),
+    ((1.0,), "a tuple of (float)"),
+    ((1.0, {}, "x"), "a tuple of (float, dict, str)"),
+    ((1.0, "why"), "a tuple of (float, str)"),
+    ((True, {}), "is a bool"),
+]
+
+
+@pytest.mark.parametrize(("returned", "why"), NOT_RETURNABLE)
+async def test_whatever_else_a_grader_returns_is_an_error_never_a_score(
+    returned: object, why: str
+) -> None:
+    with pytest.raises(GraderError) as caught:
+        await Giving.grade(score=returned)
+    assert why in str(caught.value)
+
+
+async def test_a_returned_node_is_renamed_and_weighted_and_keeps_the_rest() -> None:
+    child = SubScore(name="part", value=0.5)
+    node = SubScore(name="own", value=0.5, weight=9, metadata={"a": 1}, children=[child])
+    graded = await Giving.grade(weight=0.5, name="mine", gate=True, score=node)
+    assert (graded.name, graded.weight, graded.gate) == ("mine", 0.5, True)
+    assert graded.children == (child,)
+    assert dict(graded.metadata or {})["a"] == 1
+    assert "_parameters" in (graded.metadata or {})
+
+
+async def test_a_grader_may_report_that_it_does_not_apply() -> None:
+    graded = await Giving.grade(score=SubScore.skipped("own", "no trace"))
+    assert (graded.name, graded.status, graded.value) == ("giving", "skipped", None)
+
+
+async def test_a_plain_function_will_do() -> None:
+    assert (await Plain.grade(answer="yes")).value == 1.0
+    assert (await Plain.grade(answer="no")).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"scroe": 1.0}, "Giving takes no parameter 'scroe' (did you mean 'score'?)"),
+        ({"zzz": 1.0}, "(valid: note, score)"),
+    ],
+)
+async def test_a_misspelt_parameter_is_refused_with_the_nearest(
+    parameters: dict[str, object], why: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        await Giving.grade(weight=1.0, name=None, gate=False, **parameters)
+    assert why in str(caught.value)
+
+
+async def test_a_missing_parameter_is_refused() -> None:
+    with pytest.raises(InputError, match="Plain needs 'answer'"):
+        await Plain.grade()
+
+
+async def test_a_grader_that_takes_any_name_gets_any() -> None:
+    node = await Open.grade(answer="x", extra=1)
+    assert dict(node.metadata or {})["rest"] == ["extra"]
+    assert node.name == "BaseGrader"
+
+
+async def test_an_empty_name_falls_back_to_the_graders_own() -> None:
+    assert (await Giving.grade(name="")).name == "giving"
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, True, "1"])
+async def test_a_weight_that_is_none_is_refused(weight: object) -> None:
+    with pytest.raises(ScoreError, match="weight of 'giving'"):
+        await Giving.grade(weight=cast("float", weight))
+
+
+async def test_parameters_are_recorded_bounded_and_without_secrets() -> None:
+    node = await Open.grade(
+        answer="a" * 100_000, api_key="hunter2", nested={"password": "hunter2"}, file=object()
+    )
+    recorded = dict(node.metadata or {})["_parameters"]
+    written = json.dumps(recorded)
+    assert "hunter2" not in written
+    assert len(written) < 10_000
+    assert isinstance(recorded, Mapping)
+    assert list(recorded) == ["answer", "api_key", "nested", "file"]
+
+
+async def test_what_a_grader_raises_becomes_an_error_with_its_node() -> None:
+    with pytest.raises(GraderError, match="raising: ZeroDivisionError: oops") as caught:
+        await Raising.grade(weight=0.5, error=ZeroDivisionError("oops"))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    node = caught.value.subscore
+    assert isinstance(node, SubScore)
+    assert (node.name, node.weight, node.status) == ("raising", 0.5, "error")
+    assert node.reason == "ZeroDivisionError: oops"
+    assert "_parameters" in (node.metadata or {})
+
+
+async def test_an_error_of_ours_keeps_its_words() -> None:
+    with pytest.raises(GraderError, match=r"raising: no judge \(set one\)"):
+        await Raising.grade(error=GraderError("no judge", hint="set one"))
+
+
+@pytest.mark.parametrize(
+    ("failing", "reason"),
+    [
+        (lambda: Raising.grade(0.5, "mine", error=OSError("gone")), "OSError: gone"),
+        (lambda: Raising.grade(0.5, "mine", eror=1), "takes no parameter 'eror'"),
+        (lambda: Raising.grade(0.5, "mine"), "needs 'error'"),
+    ],
+)
+async def test_combined_a_failing_grader_keeps_its_own_name_and_weight(
+    failing: Callable[[], Awaitable[SubScore]], reason: str
+) -> None:
+    result = await combine(failing(), Giving.grade(0.5))
+    assert (result.reward, result.isError) == (None, True)
+    node = next(iter(result.subscores or ()))
+    assert (node.name, node.weight, node.status) == ("mine", 0.5, "error")
+    assert reason in node.reason
+    assert [n.value for n in result.subscores or ()] == [None, 1.0]
+
+
+async def test_without_compute_score_there_is_no_grader() -> None:
+    class Empty(Grader):
+        pass
+
+    with pytest.raises(GraderError, match="Empty does not implement compute_score"):
+        await Empty.grade()
+
+
+def test_alternatives_are_named_after_the_grader() -> None:
+    nodes = [SubScore(name="a", value=0.2), SubScore(name="b", value=0.8)]
+    either, both = Giving.any(0.5, nodes), Giving.all(2.0, nodes)
+    assert (either.name, either.value, either.weight) == ("giving_any", 0.8, 0.5)
+    assert (both.name, both.value, both.weight) == ("giving_all", 0.2, 2.0)
+    assert Grader.any(1.0, nodes).name == "BaseGrader_any"
+
+
+class Typed(Grader):
+    filled_from: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    async def compute_score(cls, answer: Unimportable, target: int = 3, **rest: object) -> float:
+        return 1.0
+
+
+def test_parameters_are_known_even_where_their_types_cannot_be_imported() -> None:
+    known, takes_any = Typed.parameters()
+    assert list(known) == ["answer", "target"]
+    assert (known["answer"].required, known["target"].required) == (True, False)
+    assert known["target"].default == 3
+    assert takes_any

@@ -1,0 +1,287 @@
+"""Graders that run commands: real processes, since the attacks are on how those are run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.errors import GraderError
+from assay.graders import BashGrader, SubScore
+from assay.graders.command import CommandGrader, remove_tree
+from assay.sandbox import probe
+from assay.scoring import Json
+from assay.types import Workspace
+
+isolated = [
+    pytest.mark.sandbox,
+    pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine"),
+]
+
+
+def evidence(node: SubScore) -> dict[str, Json]:
+    return dict(node.metadata or {})
+
+
+def marker() -> str:
+    """An argument for `sleep` by which its process can be found."""
+    return f"9{secrets.randbelow(10**9):09}"
+
+
+def living(mark: str) -> list[str]:
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if mark.encode() in words:
+            found.append(path.parent.name)
+    return found
+
+
+async def bash(command: str, cwd: Path, **options: object) -> SubScore:
+    return await BashGrader.grade(1.0, None, gate=False, command=command, cwd=cwd, **options)
+
+
+@pytest.mark.parametrize(
+    ("command", "value", "code"),
+    [
+        ("true", 1.0, 0),
+        ("", 1.0, 0),
+        ("exit 3", 0.0, 3),
+        ("kill -9 $$", 0.0, -9),
+        ("no-such-program-here", 0.0, 127),
+        ("syntax ( error", 0.0, 2),
+        ("false; true", 1.0, 0),
+        ("set -o pipefail; false | true", 0.0, 1),
+        ("[[ a == a ]]", 1.0, 0),  # bash, not sh
+    ],
+)
+async def test_the_exit_code_is_the_score(
+    command: str, value: float, code: int, workspace: Path
+) -> None:
+    node = await bash(command, workspace)
+    assert (node.value, evidence(node)["exit_code"]) == (value, code)
+    assert "timed_out" not in evidence(node)
+
+
+async def test_what_is_kept_beside_the_score(workspace: Path) -> None:
+    node = await bash("echo out; echo err >&2; pwd >> log; exit 1", workspace)
+    kept = evidence(node)
+    assert (kept["stdout"], kept["stderr"], kept["exit_code"]) == ("out\n", "err\n", 1)
+    assert kept["sandbox"] == "none"
+    assert kept["_parameters"] == {
+        "command": "echo out; echo err >&2; pwd >> log; exit 1",
+        "cwd": str(workspace),
+    }
+    assert (workspace / "log").read_text() == f"{workspace}\n"
+
+
+async def test_over_its_time_it_is_a_0_with_the_output_so_far_and_nothing_left(
+    workspace: Path,
+) -> None:
+    mark = marker()
+    line = f"echo early; sleep {mark} & setsid sleep {mark} & echo more >&2; sleep {mark}"
+    node = await bash(line, workspace, timeout_seconds=0.5)
+    kept = evidence(node)
+    assert node.value == 0.0
+    assert (kept["timed_out"], kept["timeout"], kept["exit_code"]) == (True, 0.5, None)
+    assert (kept["stdout"], kept["stderr"]) == ("early\n", "more\n")
+    assert living(mark) == []
+
+
+async def test_a_background_process_does_not_outlive_its_command(workspace: Path) -> None:
+    mark = marker()
+    node = await bash(f"sleep {mark} & disown; true", workspace)
+    assert node.value == 1.0
+    assert living(mark) == []
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+async def test_a_time_of_nothing_is_refused(seconds: float, workspace: Path) -> None:
+    with pytest.raises(GraderError, match="timeout_seconds must be more than 0"):
+        await bash("true", workspace, timeout_seconds=seconds)
+
+
+@pytest.mark.parametrize("seconds", [None, float("inf"), 1e300])
+async def test_without_a_time_limit(seconds: float | None, workspace: Path) -> None:
+    assert (await bash("true", workspace, timeout_seconds=seconds)).value == 1.0
+
+
+async def test_a_missing_directory_is_an_error_and_not_a_0(workspace: Path) -> None:
+    with pytest.raises(GraderError, match="gone' does not exist"):
+        await bash("true", workspace / "gone")
+    (workspace / "file").touch()
+    with pytest.raises(GraderError, match="file' is not a directory"):
+        await bash("true", workspace / "file")
+
+
+async def test_a_misspelt_option_is_not_swallowed(workspace: Path) -> None:
+    with pytest.raises(ValueError, match="did you mean 'timeout_seconds'"):
+        await bash("true", workspace, timeout_second=1)
+
+
+@pytest.fixture
+def open_stdin() -> Iterator[None]:
+    """A standard input on which nothing ever comes, as under a supervisor."""
+    reader, writer = os.pipe()
+    saved = os.dup(0)
+    os.dup2(reader, 0)
+    yield
+    os.dup2(saved, 0)
+    for descriptor in (saved, reader, writer):
+        os.close(descriptor)
+
+
+@pytest.mark.usefixtures("open_stdin")
+async def test_a_command_that_reads_its_input_gets_the_end_of_it(workspace: Path) -> None:
+    assert (await bash("cat", workspace, timeout_seconds=20)).value == 1.0
+
+
+async def test_very_much_output_is_cut_and_bounded(workspace: Path) -> None:
+    node = await bash("head -c 3000000 /dev/zero | tr '\\0' x", workspace)
+    kept = evidence(node)
+    assert node.value == 1.0
+    assert kept["truncated"] is True
+    assert len(str(kept["stdout"])) < 10_000
+
+
+# --- attacks on the verdict -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", [".bash_profile", ".bash_login", ".profile", ".bashrc"])
+async def test_attack_dot_file_that_exits_0(
+    file: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / file).write_text("exit 0\n")
+    monkeypatch.setenv("HOME", str(workspace))
+    assert (await bash("false", workspace)).value == 0.0
+
+
+@pytest.mark.parametrize("variable", ["BASH_ENV", "ENV"])
+async def test_attack_start_up_file_named_in_the_environment(
+    variable: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "start").write_text("exit 0\n")
+    monkeypatch.setenv(variable, str(workspace / "start"))
+    assert (await bash("bash -c false", workspace)).value == 0.0
+    assert (await bash("sh -c false", workspace)).value == 0.0
+
+
+async def test_attack_exported_function_in_place_of_a_program(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BASH_FUNC_pytest%%", "() { return 0; }")
+    node = await bash("pytest --no-such-option-of-pytest", workspace)
+    assert node.value == 0.0
+
+
+async def test_attack_shell_options_from_outside(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELLOPTS", "noexec")
+    assert (await bash("false", workspace)).value == 0.0
+
+
+async def test_attack_home_that_cannot_be_removed(workspace: Path) -> None:
+    """A failing command must not become an excluded error by what it leaves in its home."""
+    (workspace / "deep.py").write_text(
+        "import os\nos.chdir(os.environ['HOME'])\n"
+        "for _ in range(1500):\n    os.mkdir('d')\n    os.chdir('d')\n"
+    )
+    node = await bash(
+        "mkdir $HOME/locked; touch $HOME/locked/f; chmod 000 $HOME/locked\n"
+        "/usr/bin/env python3 deep.py; echo $HOME; false",
+        workspace,
+    )
+    assert node.value == 0.0
+    assert not Path(str(evidence(node)["stdout"]).strip()).exists()
+
+
+async def test_a_home_that_was_asked_for_is_used(workspace: Path) -> None:
+    node = await bash(f'[ "$HOME" = "{workspace}" ]', workspace, home=workspace)
+    assert node.value == 1.0
+    assert workspace.is_dir()
+
+
+async def test_the_home_is_empty_and_gone_afterwards(workspace: Path) -> None:
+    node = await bash('ls -A "$HOME"; echo "$HOME"; touch "$HOME/x"', workspace)
+    home = str(evidence(node)["stdout"]).strip()
+    assert "\n" not in home
+    assert not Path(home).exists()
+
+
+async def test_removing_a_tree_that_is_gone_is_no_error(workspace: Path) -> None:
+    await remove_tree(str(workspace / "gone"))
+    await remove_tree(str(workspace))
+    assert not workspace.exists()
+
+
+# --- in the sandbox -------------------------------------------------------------------------------
+
+
+async def command(cmd: str, workspace: Path, **options: object) -> SubScore:
+    place = Workspace(path=str(workspace), env={"GIVEN": "yes"})
+    return await CommandGrader.grade(1.0, None, gate=False, cmd=cmd, workspace=place, **options)
+
+
+class TestIsolated:
+    pytestmark = isolated
+
+    async def test_bash_in_the_sandbox_changes_nothing(self, workspace: Path) -> None:
+        (workspace / ".bash_profile").write_text("exit 0\n")
+        node = await bash("touch made; false", workspace, sandbox=True)
+        assert node.value == 0.0
+        assert evidence(node)["sandbox"] == probe().tier
+        assert not (workspace / "made").exists()
+        assert (await bash("touch made", workspace, sandbox=True)).value == 1.0
+
+    @pytest.mark.parametrize(
+        ("cmd", "expect_exit", "value"),
+        [
+            ("true", 0, 1.0),
+            ("false", 0, 0.0),
+            ("exit 3", 3, 1.0),
+            ("exit 0", 3, 0.0),
+            ('[ "$GIVEN" = yes ] && [ "$PWD" = /workspace ]', 0, 1.0),
+            ("kill -9 $$", 0, 0.0),
+        ],
+    )
+    async def test_a_command_passes_if_it_exits_as_expected(
+        self, cmd: str, expect_exit: int, value: float, workspace: Path
+    ) -> None:
+        node = await command(cmd, workspace, expect_exit=expect_exit)
+        assert (node.name, node.value) == ("command", value)
+
+    async def test_over_its_time_it_is_a_0(self, workspace: Path) -> None:
+        mark = marker()
+        node = await command(f"echo early; sleep {mark}", workspace, timeout_s=1.0)
+        kept = evidence(node)
+        assert (node.value, kept["timed_out"], kept["timeout"]) == (0.0, True, 1.0)
+        assert kept["stdout"] == "early\n"
+        assert living(mark) == []
+
+    async def test_attack_flood_of_output_is_a_0_and_not_an_error(self, workspace: Path) -> None:
+        node = await command("yes flooding the pipe", workspace)
+        assert (node.value, evidence(node)["output_limit"]) == (0.0, True)
+
+    async def test_attack_answer_fetched_over_the_network(self, workspace: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            reach = f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'"
+            assert (await bash(reach, workspace)).value == 1.0  # it is there
+            assert (await command(reach, workspace)).value == 0.0
+
+    async def test_what_a_command_changes_is_thrown_away(self, workspace: Path) -> None:
+        (workspace / "kept").write_text("original")
+        assert (await command("echo more > kept; touch new", workspace)).value == 1.0
+        assert [(p.name, p.read_text()) for p in workspace.iterdir()] == [("kept", "original")]
+
+    async def test_a_time_of_nothing_is_refused(self, workspace: Path) -> None:
+        with pytest.raises(GraderError, match="timeout_s must be more than 0"):
+            await command("true", workspace, timeout_s=0)

@@ -1,0 +1,237 @@
+"""Expected files and patterns, in workspaces that an adversary filled."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.errors import GraderError
+from assay.graders import files
+from assay.graders.files import FilesGrader
+from assay.scoring import Json, SubScore
+from assay.types import Workspace
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> Path:
+    """What the author expects."""
+    place = tmp_path / "wanted"
+    (place / "sub").mkdir(parents=True)
+    (place / "a.txt").write_bytes(b"alpha\n")
+    (place / "sub" / "b.bin").write_bytes(bytes(range(256)))
+    return place
+
+
+async def grade(workspace: Path, **options: object) -> SubScore:
+    place = Workspace(path=str(workspace))
+    return await FilesGrader.grade(1.0, None, gate=False, workspace=place, **options)
+
+
+def checks(node: SubScore) -> list[tuple[object, object]]:
+    rows = cast("list[dict[str, Json]]", dict(node.metadata or {})["checks"])
+    return [(row["file"], row["why"] if "why" in row else row["ok"]) for row in rows]
+
+
+async def pattern(workspace: Path, *patterns: str, only: list[str] | None = None) -> float | None:
+    return (await grade(workspace, patterns=list(patterns), files=only)).value
+
+
+async def test_expected_files_are_compared_byte_for_byte(workspace: Path, wanted: Path) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "a.txt").write_bytes(b"alpha\n")
+    (workspace / "sub" / "b.bin").write_bytes(bytes(range(256)))
+    (workspace / "more").write_text("is allowed")
+    node = await grade(workspace, expect_dir=str(wanted))
+    assert (node.value, checks(node)) == (1.0, [("a.txt", ""), ("sub/b.bin", "")])
+
+
+@pytest.mark.parametrize("data", [b"", b"alpha", b"alpha\r\n", b"Alpha\n", b"alpha\n" * 10**6])
+async def test_other_bytes_are_a_failed_check(data: bytes, workspace: Path, wanted: Path) -> None:
+    (workspace / "a.txt").write_bytes(data)
+    node = await grade(workspace, expect_dir=str(wanted))
+    assert node.value == 0.0
+    assert checks(node)[1] == ("sub/b.bin", "is missing")
+    assert checks(node)[0][1] in ("differs", "is too large")
+
+
+async def test_the_score_is_the_fraction_of_all_checks(workspace: Path, wanted: Path) -> None:
+    (workspace / "a.txt").write_bytes(b"alpha\n")
+    node = await grade(workspace, expect_dir=str(wanted), patterns=["alp.a", "omega"])
+    assert node.value == 0.5
+
+
+def _link(place: Path, wanted: Path) -> None:
+    place.symlink_to(wanted / "a.txt")
+
+
+def _fifo(place: Path, wanted: Path) -> None:
+    os.mkfifo(place)
+
+
+def _directory(place: Path, wanted: Path) -> None:
+    place.mkdir()
+
+
+def _socket(place: Path, wanted: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+
+
+@pytest.mark.parametrize("make", [_link, _fifo, _directory, _socket])
+async def test_attack_special_file_in_place_of_the_expected_one(
+    make: object, workspace: Path, wanted: Path
+) -> None:
+    """A link to the expected files themselves, or what blocks whoever opens it."""
+    assert callable(make)
+    make(workspace / "a.txt", wanted)
+    node = await grade(workspace, expect_dir=str(wanted))
+    assert node.value == 0.0
+    assert "regular file" in str(checks(node)[0][1])
+
+
+async def test_attack_directory_that_is_a_link(workspace: Path, wanted: Path) -> None:
+    (workspace / "sub").symlink_to(wanted / "sub")
+    node = await grade(workspace, expect_dir=str(wanted))
+    assert "regular file" in str(checks(node)[1][1])
+
+
+async def test_attack_pattern_found_only_behind_a_link(workspace: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "f").write_text("needle")
+    (workspace / "link").symlink_to(outside / "f")
+    (workspace / "dir").symlink_to(outside)
+    os.mkfifo(workspace / "fifo")
+    assert await pattern(workspace, "needle") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("a.py", b"needle", 1.0),
+        ("deep/er/a.py", b"x\nneedle\ny", 1.0),
+        ("a.py", b"\xff\xfe needle \x00", 1.0),
+        ("a.py", b"NEEDLE", 0.0),
+        (".hidden", b"needle", 1.0),
+        (".git/a", b"needle", 0.0),
+        ("node_modules/a", b"needle", 0.0),
+        ("x/__pycache__/a", b"needle", 0.0),
+        ("big", b"needle" + b"x" * (1 << 20), 0.0),
+        ("just", b"needle" + b"x" * ((1 << 20) - 6), 1.0),
+    ],
+)
+async def test_where_patterns_are_looked_for(
+    name: str, content: bytes, found: float, workspace: Path
+) -> None:
+    (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+    (workspace / name).write_bytes(content)
+    assert await pattern(workspace, "needle") == found
+
+
+async def test_patterns_may_be_limited_to_files_and_have_flags(workspace: Path) -> None:
+    (workspace / "src").mkdir()
+    (workspace / "src" / "a.py").write_text("Needle")
+    (workspace / "notes.txt").write_text("haystack")
+    assert await pattern(workspace, "(?i)needle", only=["src/*.py"]) == 1.0
+    assert await pattern(workspace, "haystack", only=["src/*.py"]) == 0.0
+    assert await pattern(workspace, "haystack", only=["src/*.py", "*.txt"]) == 1.0
+
+
+async def test_what_was_not_searched_is_said(workspace: Path) -> None:
+    (workspace / "big").write_bytes(b"x" * (2 << 20))
+    node = await grade(workspace, patterns=["x"])
+    assert node.value == 0.0
+    assert dict(node.metadata or {})["not_searched"] == ["big is too large"]
+
+
+async def test_attack_flood_of_files(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MAX_FILES", 3)
+    for number in range(9):
+        (workspace / f"{number}").write_text(f"needle {number}")
+    assert await pattern(workspace, "needle 2") == 1.0
+    node = await grade(workspace, patterns=["needle 8"])
+    assert node.value == 0.0
+    assert dict(node.metadata or {})["not_searched"] == ["everything after 3 files"]
+
+
+async def test_attack_flood_of_bytes(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MAX_TOTAL", 100)
+    (workspace / "a").write_bytes(b"x" * 90)
+    (workspace / "b").write_bytes(b"y" * 20)
+    (workspace / "c").write_bytes(b"needle")
+    assert await pattern(workspace, "needle") == 1.0
+    assert await pattern(workspace, "y") == 0.0
+
+
+def bury(workspace: Path, name: str, depth: int) -> None:
+    """Put a file under many directories of one name."""
+    with contextlib.chdir(workspace):
+        for _ in range(depth):
+            Path(name).mkdir()
+            os.chdir(name)
+        Path("f" * 250).write_text("needle")
+
+
+@pytest.fixture
+def bottomless(workspace: Path) -> Iterator[Path]:
+    """Directories inside each other until their path is longer than the system takes."""
+    bury(workspace, "d", 2_500)
+    (workspace / "z").write_text("haystack")
+    yield workspace
+    subprocess.run(["rm", "-rf", str(workspace / "d")], check=True)
+
+
+async def test_attack_tree_too_deep_for_a_recursive_walk(bottomless: Path) -> None:
+    """It must cost the score it costs, and not turn it into an error that is left out."""
+    assert await pattern(bottomless, "haystack", "needle") == 0.5
+
+
+async def test_attack_file_whose_path_is_too_long(workspace: Path) -> None:
+    bury(workspace, "d" * 250, 16)
+    (workspace / "z").write_text("haystack")
+    node = await grade(workspace, patterns=["haystack", "no such"])
+    assert node.value == 0.5
+
+
+async def test_attack_name_that_is_no_utf8(workspace: Path) -> None:
+    Path(os.fsdecode(os.fsencode(workspace) + b"/\xff\xfe")).write_text("needle")
+    node = await grade(workspace, patterns=["needle"])
+    assert node.value == 1.0
+    assert checks(node) == [("??", True)]
+
+
+async def test_attack_pattern_that_would_backtrack_for_ever(workspace: Path) -> None:
+    (workspace / "a").write_text("a" * 50_000)
+    assert await pattern(workspace, "^(a+)+$", "^(a|aa)+b$") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({}, "needs expect_dir or patterns"),
+        ({"patterns": []}, "needs expect_dir or patterns"),
+        ({"patterns": ["("]}, r"\("),
+        ({"patterns": ["(?=x)"]}, "look-ahead"),
+    ],
+)
+async def test_what_an_author_got_wrong_is_an_error(
+    options: dict[str, object], why: str, workspace: Path
+) -> None:
+    (workspace / "a").write_text("a")
+    with pytest.raises(GraderError, match=why):
+        await grade(workspace, **options)
+
+
+async def test_an_expected_directory_without_files_expects_nothing(
+    workspace: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "none").mkdir()
+    with pytest.raises(GraderError, match="has no files"):
+        await grade(workspace, expect_dir=str(tmp_path / "none"))

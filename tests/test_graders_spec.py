@@ -1,0 +1,200 @@
+"""Declared graders: every mistake is found where the declaration is read, with its place."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+from assay.errors import InputError
+from assay.graders.kinds import KINDS, kind_of
+from assay.graders.spec import GraderSpec, read_spec, spec_schema
+from assay.scoring import Json
+from assay.types.codec import Problem
+
+GOOD: list[dict[str, Json]] = [
+    {"type": "exact_match"},
+    {"type": "exact_match", "expected": "42", "normalize_text": False},
+    {"type": "contains", "substring": "a", "name": "has a", "weight": 2},
+    {"type": "contains_any", "substrings": ["a", "b"], "weight": -0.5},
+    {"type": "contains_all", "substrings": ["a"], "gate": True},
+    {"type": "numeric_match", "expected": 4, "tolerance": 0.1},
+    {"type": "f1_score"},
+    {"type": "regex_match", "pattern": "a+", "full": True},
+    {"type": "json_match", "expected": {"a": [1]}},
+    {"type": "json_schema", "schema": {"type": "object"}},
+    {"type": "choice_match", "choices": ["A", "B"]},
+    {"type": "similarity", "metric": "rouge_l", "threshold": 0.5},
+    {"type": "math_equal"},
+    {"type": "command", "cmd": "make test", "expect_exit": 1, "timeout_s": 5},
+    {"type": "files", "expect_dir": "wanted", "files": ["*.py"]},
+    {"type": "files", "patterns": ["a"]},
+    {"type": "pytest", "inject": ["wanted", {"src": "wanted/a", "dest": "t/a"}]},
+    {"type": "tests", "cmd": "make", "junit_xml": ["a.xml"]},
+    {"type": "swebench", "fail_to_pass": ["t::a"]},
+    {"type": "implemented", "gate": True},
+    {"type": "model_judge", "rubric": "rubric.md", "models": ["m"]},
+    {"type": "trace", "require_tools": [{"kind": "write"}], "max_tool_calls": {"read": 3}},
+    {"type": "tool_correctness", "expected": ["read", {"name": "Edit"}]},
+    {"type": "efficiency", "target_cost_usd": 0.5},
+]
+
+BAD: list[tuple[Json, str, str]] = [
+    ("exact_match", "", "a grader is a mapping with a 'type'"),
+    ({}, "type", "'type' is required (one of command, files"),
+    ({"type": 3}, "type", "'type' must be text"),
+    ({"type": "exact_macth"}, "type", "unknown grader type 'exact_macth' (did you mean"),
+    ({"type": "files", "pattern": ["a"]}, "pattern", "no option 'pattern' (did you mean 'pattern"),
+    ({"type": "exact_match", "wieght": 1}, "wieght", "did you mean 'weight'?"),
+    ({"type": "exact_match", "weight": "1"}, "weight", "expected a number, got '1'"),
+    ({"type": "exact_match", "weight": True}, "weight", "expected a number, got True"),
+    ({"type": "exact_match", "weight": math.nan}, "weight", "must be finite, got nan"),
+    ({"type": "exact_match", "weight": -math.inf}, "weight", "must be finite, got -inf"),
+    ({"type": "exact_match", "gate": "yes"}, "gate", "expected true or false"),
+    ({"type": "exact_match", "gate": True, "weight": 2}, "weight", "a gate adds no credit"),
+    ({"type": "exact_match", "name": 3}, "name", "expected text, got 3"),
+    ({"type": "contains"}, "substring", "contains needs 'substring'"),
+    ({"type": "contains_any", "substrings": "abc"}, "substrings", "expected a list, got 'abc'"),
+    ({"type": "contains_all", "substrings": "abc"}, "substrings", "expected a list, got 'abc'"),
+    ({"type": "files", "patterns": "abc"}, "patterns", "expected a list"),
+    ({"type": "files", "patterns": [1]}, "patterns[0]", "expected text, got 1"),
+    ({"type": "files", "expect_dir": "gone"}, "expect_dir", "'gone' does not exist (looked for /"),
+    ({"type": "command"}, "cmd", "command needs 'cmd'"),
+    ({"type": "command", "cmd": ["make"]}, "cmd", "expected text, got a list"),
+    ({"type": "command", "cmd": "a", "expect_exit": 0.5}, "expect_exit", "a whole number"),
+    ({"type": "similarity", "metric": "rouge_m"}, "metric", "'rouge_m' is not valid here"),
+    ({"type": "model_judge", "rubric": "gone.md"}, "rubric", "'gone.md' does not exist"),
+    ({"type": "pytest", "inject": [{"src": "gone", "dest": "a"}]}, "inject[0].src", "not exist"),
+    ({"type": "swebench"}, "fail_to_pass", "swebench needs 'fail_to_pass'"),
+    ({"type": "trace", "require_tools": [{}]}, "require_tools[0]", "needs kind, name"),
+    ({"type": "python:nowhere:X"}, "type", "cannot be imported: ModuleNotFoundError"),
+    ({"type": "python:own.py:Lenght"}, "type", "no Grader 'Lenght' (did you mean 'Length'?)"),
+    ({"type": "python:own.py:NotOne"}, "type", "has no Grader 'NotOne'"),
+    ({"type": "python:own.py"}, "type", "must be python:module:Class"),
+    ({"type": "python:broken.py:X"}, "type", "cannot be imported: ZeroDivisionError"),
+    ({"type": "python:gone.py:X"}, "type", "cannot be imported: FileNotFoundError"),
+    ({"type": "python:own.py:Length"}, "target", "needs 'target'"),
+    ({"type": "python:own.py:Length", "target": "x"}, "target", "expected a whole number"),
+    ({"type": "python:own.py:Length", "target": 3, "tarket": 3}, "tarket", "did you mean 'target'"),
+]
+
+OWN = """
+from assay.graders import Grader
+
+class Length(Grader):
+    '''Long enough.'''
+
+    name = "length"
+
+    @classmethod
+    async def compute_score(cls, answer: str, target: int, tags: set[str] = frozenset()):
+        return 1.0 if len(answer) >= target else 0.0
+
+class Free(Grader):
+    @classmethod
+    def compute_score(cls, **options):
+        return 1.0
+
+class NotOne:
+    pass
+"""
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> str:
+    (tmp_path / "wanted").mkdir()
+    (tmp_path / "wanted" / "a").touch()
+    (tmp_path / "rubric.md").touch()
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "broken.py").write_text("1 / 0")
+    return str(tmp_path)
+
+
+def reading(data: Json, base: str) -> tuple[GraderSpec | None, list[Problem]]:
+    problems: list[Problem] = []
+    return read_spec(data, ("graders", 2), problems, base=base), problems
+
+
+@pytest.mark.parametrize("data", GOOD, ids=lambda data: data["type"])
+def test_every_kind_can_be_declared(data: dict[str, Json], base: str) -> None:
+    spec, problems = reading(data, base)
+    assert problems == []
+    assert spec is not None
+    assert (spec.type, spec.weight) == (data["type"], data.get("weight", 1.0))
+    assert spec.label == data.get("name", data["type"])
+    assert set(spec.options) == set(data) - {"type", "name", "weight", "gate"}
+
+
+@pytest.mark.parametrize(("data", "field", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_mistakes_are_named_with_their_place(
+    data: Json, field: str, message: str, base: str
+) -> None:
+    spec, problems = reading(data, base)
+    assert spec is None
+    found = {p.field: f"{p.message} ({p.hint})" for p in problems}
+    assert message in found[f"graders[2].{field}".removesuffix(".")]
+
+
+def test_all_mistakes_are_found_at_once(base: str) -> None:
+    data: Json = {"type": "command", "weight": "x", "cwd": ".", "timeout_s": "1"}
+    _, problems = reading(data, base)
+    assert [p.field.removeprefix("graders[2].") for p in problems] == [
+        "weight",
+        "cwd",
+        "timeout_s",
+        "cmd",
+    ]
+
+
+def test_paths_are_made_absolute(base: str) -> None:
+    spec, _ = reading({"type": "files", "expect_dir": "./wanted"}, base)
+    assert spec is not None
+    assert spec.options["expect_dir"] == str(Path(base, "wanted").resolve())
+
+
+@pytest.mark.parametrize("place", ["own.py", "./own.py"])
+def test_a_grader_of_ones_own_stands_in_a_file_beside_the_case(place: str, base: str) -> None:
+    spec, problems = reading({"type": f"python:{place}:Length", "target": 3}, base)
+    assert problems == []
+    assert spec is not None
+    assert spec.label == "Length"
+    assert spec.type == f"python:{Path(base, 'own.py').resolve()}:Length"
+    assert spec.kind.description == "Long enough."
+
+
+def test_a_grader_of_ones_own_may_take_types_that_no_file_can_hold(base: str) -> None:
+    spec, problems = reading({"type": "python:own.py:Length", "target": 1, "tags": ["a"]}, base)
+    assert problems == []
+    assert spec is not None
+
+
+def test_a_grader_that_takes_any_option_gets_any(base: str) -> None:
+    spec, _ = reading({"type": "python:own.py:Free", "whatever": [1]}, base)
+    assert spec is not None
+    assert spec.options == {"whatever": [1]}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_in_the_table_exists_and_is_described(name: str) -> None:
+    kind = kind_of(name)
+    assert kind.name == name
+    assert kind.description
+    assert kind.grader is None or issubclass(kind.grader, object)
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'command'"):
+        kind_of("comand")
+
+
+def test_the_schema_takes_what_the_reader_takes() -> None:
+    validator = jsonschema_rs.validator_for(spec_schema())
+    for data in GOOD:
+        assert validator.is_valid(data), data
+    for kind in KINDS:
+        assert not validator.is_valid({"type": kind, "no such option": 1})
+    assert not validator.is_valid({"type": "command"})
+    assert not validator.is_valid({"type": "files", "patterns": "abc"})
+    assert validator.is_valid({"type": "python:own:Grader", "anything": 1})
