@@ -95,7 +95,7 @@ def table(title: str, rows: Sequence[Row]) -> str:
         cells = [line[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
         text.append("  " + "  ".join(cells).rstrip())
-    text += [f"  {row.what}: {row.note}" for row in rows if row.note]
+    text += dict.fromkeys(f"  {row.what}: {row.note}" for row in rows if row.note)
     return "\n".join(text)
 
 

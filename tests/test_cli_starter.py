@@ -116,6 +116,20 @@ def test_empty_directory_is_filled() -> None:
     assert Path("mine", "README.md").is_file()
 
 
+def test_suite_of_a_read_only_package_can_be_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    (package / "starter" / "evals").mkdir(parents=True)
+    (package / "starter" / "evals" / "case.yaml").write_text("", encoding="utf-8")
+    for path in sorted(package.rglob("*"), reverse=True):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    monkeypatch.setattr("assay.cli.starter.examples_directory", lambda: package)
+    assert call("init", "mine") == 0
+    for path in (Path("mine"), *Path("mine").rglob("*")):
+        assert path.stat().st_mode & 0o200, path
+
+
 def test_directory_with_a_space_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("init", "my suite") == 0
     assert "assay run 'my suite'" in capsys.readouterr().out

@@ -110,7 +110,7 @@ def test_an_answer_that_is_a_value_already() -> None:
 
 
 def test_a_type_that_pydantic_does_not_know() -> None:
-    with pytest.raises(InputError, match="returns: .* is not a type that can be parsed"):
+    with pytest.raises(InputError, match=r"returns: .* is not a type that can be parsed"):
         type_adapter(object().__class__.__subclasses__, what="returns")
 
 

@@ -68,7 +68,7 @@ async def test_a_long_chat_prompt_is_neither_cut_nor_redacted() -> None:
 
 @pytest.mark.parametrize("value", [None, 3, b"x", ("a",), {"text": "a"}, [1], [["a"]], object()])
 async def test_what_is_no_prompt(value: object) -> None:
-    with pytest.raises(TemplateError, match="'shows' yielded .* as its prompt"):
+    with pytest.raises(TemplateError, match=r"'shows' yielded .* as its prompt"):
         await graded(value, 1.0)
 
 
@@ -335,8 +335,8 @@ async def test_hooks_run_once_around_all_tasks_and_everyone_waits_for_them() -> 
         seen.append(f"down {name}")
 
     demo.initialize(initialize)
-    demo.shutdown(lambda_hook("first", shutdown))
-    demo.shutdown(lambda_hook("second", shutdown))
+    demo.shutdown(named_hook("first", shutdown))
+    demo.shutdown(named_hook("second", shutdown))
 
     @demo.template()
     async def looks() -> Steps:
@@ -354,7 +354,7 @@ async def test_hooks_run_once_around_all_tasks_and_everyone_waits_for_them() -> 
     assert seen[6:] == ["up", "task"]
 
 
-def lambda_hook(name: str, hook: Any) -> Any:
+def named_hook(name: str, hook: Any) -> Any:
     async def bound() -> None:
         await hook(name)
 
@@ -365,7 +365,7 @@ async def test_a_hook_that_fails_is_the_runs_error_and_is_tried_again() -> None:
     demo, tries = env(), list[int]()
 
     @demo.initialize
-    async def initialize() -> None:  # pyright: ignore[reportUnusedFunction] - the decorator's
+    async def initialize() -> None:
         tries.append(1)
         if len(tries) == 1:
             raise OSError("port in use")
@@ -386,7 +386,7 @@ def test_hooks_work_in_one_event_loop_after_another() -> None:
     tries: list[int] = []
 
     @demo.initialize
-    async def initialize() -> None:  # pyright: ignore[reportUnusedFunction] - the decorator's
+    async def initialize() -> None:
         tries.append(1)
         await asyncio.sleep(0)
         if len(tries) < 3:

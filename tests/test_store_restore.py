@@ -342,6 +342,12 @@ def test_a_manifest_exchanged_for_another_is_refused(home: str, tmp_path: Path) 
         restore_snapshot(home, good, str(tmp_path / "target"))
 
 
+def test_a_manifest_that_lies_about_a_size_is_refused(home: str, tmp_path: Path) -> None:
+    digest = _forge(home, json.dumps({"a": {**_FILE, "size": 5}}).encode())
+    with pytest.raises(StoreError, match="smaller than was recorded"):
+        restore_snapshot(home, digest, str(tmp_path / "target"))
+
+
 def test_names_that_the_file_system_takes_for_one_are_not_written_over(
     home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

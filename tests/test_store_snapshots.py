@@ -55,6 +55,22 @@ def test_a_file_is_kept_under_the_digest_of_its_content(home: str, work: Path) -
     assert (snapshot.files, snapshot.bytes, snapshot.dropped) == (2, 10, ())
 
 
+def test_the_digest_is_that_of_the_canonical_manifest(home: str, work: Path) -> None:
+    (work / "a").mkdir()
+    (work / "a" / "b").symlink_to("../a-b")
+    (work / "a-b").write_bytes(b"hello")
+    (work / "a-b").chmod(0o644)
+    digest = hashlib.sha256(b"hello").hexdigest()
+    manifest = (
+        '{"a":{"type":"directory"},'
+        f'"a-b":{{"mode":420,"sha256":"{digest}","size":5,"type":"file"}},'
+        '"a/b":{"target":"../a-b","type":"link"}}'
+    )
+    expected = hashlib.sha256(manifest.encode()).hexdigest()
+    assert take_snapshot(home, str(work)).digest == expected
+    assert Path(home, "snapshots", expected[:2], expected[2:]).is_file()
+
+
 def test_equal_trees_have_equal_digests_and_are_kept_once(
     home: str, work: Path, tmp_path: Path
 ) -> None:
@@ -280,7 +296,11 @@ _ALL = {"a", "b", "b/c", "b/c/d", "e"}
 @pytest.mark.parametrize(
     ("limits", "kept", "dropped"),
     [
-        (SnapshotLimits(entries=5, total_bytes=600, path_bytes=5, depth=2), _ALL, set[str]()),
+        (
+            SnapshotLimits(entries=5, total_bytes=600, file_bytes=300, path_bytes=5, depth=2),
+            _ALL,
+            set[str](),
+        ),
         (SnapshotLimits(entries=4), _ALL - {"e"}, {"e"}),
         (SnapshotLimits(entries=2), {"a", "b"}, {"b/c", "e"}),
         (SnapshotLimits(file_bytes=299), _ALL - {"e"}, {"e"}),

@@ -298,8 +298,9 @@ def test_the_users_own_configuration_is_not_read(
         f'[core]\n\tfsmonitor = "touch {mark}; false"\n\thooksPath = {tmp_path}\n'
         f"[init]\n\ttemplateDir = {tmp_path}\n"
     )
-    (tmp_path / "pre-commit").write_text(f"#!/bin/sh\ntouch {mark}\n")
-    (tmp_path / "pre-commit").chmod(0o755)
+    for hook in ("pre-commit", "post-commit", "reference-transaction"):
+        (tmp_path / hook).write_text(f"#!/bin/sh\ntouch {mark}\n")
+        (tmp_path / hook).chmod(0o755)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     workspace = export(str(upstream), bug_of(upstream), tmp_path)

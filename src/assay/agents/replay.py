@@ -145,8 +145,23 @@ def _step(line: str, where: str) -> Step:
 
 
 def _lay_over(files: Path, workspace: Path) -> None:
-    if files.is_dir():
-        shutil.copytree(files, workspace, symlinks=True, dirs_exist_ok=True)
+    """Copy files over the workspace; directories keep the workspace's own permissions.
+
+    A recording may lie on a read-only file system. A workspace made read-only by it would turn
+    good work into a 0.
+    """
+    for source in sorted(files.rglob("*")) if files.is_dir() else []:
+        target = workspace / source.relative_to(files)
+        if source.is_dir() and not source.is_symlink():
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        if source.is_symlink():
+            target.symlink_to(source.readlink())
+        else:
+            shutil.copyfile(source, target)
+            target.chmod(0o755 if source.stat().st_mode & 0o100 else 0o644)
 
 
 def _delete(listing: Path, workspace: Path) -> None:

@@ -30,16 +30,10 @@ def write_starter(directory: str) -> int:
             raise InputError(
                 f"{directory} is already there", hint="nothing was changed; choose another name"
             )
-        shutil.copytree(
-            examples_directory() / "starter",
-            target,
-            copy_function=shutil.copyfile,
-            ignore=shutil.ignore_patterns("__pycache__", ".assay"),
-            dirs_exist_ok=True,
-        )
-    except (OSError, shutil.Error) as error:
+        written = _copy(examples_directory() / "starter", target)
+    except OSError as error:
         raise InputError(f"cannot write {directory}: {error}") from error
-    for file in sorted(path for path in target.rglob("*") if path.is_file()):
+    for file in written:
         print(f"  {file}")
     place = shlex.quote(directory)
     answers, graders = shlex.quote(f"{directory}/answers.jsonl"), f"{directory}/graders.yaml"
@@ -47,3 +41,15 @@ def write_starter(directory: str) -> int:
     print(f"  assay run {place}")
     print(f"  assay grade {answers} --graders {shlex.quote(graders)} --label correct")
     return 0
+
+
+def _copy(source: Path, target: Path) -> list[Path]:
+    """Copy files, with the usual modes: an installed package may be read-only."""
+    written: list[Path] = []
+    for file in sorted(source.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+            written.append(copy)
+    return written

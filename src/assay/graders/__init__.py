@@ -5,6 +5,7 @@ The names here are the public ones. Heavy parts are loaded when first used.
 
 from assay.graders.base import Grader
 from assay.graders.command import BashGrader
+from assay.graders.paths import CasePath
 from assay.scoring.combine import combine, combine_all, combine_any
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.text import (
@@ -25,6 +26,7 @@ from assay.text import (
 
 __all__ = [
     "BashGrader",
+    "CasePath",
     "EvaluationResult",
     "Grader",
     "SubScore",

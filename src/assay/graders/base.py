@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 from assay.errors import AssayError, GraderError, InputError, nearest
 from assay.scoring.combine import combine_all, combine_any
-from assay.scoring.json_safe import Json, json_safe, record_parameters
+from assay.scoring.json_safe import Json, record_evidence, record_parameters
 from assay.scoring.results import SubScore, finite_number
 
 __all__ = ["Grader", "Parameter", "Score", "signature_parameters"]
@@ -166,11 +166,16 @@ class Grader:
                     hint="return a number, (number, mapping) or a SubScore",
                 )
             score, details = pair
-            for key, item in cast("Mapping[object, object]", details or {}).items():
-                evidence[str(key)] = json_safe(item)
+            if details:
+                entries = cast("Mapping[object, object]", details)
+                evidence = record_evidence({str(key): item for key, item in entries.items()})
         value = finite_number(score, what=f"the score of {cls.__name__}")
-        return replace(
-            node, value=value, status="scored", reason="", metadata={**evidence, **recorded}
+        return SubScore(
+            name=node.name,
+            value=value,
+            weight=node.weight,
+            metadata={**evidence, **recorded},
+            gate=node.gate,
         )
 
     @classmethod

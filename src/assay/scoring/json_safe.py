@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from pathlib import PurePath
 from typing import TypeAlias, cast
 
-__all__ = ["MAX_RECORDED_BYTES", "Json", "json_safe", "plain", "record_parameters"]
+__all__ = [
+    "MAX_RECORDED_BYTES",
+    "Json",
+    "json_safe",
+    "plain",
+    "record_evidence",
+    "record_parameters",
+]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -22,6 +30,8 @@ MAX_RECORDED_BYTES = 16_384
 """Characters kept of one value, of parameters kept with one score; long texts keep both ends."""
 
 _MAX_STRING = 4_096
+_MAX_EVIDENCE = 262_144
+_MAX_EVIDENCE_STRING = 80_000  # a command's kept output fits whole
 _MAX_ITEMS = 200
 _MAX_DEPTH = 12
 _REDACTED = "[redacted]"
@@ -55,6 +65,11 @@ def record_parameters(parameters: Mapping[str, object]) -> dict[str, Json]:
     return _Copier().mapping(parameters, depth=0)
 
 
+def record_evidence(details: Mapping[str, object]) -> dict[str, Json]:
+    """Copy what a grader tells beside its score: as `record_parameters`, with room for outputs."""
+    return _Copier(_MAX_EVIDENCE, _MAX_EVIDENCE_STRING).mapping(details, depth=0)
+
+
 def json_safe(value: object) -> Json:
     """Copy any value to plain JSON: never fails, bounded, secrets redacted.
 
@@ -81,8 +96,9 @@ def plain(value: object) -> Json:
 class _Copier:
     """One copy in progress: remembers how much it may still keep and what it is inside of."""
 
-    def __init__(self) -> None:
-        self._left = MAX_RECORDED_BYTES
+    def __init__(self, most: int = MAX_RECORDED_BYTES, longest: int = _MAX_STRING) -> None:
+        self._left = most
+        self._longest = longest
         self._open: set[int] = set()
 
     def value(self, value: object, *, depth: int) -> Json:
@@ -109,7 +125,7 @@ class _Copier:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, bytes | bytearray):
-            return self._text(bytes(value[:_MAX_STRING]).decode("utf-8", "replace"))
+            return self._text(bytes(value[: self._longest]).decode("utf-8", "replace"))
         if isinstance(value, PurePath):
             return self._text(str(value))
         if isinstance(value, datetime | date | time):
@@ -162,7 +178,7 @@ class _Copier:
 
     def _text(self, text: str) -> str:
         text = _redact_keys(text)  # before it is cut, which could leave half a key
-        keep = max(0, min(_MAX_STRING, self._left))
+        keep = max(0, min(self._longest, self._left))
         if len(text) > keep:
             half = keep // 2
             cut = len(text) - 2 * half
@@ -172,6 +188,7 @@ class _Copier:
         return text.encode("utf-8", "replace").decode("utf-8")
 
 
+@functools.lru_cache(maxsize=1_024)
 def _names_a_secret(name: str) -> bool:
     lowered = name.lower().replace("-", "_")
     if any(word in lowered for word in _NOT_SECRET):

@@ -71,7 +71,8 @@ def load_harnesses(file: str) -> dict[str, HarnessSpec]:
     """
     problems: list[Problem] = []
     document = read_document(file, problems)
-    harnesses = codec.read(dict[str, HarnessSpec], document.data, (), problems)
+    declared = {} if document.data is None else document.data  # a file of comments declares none
+    harnesses = codec.read(dict[str, HarnessSpec], declared, (), problems)
     if problems:
         raise problems_to_error(problems, document)
     return cast("dict[str, HarnessSpec]", harnesses)

@@ -183,11 +183,10 @@ def _tasks_of_module(path: Path) -> list[Task]:
 
     found: dict[str, Task] = {}
     providers: list[TaskProvider] = []
-    for value in vars(load_file(str(path))).values():
-        if isinstance(value, Task):
-            found.setdefault(value.slug, value)
-        elif isinstance(value, Taskset):
-            found.update({task.slug: task for task in value if task.slug not in found})
+    for value in cast("list[object]", list(vars(load_file(str(path))).values())):
+        if isinstance(value, Task | Taskset | list | tuple):
+            for task in _tasks_in(cast("Task | Iterable[object]", value)):
+                found.setdefault(task.slug, task)
         elif isinstance(value, TaskProvider) and not isinstance(value, type):
             providers.append(value)
     if not found:
@@ -197,6 +196,15 @@ def _tasks_of_module(path: Path) -> list[Task]:
             f"{path} defines no tasks", hint="make one at module level: tasks = [my_template()]"
         )
     return list(found.values())
+
+
+def _tasks_in(value: Task | Iterable[object]) -> list[Task]:
+    """A task, or the tasks of a set or a list; a list of other things has none."""
+    if isinstance(value, Task):
+        return [value]
+    items = list(value)
+    tasks = [item for item in items if isinstance(item, Task)]
+    return tasks if len(tasks) == len(items) else []
 
 
 def _tasks_of_rows(path: Path, env: TaskProvider | None) -> list[Task]:

@@ -30,18 +30,15 @@ class _Expected:
 
     skeleton: str | None
     words: list[str]
-    key: str
 
 
 def _prepare_expected(text: str) -> _Expected:
-    return _Expected(
-        skeleton=skeleton(text) if text.isascii() else None,
-        words=_spoken(text),
-        key=answer_key(text),
-    )
+    return _Expected(skeleton(text) if text.isascii() else None, _spoken(text))
 
 
 _prepared_expected = functools.lru_cache(maxsize=1_024)(_prepare_expected)
+# Apart, because most comparisons are decided before they need it.
+_prepared_key = functools.lru_cache(maxsize=1_024)(answer_key)
 
 
 def exact_match(
@@ -118,7 +115,8 @@ def _says_the_same(text: str, expected: str) -> bool:
     if "(" not in text and "(" not in expected and _differ_in_punctuation(spoken, wanted.words):
         return True
     # An empty key says nothing ("???", "..."): then only the very same text is the same answer.
-    return bool(wanted.key) and answer_key(text) == wanted.key
+    key = _prepared_key(expected) if remembered else answer_key(expected)
+    return bool(key) and answer_key(text) == key
 
 
 def _spoken(text: str) -> list[str]:
@@ -306,9 +304,13 @@ def _shared(tokens: list[str], wanted: Counter[str]) -> int:
     """Count the tokens two texts have in common, each as often as both have it."""
     if len(wanted) <= _FEW:
         return sum(min(tokens.count(token), count) for token, count in wanted.items())
-    counts = Counter(tokens)
-    common = counts.keys() & wanted.keys()
-    return sum(map(min, map(counts.__getitem__, common), map(wanted.__getitem__, common)))
+    left = dict(wanted)
+    shared = 0
+    for token in tokens:
+        if left.get(token, 0):
+            left[token] -= 1
+            shared += 1
+    return shared
 
 
 def _tokens(text: str) -> list[str]:

@@ -219,6 +219,8 @@ def _without_wrapping(key: str) -> str:
 def _without_articles(key: str) -> str:
     """Drop *a*, *an*, *the* before a number or a word of two letters or more."""
     tokens = key.split()
+    if ARTICLES.isdisjoint(tokens):
+        return key
     last = len(tokens) - 1
     for article in ARTICLES:
         place = -1

@@ -1,0 +1,346 @@
+"""What becomes of a rollout that fails: always a run, never an exception, never a silent 0."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from assay.environment import Environment
+from assay.errors import AgentError, AgentTimeoutError, GraderError
+from assay.eval import run_tasks
+from assay.scoring import EvaluationResult, Json
+from assay.tasks import RunOptions, Session, Task
+from assay.types import AgentStep, Job, Run, Step, Submission, Workspace
+
+SOON = 0.05
+"""Seconds after which a limit of these tests strikes; what it strikes waits for ever."""
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+class Scripted:
+    """A piece of work that begins, grades and ends as a test wants."""
+
+    def __init__(self, reward: object = 1.0, *, begin: object = None, end: object = None) -> None:
+        self.prompt = "do it"
+        self.workspace: Workspace | None = None
+        self.notes: dict[str, Json] = {"kept": "always"}
+        self.graded: list[Submission] = []
+        self._reward, self._begin, self._end = reward, begin, end
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Session]:
+        await _act(self._begin)
+        yield self
+        await _act(self._end)
+
+    async def grade(self, submission: Submission) -> EvaluationResult:
+        self.graded.append(submission)
+        reward = await _act(self._reward)
+        return reward if isinstance(reward, EvaluationResult) else EvaluationResult(reward=reward)
+
+
+async def _act(what: object) -> Any:
+    if isinstance(what, BaseException):
+        raise what
+    return await what() if callable(what) else what
+
+
+async def works(run: Run) -> None:
+    run.record(AgentStep(content="thinking"))
+    run.trace.content = "done"
+
+
+async def hangs(run: Run) -> None:
+    run.trace.content = "so far"
+    await for_ever()
+
+
+def raising(error: BaseException) -> Any:
+    async def agent(run: Run) -> None:
+        run.record(AgentStep(content="thinking"))
+        run.trace.content = "half"
+        raise error
+
+    return agent
+
+
+async def roll(work: Scripted, agent: Any = works, **options: Any) -> Run:
+    task = Task(id="t", work=work, slug="t-1")
+    (run,) = await task.run(agent, **options)
+    json.dumps(run.to_dict(), allow_nan=False)
+    assert (run.task_id, run.slug, run.trial) == ("t", "t-1", 1)
+    return run
+
+
+async def test_a_good_rollout() -> None:
+    work = Scripted(0.5)
+    run = await roll(work)
+    assert (run.reward, run.grade.is_error) == (0.5, False)
+    assert (run.prompt, run.runtime, run.harness) == ("do it", "local", "works")
+    assert (run.trace.status, run.trace.stop_reason, run.trace.error) == ("completed", None, None)
+    assert run.trace_id == run.trace.trace_id is not None
+    assert run.seconds >= 0
+    assert run.metadata == {"kept": "always"}
+    assert isinstance(run.trace.steps[0], AgentStep)
+    call = run.trace.steps[-1].task_call
+    assert call is not None
+    assert (call.phase, call.name, call.result) == ("evaluate", "t", 0.5)
+    (submission,) = work.graded
+    assert (submission.answer, submission.question) == ("done", "do it")
+    assert submission.trace is run.trace
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("no image"), GraderError("no image"), TimeoutError("no")]
+)
+async def test_what_fails_before_it_is_live_is_a_synthesized_run(error: Exception) -> None:
+    run = await roll(Scripted(begin=error))
+    assert (run.prompt, run.runtime, run.reward, run.grade.is_error) == (None, None, None, True)
+    assert (run.trace.status, len(run.trace)) == ("error", 1)
+    assert str(run.trace.error).startswith("[starting task] ")
+    assert str(error) in str(run.trace.error)
+    assert run.grade.content == run.trace.error
+
+
+@pytest.mark.parametrize(
+    "error", [AgentError("no key"), KeyError("x"), TimeoutError("model is slow"), SystemError("x")]
+)
+async def test_an_agent_that_fails_keeps_its_run_and_is_not_graded(error: Exception) -> None:
+    work = Scripted(1.0)
+    run = await roll(work, raising(error), agent_timeout=60, rollout_timeout=60)
+    assert work.graded == []
+    assert (run.prompt, run.runtime, run.reward, run.grade.is_error) == (
+        "do it",
+        "local",
+        None,
+        True,
+    )
+    assert (run.trace.status, run.trace.stop_reason) == ("error", None)
+    assert run.trace.content == "half"
+    assert isinstance(run.trace.steps[0], AgentStep)
+    assert str(run.trace.error).startswith("[agent] ")
+
+
+@pytest.mark.parametrize("limits", [{}, {"agent_timeout": 60}, {"rollout_timeout": 60}])
+@pytest.mark.parametrize("where", ["agent", "grading", "starting task"])
+async def test_a_time_out_of_the_code_itself_is_not_taken_for_ours(
+    where: str, limits: dict[str, Any]
+) -> None:
+    slow = TimeoutError("backend said 504")
+    work = Scripted(
+        slow if where == "grading" else 1.0, begin=slow if where == "starting task" else None
+    )
+    run = await roll(work, raising(slow) if where == "agent" else works, **limits)
+    assert run.trace.error == f"[{where}] TimeoutError: backend said 504"
+    assert run.trace.stop_reason is None
+
+
+async def test_an_agent_out_of_time_is_graded_and_marked() -> None:
+    work = Scripted(0.25)
+    run = await roll(work, hangs, agent_timeout=SOON)
+    assert (run.reward, run.grade.is_error) == (0.25, False)
+    assert (run.trace.status, run.trace.stop_reason) == ("error", "timeout")
+    assert run.trace.error == "the agent worked longer than 0.05 s"
+    assert run.trace.is_truncated
+    assert work.graded[0].answer == "so far"
+
+
+@pytest.mark.parametrize("message", ["replay took longer than 3 s", ""])
+async def test_an_agent_that_says_it_is_out_of_time_is_graded_too(message: str) -> None:
+    run = await roll(Scripted(0.25), raising(AgentTimeoutError(message)))
+    assert run.reward == 0.25
+    assert run.trace.stop_reason == "timeout"
+    assert message in str(run.trace.error)
+
+
+async def test_grading_out_of_time_is_an_error_and_not_a_0() -> None:
+    run = await roll(Scripted(for_ever), grading_timeout=SOON)
+    assert (run.reward, run.grade.is_error) == (None, True)
+    assert run.trace.error == "[grading] grading took longer than 0.05 s"
+    assert run.trace.content == "done"
+    assert run.metadata == {"kept": "always"}
+
+
+@pytest.mark.parametrize("phase", ["agent", "grading", "starting task"])
+async def test_a_rollout_out_of_time_is_an_error_whatever_it_was_at(phase: str) -> None:
+    work = Scripted(
+        for_ever if phase == "grading" else 1.0,
+        begin=for_ever if phase == "starting task" else None,
+    )
+    run = await roll(work, hangs if phase == "agent" else works, rollout_timeout=SOON)
+    assert (run.reward, run.grade.is_error) == (None, True)
+    assert (run.trace.status, run.trace.stop_reason) == ("error", "timeout")
+    assert run.trace.error == "the rollout took longer than 0.05 s"
+    assert (run.prompt is None) == (phase == "starting task")
+
+
+@pytest.mark.parametrize("error", [GraderError("judge is gone"), ZeroDivisionError("x")])
+async def test_a_grader_that_raises_leaves_no_reward(error: Exception) -> None:
+    run = await roll(Scripted(error))
+    assert (run.reward, run.grade.is_error) == (None, True)
+    assert str(run.trace.error).startswith("[grading] ")
+    assert run.trace.content == "done"
+
+
+async def test_a_result_that_is_an_error_keeps_its_completed_trace() -> None:
+    run = await roll(Scripted(EvaluationResult.from_error("judge is gone")))
+    assert (run.reward, run.grade.is_error, run.grade.content) == (None, True, "judge is gone")
+    assert run.trace.status == "completed"
+
+
+async def test_a_session_that_cannot_end_is_an_error() -> None:
+    run = await roll(Scripted(1.0, end=OSError("busy")))
+    assert (run.reward, run.grade.is_error) == (None, True)
+
+
+async def test_an_agent_that_sets_its_own_status_keeps_it() -> None:
+    async def gives_up(run: Run) -> None:
+        run.trace.status, run.trace.stop_reason = "completed", "max_steps"
+
+    assert (await roll(Scripted(0.0), gives_up)).trace.stop_reason == "max_steps"
+
+
+async def test_an_agent_that_is_no_coroutine_is_its_own_error() -> None:
+    def plain(run: Run) -> None:
+        run.trace.content = "done"
+
+    run = await roll(Scripted(), plain)
+    assert "[agent] TypeError" in str(run.trace.error)
+
+
+# --- many at once ---------------------------------------------------------------------------------
+
+
+def tasks(count: int) -> list[Task]:
+    return [Task(id="t", work=Scripted(), slug=f"t-{n}") for n in range(count)]
+
+
+async def test_runs_come_back_in_planned_order_and_share_their_groups() -> None:
+    first_is_last = asyncio.Event()
+
+    async def backwards(run: Run) -> None:
+        if run.slug == "t-0" and run.trial == 1:
+            await first_is_last.wait()
+        if run.slug == "t-2" and run.trial == 2:
+            first_is_last.set()
+
+    job = await run_tasks(tasks(3), backwards, RunOptions(group=2, max_concurrent=6))
+    assert [(run.slug, run.trial) for run in job] == [
+        (f"t-{n}", t) for n in range(3) for t in (1, 2)
+    ]
+    groups = [run.group_id for run in job]
+    assert groups[0] == groups[1]
+    assert len(set(groups)) == 3
+    assert [len(runs) for runs in job.groups.values()] == [2, 2, 2]
+    assert {run.job_id for run in job} == {job.id}
+    assert len({run.trace_id for run in job}) == 6
+    assert job.group == 2
+
+
+@pytest.mark.parametrize(("limit", "peak"), [(1, 1), (3, 3), (50, 6)])
+async def test_no_more_than_asked_for_work_at_once(limit: int, peak: int) -> None:
+    working, most = 0, 0
+
+    async def counts(run: Run) -> None:
+        nonlocal working, most
+        working += 1
+        most = max(most, working)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        working -= 1
+
+    job = await run_tasks(tasks(6), counts, RunOptions(max_concurrent=limit))
+    assert (most, job.coverage) == (peak, (6, 6))
+
+
+async def test_one_that_fails_takes_no_other_with_it() -> None:
+    async def some(run: Run) -> None:
+        if run.slug in ("t-1", "t-3"):
+            raise AgentError("no luck")
+
+    job = await run_tasks(tasks(5), some, RunOptions(max_concurrent=2))
+    assert [run.reward for run in job] == [1.0, None, 1.0, None, 1.0]
+    assert job.reward == 1.0
+    assert job.coverage == (3, 5)
+    assert [run.slug for run in job.errors] == ["t-1", "t-3"]
+
+
+async def test_what_is_done_outlives_the_cancelling_of_a_launch() -> None:
+    job, stuck, cancelled = Job(), asyncio.Event(), list[Run]()
+
+    async def half_hangs(run: Run) -> None:
+        if run.slug in ("t-0", "t-2"):
+            return
+        stuck.set()
+        try:
+            await for_ever()
+        finally:
+            cancelled.append(run)
+
+    options = RunOptions(max_concurrent=2)
+    launch = asyncio.create_task(run_tasks(tasks(4), half_hangs, options, job))
+    await stuck.wait()
+    while len(job) < 2:
+        await asyncio.sleep(0)
+    launch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await launch
+    assert [(run.slug, run.reward) for run in job] == [("t-0", 1.0), ("t-2", 1.0)]
+    assert sorted(run.slug for run in cancelled) == ["t-1", "t-3"]
+    assert {run.trace.status for run in cancelled} == {"cancelled"}
+
+
+async def test_a_job_may_go_on() -> None:
+    job = await run_tasks(tasks(2), works, RunOptions())
+    before = list(job.runs)
+    again = await run_tasks(tasks(1), works, RunOptions(), job)
+    assert again is job
+    assert job.runs[:2] == before
+    assert len(job) == 3
+
+
+# --- the same, by a template ----------------------------------------------------------------------
+
+
+BROKEN: list[tuple[list[object], str]] = [
+    ([], "[starting task] template 'shows' ended without yielding a prompt"),
+    ([None], "[starting task] template 'shows' yielded NoneType as its prompt"),
+    (["p"], "[grading] template 'shows' ended without a second yield"),
+    (["p", math.nan], "[grading] template 'shows': its reward is nan"),
+    (["p", True], "[grading] template 'shows': its reward is a bool"),
+    (["p", "1"], "[grading] template 'shows': its reward must be a number, got str"),
+    (["p", 1.0, 1.0], "[grading] template 'shows' yielded a third time"),
+]
+
+
+@pytest.mark.parametrize(("values", "error"), BROKEN)
+async def test_a_template_that_breaks_its_contract_is_an_error(
+    values: list[object], error: str
+) -> None:
+    env = Environment("demo")
+
+    @env.template()
+    async def shows() -> AsyncGenerator[Any, Any]:
+        for value in values:
+            yield value
+
+    (run,) = await shows().run(works)
+    assert (run.reward, run.grade.is_error, run.trace.status) == (None, True, "error")
+    assert str(run.trace.error).startswith(error)
+
+
+async def test_a_step_is_kept_for_what_went_wrong() -> None:
+    run = await roll(Scripted(), raising(AgentError("no key")))
+    last = run.trace.steps[-1]
+    assert isinstance(last, Step)
+    assert (last.source, last.error) == ("system", "[agent] no key")
+    assert cast("Any", run.to_dict())["trace"]["steps"][-1]["error"] == "[agent] no key"

@@ -1,0 +1,171 @@
+"""Dataset rows: what is read, and that what is wrong is named by file and line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError
+from assay.graders.spec import GraderSpec
+from assay.scoring import Json
+from assay.tasks import rows
+from assay.tasks.rows import Row, read_rows
+
+GRADERS = [GraderSpec(type="exact_match")]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "data.jsonl"
+
+
+def read(file: Path, *lines: Json | str, label: str | None = None) -> list[Row]:
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    file.write_text("\n".join(texts))
+    return list(read_rows(str(file), graders=GRADERS, label=label))
+
+
+def test_a_row_is_an_answer_and_what_it_is_graded_against(file: Path) -> None:
+    (row,) = read(
+        file,
+        {
+            "id": "q1",
+            "answer": "4",
+            "question": "2+2?",
+            "expected": [4],
+            "metadata": {"a": 1},
+            "topic": "sums",
+        },
+    )
+    assert (row.id, row.file, row.graders) == ("q1", f"{file}:1", tuple(GRADERS))
+    assert row.submission.answer == "4"
+    assert row.submission.question == "2+2?"
+    assert row.submission.expected == [4]
+    assert row.submission.metadata == {"a": 1, "topic": "sums"}
+    assert row.fields["topic"] == "sums"
+
+
+def test_rows_without_an_id_are_named_by_their_line_and_blank_lines_are_passed_over(
+    file: Path,
+) -> None:
+    found = read(file, "", {"answer": "a"}, "  \t", {"answer": "", "id": 7}, "")
+    assert [(row.id, row.file) for row in found] == [("2", f"{file}:2"), ("7", f"{file}:4")]
+    assert found[1].submission.answer == ""  # an empty answer is one
+
+
+def test_null_is_no_answer_and_not_an_empty_one(file: Path) -> None:
+    (row,) = read(file, {"answer": None})
+    assert row.submission.answer is None
+
+
+def test_a_conversation_brings_its_answer_and_its_question(file: Path) -> None:
+    talk: list[Json] = [
+        {"role": "user", "content": "2+2?"},
+        {"role": "assistant", "content": "4"},
+    ]
+    with_answer, open_end, completed = read(
+        file, {"messages": talk}, {"messages": talk[:1]}, {"messages": talk[:1], "completion": "5"}
+    )
+    assert (with_answer.submission.answer, with_answer.submission.question) == ("4", "2+2?")
+    assert with_answer.submission.thread is not None
+    assert open_end.submission.answer is None
+    assert completed.submission.answer == "5"
+
+
+def test_labels_are_looked_for_in_the_row_and_its_metadata(file: Path) -> None:
+    found = read(
+        file,
+        {"answer": "a", "good": True},
+        {"answer": "a", "metadata": {"good": 0.5}},
+        {"answer": "a", "good": None},
+        label="good",
+    )
+    assert [row.label for row in found] == [True, 0.5, None]
+
+
+BAD: list[tuple[str, str]] = [
+    ("{", "not a JSON object"),
+    ("[]", "a row must be a JSON object"),
+    ('"a"', "a row must be a JSON object"),
+    ("{}", "a row needs 'answer' or 'messages'"),
+    ('{"answr": "a"}', "a row needs 'answer' or 'messages'"),
+    ('{"answer": 4}', "'answer' must be text, got int (quote it)"),
+    ('{"answer": "a", "metadata": "x"}', "'metadata' must be an object"),
+    ('{"answer": "a", "question": 1}', "'question' must be text"),
+    ('{"answer": "a", "id": 1.5}', "'id' must be text or a number"),
+    ('{"answer": "a", "id": true}', "'id' must be text or a number"),
+    ('{"answer": "a", "id": []}', "'id' must be text or a number"),
+    ('{"messages": "hi"}', "needs 'messages'"),
+    ('{"messages": [{"content": "a"}]}', "messages[0] needs a 'role'"),
+    ('{"answer": "a", "expected": NaN}', "NaN is not JSON"),
+    ('{"answer": "a", "x": Infinity}', "Infinity is not JSON"),
+    ('{"answer": "a", "good": "yes"}', "label 'good' must be true, false or a number"),
+    ('{"answer": "a", "goof": 1}', "no label field 'good'"),
+    ('{"answer": "a"} {"answer": "b"}', "not a JSON object"),
+    ("[" * 100_000, "not a JSON object"),
+    ('{"answer": "a", "n": ' + "9" * 5_000 + "}", "not a JSON object"),
+]
+
+
+@pytest.mark.parametrize(("line", "why"), BAD)
+def test_a_malformed_row_is_named_by_file_and_line(line: str, why: str, file: Path) -> None:
+    good: Json = {"answer": "a", "good": 1}
+    with pytest.raises(InputError) as caught:
+        read(file, good, "", line, good, label="good")
+    assert str(caught.value).startswith(f"{file}:3: ")
+    assert why in str(caught.value)
+
+
+def test_an_empty_list_of_metadata_is_none(file: Path) -> None:
+    (row,) = read(file, '{"answer": "a", "metadata": null}')
+    assert row.submission.metadata == {}
+
+
+def test_ids_are_unique_also_with_line_numbers(file: Path) -> None:
+    with pytest.raises(InputError, match=r":2: id 'x' is also that of line 1"):
+        read(file, {"answer": "a", "id": "x"}, {"answer": "b", "id": "x"})
+    with pytest.raises(InputError, match=r":2: id '2' is also that of line 1"):
+        read(file, {"answer": "a", "id": 2}, {"answer": "b"})
+
+
+def test_a_line_that_is_too_long_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MAX_LINE_BYTES", 100)
+    assert len(read(file, {"answer": "x" * 80})) == 1
+    with pytest.raises(InputError, match=r":2: the line is longer than 100 bytes"):
+        read(file, {"answer": "a"}, {"answer": "x" * 200})
+
+
+def test_what_is_no_utf8_is_named_by_its_line(file: Path) -> None:
+    file.write_bytes(b'{"answer": "a"}\n{"answer": "\xff"}\n')
+    with pytest.raises(InputError, match=r":2: not a JSON object"):
+        list(read_rows(str(file), graders=[]))
+
+
+def test_a_file_that_is_not_there(file: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*data.jsonl"):
+        list(read_rows(str(file), graders=[]))
+    with pytest.raises(InputError, match="cannot read"):
+        list(read_rows(str(file.parent), graders=[]))
+
+
+def test_rows_are_read_one_at_a_time(file: Path) -> None:
+    file.write_text('{"answer": "a"}\nbroken')
+    found = read_rows(str(file), graders=[])
+    assert next(found).submission.answer == "a"
+    with pytest.raises(InputError, match=":2:"):
+        next(found)
+
+
+@given(st.binary() | st.text('{}[]":,answer messages null\n\\u0d8').map(str.encode))
+def test_any_file_is_read_or_refused_by_line(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.jsonl"
+    file.write_bytes(data)
+    with contextlib.suppress(InputError):
+        list(read_rows(str(file), graders=[]))
