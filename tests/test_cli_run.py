@@ -245,10 +245,11 @@ def test_resume_refuses_a_changed_case_and_regrade_grades_what_was_kept(tmp_path
     echo_case(tmp_path, trials=2, pattern="hello")
     refused = assay("run", "--resume", "latest", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "cases changed since run" in refused.stderr
+    assert "cases changed, or assay did" in refused.stderr
     regraded = assay("run", "--resume", "latest", "--regrade", "--json", cwd=tmp_path)
     assert regraded.returncode == 0, regraded.stderr
     assert [c["reward"] for c in cells(regraded)] == [1.0, 1.0]
+    assert assay("run", "--resume", "latest", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.sandbox

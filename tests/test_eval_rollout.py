@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ class Scripted:
         self._reward, self._begin, self._end = reward, begin, end
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
+    async def open(self) -> AsyncGenerator[Session]:
         await _act(self._begin)
         yield self
         await _act(self._end)
@@ -51,7 +51,7 @@ class Scripted:
 async def _act(what: object) -> Any:
     if isinstance(what, BaseException):
         raise what
-    return await what() if callable(what) else what
+    return await cast("Callable[[], Awaitable[object]]", what)() if callable(what) else what
 
 
 async def works(run: Run) -> None:
@@ -275,12 +275,13 @@ async def test_one_that_fails_takes_no_other_with_it() -> None:
 
 
 async def test_what_is_done_outlives_the_cancelling_of_a_launch() -> None:
-    job, stuck, cancelled = Job(), asyncio.Event(), list[Run]()
+    job, all_stuck, cancelled = Job(), asyncio.Event(), list[Run]()
 
     async def half_hangs(run: Run) -> None:
         if run.slug in ("t-0", "t-2"):
             return
-        stuck.set()
+        if run.slug == "t-3":  # so t-2 is done: two are worked on at once
+            all_stuck.set()
         try:
             await for_ever()
         finally:
@@ -288,9 +289,7 @@ async def test_what_is_done_outlives_the_cancelling_of_a_launch() -> None:
 
     options = RunOptions(max_concurrent=2)
     launch = asyncio.create_task(run_tasks(tasks(4), half_hangs, options, job))
-    await stuck.wait()
-    while len(job) < 2:
-        await asyncio.sleep(0)
+    await all_stuck.wait()
     launch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await launch

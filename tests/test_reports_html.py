@@ -288,5 +288,6 @@ def test_elements_escape_text_and_attributes_but_not_html() -> None:
     assert inner == '<b class="&quot;">&lt;i&gt;</b>'
     assert element("p", inner, None, "&") == f"<p>{inner}&amp;</p>"
     assert element("details", open=True, hidden=False, id=None) == "<details open></details>"
+    assert element("p", "\x1b[2Ja\u202e", title="\x1b[2Jb") == '<p title="b">a\\u202e</p>'
     assert element("meta", http_equiv="x") == '<meta http-equiv="x">'
     assert isinstance(joined("a", inner), Html)

@@ -43,10 +43,10 @@ def test_a_run_is_finished_once_it_is_said_to_be(store: Store) -> None:
 
 
 def test_runs_are_listed_newest_first_and_no_more_than_asked(store: Store) -> None:
-    for run_id, minute in (("b", 2), ("a", 1), ("c", 3)):
+    for run_id, minute in (("b", 3), ("a", 1), ("c", 2)):
         store.create_run(_run(run_id, minute))
-    assert [run.id for run in store.runs()] == ["c", "b", "a"]
-    assert [run.id for run in store.runs(2)] == ["c", "b"]
+    assert [run.id for run in store.runs()] == ["b", "c", "a"]
+    assert [run.id for run in store.runs(2)] == ["b", "c"]
 
 
 @pytest.mark.parametrize(

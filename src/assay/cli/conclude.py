@@ -43,7 +43,8 @@ def conclude(
         from assay.reports.html import write_html
         from assay.reports.review import review
 
-        found = review(run, cells, limit=200, labels=labels)
+        limit = None if shown is None else 200
+        found = review(run, cells, limit=limit, labels=labels)
         write_html(outputs.html, found, fail_under=outputs.fail_under)
     if outputs.json:
         from assay.reports.json_report import cells_json

@@ -153,8 +153,8 @@ def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
         regrade: Grade finished cells of cases that changed again, from what was kept of them.
 
     Raises:
-        InputError: If the run is unknown or not a matrix, or a case of it changed and ``regrade``
-            is not asked for.
+        InputError: If the run is unknown or not a matrix, or finished cells of it were graded by
+            another version of their case or of assay and ``regrade`` is not asked for.
     """
     run = store.run(ref)
     saved = run.config.get("request")
@@ -164,12 +164,15 @@ def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
     cases = _select(load_cases(list(request.paths)), request.cases)
     plan, harnesses = _plan(cases, request)
     finished = store.finished(run.id)
+    graded = {cell.key: cell.digest for cell in store.cells(run.id)}
     digests = {case.id: case.digest for case in cases}
-    changed = {name for name, digest in digests.items() if run.digests.get(name) != digest}
-    redo = [c for c in plan if c.key in finished and c.case.id in changed]
-    if changed and not regrade:
+    current = {name: graded_by(digest) for name, digest in digests.items()}
+    redo = [c for c in plan if c.key in finished and graded[c.key] != current[c.case.id]]
+    if redo and not regrade:
+        changed = dict.fromkeys(c.case.id for c in redo)
         raise InputError(
-            f"cases changed since run {run.id} began: {', '.join(sorted(changed))}",
+            f"cases changed, or assay did, since cells of run {run.id} were graded: "
+            f"{', '.join(changed)}",
             hint="--regrade grades what was kept by the new case; or start a new run",
         )
     todo = [c for c in plan if c.key not in finished]

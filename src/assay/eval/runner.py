@@ -66,7 +66,7 @@ async def run_tasks(
         raise InputError(
             f"the agent must be an async callable agent(run), got {type(agent).__name__}"
         )
-    job = job or Job()
+    job = Job() if job is None else job  # an empty one is false
     job.group = options.group
     before = len(job.runs)
     finished: dict[int, Run] = {}

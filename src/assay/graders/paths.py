@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import typing
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Annotated, TypeAlias, cast
 
 from assay.scoring.json_safe import Json
@@ -57,7 +57,10 @@ def _options(annotation: object) -> tuple[object, ...]:
 
 
 def _existing(given: str, base: str, path: codec.Path, problems: list[Problem]) -> str:
-    found = Path(base, given).resolve()
-    if not found.exists():
-        problems.append(Problem(path, f"{given!r} does not exist", f"looked for {found}"))
-    return str(found)
+    # os.path answers False to a NUL byte, a link loop or a name too long, where Path raises.
+    found = os.path.join(base, given)  # noqa: PTH118
+    if not os.path.exists(found):  # noqa: PTH110
+        shown = given if len(given) <= 100 else f"{given[:100]}..."
+        problems.append(Problem(path, f"{shown!r} does not exist", f"looked for it in {base}"))
+        return given
+    return os.path.realpath(found)

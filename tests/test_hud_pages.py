@@ -1,0 +1,393 @@
+"""Code as people know it from HUD's pages runs here with the import path changed, and no more.
+
+Not here: what asks a model.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+import assay
+import assay.native
+from assay import Grade, Run, Trace
+from assay.agents.types import AgentStep, Citation, SubagentStep, ToolStep
+from assay.environment import Answer, Environment
+from assay.eval import Rewarded, group_relative
+from assay.graders import (
+    BashGrader,
+    EvaluationResult,
+    Grader,
+    SubScore,
+    combine,
+    combine_all,
+    combine_any,
+    contains,
+    contains_all,
+    contains_any,
+    exact_match,
+    f1_score,
+    normalize,
+    numeric_match,
+)
+from assay.native import Grade as Combiner
+from assay.types import Step, TokenSample, ToolCall, ToolResult
+
+Steps = AsyncGenerator[Any, Any]
+
+
+def says(text: str | None) -> Any:
+    async def agent(run: Run) -> None:
+        run.record(AgentStep(content=text, done=True))
+        run.trace.content = text
+
+    return agent
+
+
+# --- the page of graders --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("score", "value"),
+    [
+        (exact_match("  The Fjord! ", "fjord"), 1.0),
+        (exact_match("Fjord!", "fjord", normalize_text=False), 0.0),
+        (contains("in Bergen, Norway", "bergen"), 1.0),
+        (contains("in Bergen, Norway", "bergen", case_sensitive=True), 0.0),
+        (contains_any("red and blue", ["green", "blue"]), 1.0),
+        (contains_all("red and blue", ["green", "blue"]), 0.0),
+        (numeric_match("about 41.5 km", 42, tolerance=0.5), 1.0),
+        (numeric_match("about 41.5 km", 42), 0.0),
+        (f1_score("salt and pepper", "salt pepper"), 0.8),
+    ],
+)
+def test_comparisons_are_floats_to_yield_as_they_are(score: float, value: float) -> None:
+    assert score == pytest.approx(value)
+    assert type(score) is float
+
+
+def test_normalized_text_has_no_case_punctuation_or_articles() -> None:
+    assert normalize("The  Old-Town, a Bridge!") == "old town bridge"
+
+
+@pytest.mark.parametrize(
+    ("function", "signature"),
+    [
+        (exact_match, ["answer", "expected", "normalize_text"]),
+        (contains, ["answer", "substring", "case_sensitive"]),
+        (contains_any, ["answer", "substrings", "case_sensitive"]),
+        (contains_all, ["answer", "substrings", "case_sensitive"]),
+        (numeric_match, ["answer", "expected", "tolerance"]),
+        (f1_score, ["answer", "reference"]),
+        (normalize, ["text"]),
+        (combine_any, ["weight", "subscores"]),
+        (combine_all, ["weight", "subscores"]),
+        (BashGrader.compute_score, ["command", "cwd", "timeout_seconds"]),
+        (group_relative, ["rewards", "normalize_std"]),
+    ],
+)
+def test_parameters_have_the_names_and_the_order_that_people_know(
+    function: Any, signature: list[str]
+) -> None:
+    assert list(inspect.signature(function).parameters)[: len(signature)] == signature
+
+
+@pytest.mark.parametrize(("answer", "reward"), [("Oslo", 1.0), ("oslo.", 1.0), ("Bergen", 0.0)])
+async def test_a_template_yields_a_comparison(answer: str, reward: float) -> None:
+    env = Environment("geography")
+
+    @env.template()
+    async def capital(country: str = "Norway") -> Steps:
+        answer = yield f"Name the capital of {country}."
+        yield exact_match(answer, "Oslo")
+
+    job = await capital(country="Norway").run(says(answer))
+    assert job.reward == reward
+    assert job.runs[0].prompt == "Name the capital of Norway."
+
+
+async def test_a_template_yields_the_value_of_a_command(tmp_path: Path) -> None:
+    env = Environment("repair")
+    (tmp_path / "sums.py").write_text("assert 1 + 1 == 3\n")
+
+    @env.template()
+    async def fix_tests() -> Steps:
+        yield "Make sums.py run."
+        command = "/usr/bin/env python3 sums.py"
+        result = await BashGrader.grade(weight=1.0, command=command, cwd=str(tmp_path))
+        yield result.value
+
+    async def repairs(run: Run) -> None:
+        (tmp_path / "sums.py").write_text("assert 1 + 1 == 2\n")
+
+    assert (await fix_tests().run(says("It is fine."))).reward == 0.0
+    assert (await fix_tests().run(repairs)).reward == 1.0
+
+
+async def test_a_template_yields_several_graders_combined() -> None:
+    env = Environment("mixed")
+
+    @env.template()
+    async def composed() -> Steps:
+        answer = yield "What is six times seven?"
+        yield await combine(
+            BashGrader.grade(weight=0.5, command="true"),
+            LengthGrader.grade(weight=0.3, answer=answer, target=10),
+            SubScore(name="format", value=exact_match(answer, "42"), weight=0.2),
+        )
+
+    (run,) = (await composed().run(says("42"))).runs
+    assert run.reward == pytest.approx(0.7)
+    names = [(node.name, node.value, node.weight) for node in run.grade.subscores]
+    assert names == [("BashGrader", 1.0, 0.5), ("length", 0.0, 0.3), ("format", 1.0, 0.2)]
+
+
+async def test_weights_are_normalized_and_penalties_are_not() -> None:
+    result = await combine(
+        SubScore(name="a", value=1.0, weight=3.0),
+        SubScore(name="b", value=0.0, weight=1.0),
+        SubScore(name="rude", value=1.0, weight=-0.25),
+    )
+    assert isinstance(result, EvaluationResult)
+    assert result.reward == 0.5
+
+
+async def test_alternatives_become_one_component() -> None:
+    ways = [
+        await BashGrader.grade(weight=1.0, name="make", command="exit 2"),
+        await BashGrader.grade(weight=1.0, name="script", command="exit 0"),
+    ]
+    either, both = combine_any(0.6, ways), combine_all(0.4, ways)
+    assert (either.value, both.value) == (1.0, 0.0)
+    assert (await combine(either, both)).reward == pytest.approx(0.6)
+
+
+class LengthGrader(Grader):
+    name = "length"
+
+    @classmethod
+    async def compute_score(cls, answer: str = "", target: int = 100, **kwargs: Any) -> float:
+        return 1.0 if len(answer) >= target else 0.0
+
+
+class SpellingGrader(Grader):
+    name = "spelling"
+
+    @classmethod
+    async def compute_score(cls, answer: str = "") -> tuple[float, dict[str, object]]:
+        wrong = [word for word in answer.split() if "ie" in word]
+        return 1.0 - len(wrong) / 4, {"wrong": wrong}
+
+
+async def test_a_grader_of_ones_own() -> None:
+    long = await LengthGrader.grade(weight=1.0, answer="x" * 150, target=200)
+    assert (long.name, long.value, long.weight) == ("length", 0.0, 1.0)
+    assert (await LengthGrader.grade(weight=1.0, answer="x" * 150)).value == 1.0
+    spelled = await SpellingGrader.grade(weight=0.5, answer="recieve the cheese")
+    assert spelled.value == 0.75
+    assert dict(spelled.metadata or {})["wrong"] == ["recieve"]
+
+
+@pytest.mark.parametrize(
+    ("field", "default"),
+    [
+        ("reward", 0.0),
+        ("done", True),
+        ("subscores", None),
+        ("info", {}),
+        ("content", None),
+        ("isError", False),
+    ],
+)
+def test_fields_of_a_result(field: str, default: object) -> None:
+    assert getattr(EvaluationResult(), field) == default
+    assert EvaluationResult.from_float(0.4).reward == 0.4
+
+
+def test_fields_of_a_subscore() -> None:
+    node = SubScore(name="style", value=0.5)
+    assert (node.weight, node.metadata) == (1.0, None)
+    assert SubScore(name="style", value=0.5, weight=-1.0, metadata={"a": 1}).metadata == {"a": 1}
+
+
+# --- the older page: hud.native -------------------------------------------------------------------
+
+
+async def test_gather_combines_and_copies_metadata_into_the_info() -> None:
+    result = await Combiner.gather(
+        assay.native.BashGrader.grade(weight=1.0, name="build", command="echo built"),
+        SubScore(name="notes", value=0.5, weight=1.0, metadata={"by": "me"}),
+        SubScore(name="bare", value=0.0, weight=2.0),
+    )
+    assert result.reward == 0.375
+    info: dict[str, Any] = dict(result.info)
+    assert sorted(info) == ["build", "notes"]
+    assert info["notes"] == {"by": "me"}
+    assert info["build"]["stdout"] == "built\n"
+    assert info["build"]["_parameters"] == {"command": "echo built"}
+
+
+def test_from_subscores_makes_repeated_names_unique() -> None:
+    parts = [SubScore(name="x", value=1.0, metadata={"n": n}) for n in range(2)]
+    result = Combiner.from_subscores([*parts, SubScore(name="late", value=1.0, weight=-0.5)])
+    assert result.reward == 0.5
+    assert [node.name for node in result.subscores or ()] == ["x-1", "x-2", "late"]
+    assert result.info == {"x-1": {"n": 0}, "x-2": {"n": 1}}
+    with pytest.raises(ValueError, match="must not be empty"):
+        Combiner.from_subscores([])
+
+
+def test_any_and_all_of_a_grader() -> None:
+    parts = [SubScore(name="a", value=0.2), SubScore(name="b", value=0.9)]
+    assert LengthGrader.any(1.0, parts).value == 0.9
+    assert LengthGrader.all(1.0, parts).value == 0.2
+    assert Grader.all(2.0, parts).weight == 2.0
+
+
+@pytest.mark.parametrize(
+    ("command", "value", "kept"),
+    [
+        ("echo a; echo b >&2", 1.0, {"stdout": "a\n", "stderr": "b\n", "exit_code": 0}),
+        ("exit 4", 0.0, {"stdout": "", "stderr": "", "exit_code": 4}),
+        ("echo a; sleep 600", 0.0, {"stdout": "a\n", "timed_out": True, "timeout": 0.4}),
+    ],
+)
+async def test_metadata_of_a_command(command: str, value: float, kept: dict[str, Any]) -> None:
+    node = await BashGrader.grade(weight=1.0, command=command, timeout_seconds=0.4)
+    metadata = dict(node.metadata or {})
+    assert node.value == value
+    assert {key: metadata.get(key) for key in kept} == kept
+    assert metadata["_parameters"] == {"command": command, "timeout_seconds": 0.4}
+
+
+# --- the page of types ----------------------------------------------------------------------------
+
+
+async def test_a_run_and_what_it_tells() -> None:
+    env = Environment("letters")
+
+    @env.template(returns=int)
+    async def count(word: str = "fjord") -> Steps:
+        answer = yield [{"role": "user", "content": f"Count the letters of {word!r}."}]
+        assert isinstance(answer, Answer)
+        yield 1.0 if answer.content == len(word) else 0.0
+
+    job = await count(word="skerry").run(says("6"), group=2)
+    assert [run.reward for run in job.runs] == [1.0, 1.0]
+    run = job.runs[0]
+    assert run.prompt == [{"role": "user", "content": "Count the letters of 'skerry'."}]
+    assert [(m.role, m.content) for m in run.prompt_messages] == [("user", run.prompt_text)]
+    assert isinstance(run.trace, Trace)
+    assert isinstance(run.grade, Grade)
+    assert run.evaluation["score"] == 1.0
+    assert (run.trace.content, run.trace.status, run.trace.is_error) == ("6", "completed", False)
+    assert (run.job_id, run.group_id) == (job.id, job.runs[1].group_id)
+    assert run.trace_id
+    assert run.runtime
+    assert isinstance(run, Rewarded)
+    assert isinstance(run, assay.Rewarded)
+
+
+@pytest.mark.parametrize(("said", "content"), [("6", 6), (" 6 ", 6), ("six", "six")])
+async def test_a_typed_answer_is_the_text_where_it_cannot_be_parsed(
+    said: str, content: object
+) -> None:
+    env, seen = Environment("letters"), list[Answer[int]]()
+
+    @env.template(returns=int)
+    async def count() -> Steps:
+        seen.append((yield "How many?"))
+        yield 0.0
+
+    await count().run(says(said))
+    assert (seen[0].content, seen[0].raw) == (content, said)
+
+
+def test_the_frame_of_a_grade() -> None:
+    frame: dict[str, Any] = {
+        "score": 0.3,
+        "done": True,
+        "isError": False,
+        "content": "c",
+        "info": {"k": 1},
+    }
+    grade = Grade.from_dict(frame)
+    assert (grade.reward, grade.done, grade.content) == (0.3, True, "c")
+    assert (grade.info, grade.is_error, grade.raw) == ({"k": 1}, False, frame)
+
+
+def test_the_two_queries_of_a_trace() -> None:
+    trace = Trace()
+    cite = Citation(text="fjord", source="atlas", title="North", start_index=0, end_index=5)
+    sample = TokenSample(output_token_ids=(1, 2), output_logprobs=(-0.1, -0.2))
+    trace.record(Step(source="user"))
+    trace.record(AgentStep(content="look", tool_calls=(ToolCall(name="read"),), sample=sample))
+    trace.record(ToolStep(call=ToolCall(name="read"), result=ToolResult(content="text")))
+    trace.record(AgentStep(content="done", citations=(cite,), model="m", done=True))
+    trace.record(SubagentStep(subagent=Trace(content="helped")))
+    assert trace.collect(lambda s: s.sample if isinstance(s, AgentStep) else None) == [sample]
+    citations = trace.final(lambda s: s.citations if isinstance(s, AgentStep) else None)
+    assert citations == (cite,)
+    assert trace.error is None
+    trace.record(Step(error="lost"))
+    assert trace.error == "lost"
+
+
+async def test_a_rollout_that_never_began_and_one_that_broke() -> None:
+    env = Environment("broken")
+
+    @env.template()
+    async def never(prompt: str = "") -> Steps:
+        if not prompt:
+            raise OSError("no display")
+        yield prompt
+        yield 1.0
+
+    async def breaks(run: Run) -> None:
+        run.record(AgentStep(content="first thought"))
+        raise OSError("connection lost")
+
+    (unborn,) = (await never().run(says("x"))).runs
+    assert (unborn.prompt, unborn.runtime, unborn.trace.is_error) == (None, None, True)
+    (broken,) = (await never(prompt="go").run(breaks)).runs
+    assert broken.prompt == "go"
+    assert broken.runtime
+    assert len(broken.trace) == 2
+    assert "connection lost" in str(broken.trace.error)
+    assert (unborn.reward, broken.reward) == (None, None)
+
+
+def test_advantages_of_a_group() -> None:
+    rewards: Sequence[float] = [1.0, 0.0, 0.0, 1.0]
+    assert group_relative(rewards) == [1.0, -1.0, -1.0, 1.0]
+    assert group_relative([0.9, 0.1], normalize_std=False) == pytest.approx([0.4, -0.4])
+    assert group_relative([0.5, 0.5]) == [0.0, 0.0]
+    assert group_relative([]) == []
+
+
+def test_what_training_needs_of_anything() -> None:
+    class Sample:
+        trace_id: str | None = "t"
+        reward: float | None = 0.5
+
+    assert isinstance(Sample(), Rewarded)
+    assert get_type_hints(Rewarded.reward.fget)["return"] == float | None  # type: ignore[attr-defined]
+
+
+def test_input_and_output_types_are_in_the_manifest() -> None:
+    env = Environment("typed")
+
+    @env.template(input=dict[str, int], returns=list[str])
+    async def sort() -> Steps:
+        yield "Sort."
+        yield 1.0
+
+    (row,) = env.manifest()["templates"]  # type: ignore[misc,union-attr]
+    assert isinstance(row, dict)
+    assert row["input"] == {"type": "object", "additionalProperties": {"type": "integer"}}
+    assert row["returns"] == {"type": "array", "items": {"type": "string"}}
+    assert sort.needs_arguments is False

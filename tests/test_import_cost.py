@@ -1,0 +1,112 @@
+"""What an import costs, and that every public name is there and explained."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import assay
+
+HEAVY = ["pydantic", "rich", "typer", "yaml", "rapidfuzz", "re2", "jsonschema_rs", "zstandard"]
+LATE = ["sqlite3", "asyncio", "subprocess", "difflib", "tempfile"]
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level modules that a statement loads in a new interpreter."""
+    code = (
+        "import json, sys\nbefore = set(sys.modules)\n"
+        f"{statement}\nprint(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {str(name).partition(".")[0] for name in json.loads(done.stdout)}
+
+
+def foreign(modules: set[str]) -> set[str]:
+    return modules - set(sys.stdlib_module_names) - {"assay"}
+
+
+def test_importing_assay_loads_no_package_of_others() -> None:
+    loaded = loaded_by("import assay")
+    assert foreign(loaded) == set()
+    assert loaded.isdisjoint(LATE)
+
+
+@pytest.mark.parametrize("room", ["graders", "types", "scoring", "native"])
+def test_importing_a_light_room_loads_no_package_of_others(room: str) -> None:
+    loaded = loaded_by(f"import assay.{room}")
+    assert foreign(loaded) == set()
+    assert loaded.isdisjoint([*HEAVY, *LATE])
+
+
+def test_an_environment_loads_no_package_before_a_type_is_checked() -> None:
+    assert foreign(loaded_by("from assay import Environment, Task, Taskset")) == set()
+
+
+def test_names_are_loaded_when_first_used() -> None:
+    statement = "import assay\nassay.SubScore(name='x', value=1.0)"
+    assert foreign(loaded_by(statement)) == set()
+    misspelt = "SubScor"
+    with pytest.raises(AttributeError, match="no attribute 'SubScor'"):
+        getattr(assay, misspelt)
+    assert set(assay.__all__) <= set(dir(assay))
+
+
+FACADES = [
+    "assay",
+    "assay.agents",
+    "assay.agents.types",
+    "assay.environment",
+    "assay.errors",
+    "assay.eval",
+    "assay.graders",
+    "assay.native",
+    "assay.sandbox",
+    "assay.scoring",
+    "assay.store",
+    "assay.tasks",
+    "assay.text",
+    "assay.types",
+]
+
+
+@pytest.mark.parametrize("facade", FACADES)
+def test_every_public_name_is_there_and_has_a_docstring(facade: str) -> None:
+    module = importlib.import_module(facade)
+    assert module.__doc__
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isroutine(value):
+            doc = inspect.getdoc(value)
+            assert doc, name
+            assert not doc.startswith(f"{name}("), f"{name} has only a generated docstring"
+        else:
+            assert typing.get_origin(value) or isinstance(value, str), name
+        if inspect.isclass(value):
+            methods = {n: m for n, m in vars(value).items() if inspect.isfunction(m)}
+            bare = [n for n, m in methods.items() if not n.startswith("_") and not m.__doc__]
+            assert bare == [], name
+
+
+def test_every_name_in_every_modules_list_exists() -> None:
+    for found in pkgutil.walk_packages(assay.__path__, "assay."):
+        if found.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(found.name)
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{found.name}.{name}"
+
+
+def test_the_type_checkers_view_of_assay_is_the_real_one() -> None:
+    for name in assay.__all__:
+        home = assay._HOME_OF[name]
+        assert name in importlib.import_module(home).__all__
+        assert getattr(assay, name) is getattr(importlib.import_module(home), name)
