@@ -157,7 +157,7 @@ def _next_steps(page: Page, review: Review) -> None:
     if review.summary.missing or totals.errors:
         steps.append((f"assay run --resume {run}", "finish, and retry errors"))
     if review.summary.mixed:
-        steps.append((f"assay regrade {run}", "grade all cells alike"))
+        steps.append((f"assay run --resume {run} --regrade", "grade all cells alike"))
     if totals.total:
         steps.append((f"assay report {run} --html report.html", "every score, opened"))
     for number, (command, purpose) in enumerate(steps):
