@@ -60,7 +60,11 @@ BAD: list[tuple[Json, str, str]] = [
     ({"type": "contains_all", "substrings": "abc"}, "substrings", "expected a list, got 'abc'"),
     ({"type": "files", "patterns": "abc"}, "patterns", "expected a list"),
     ({"type": "files", "patterns": [1]}, "patterns[0]", "expected text, got 1"),
-    ({"type": "files", "expect_dir": "gone"}, "expect_dir", "'gone' does not exist (looked for it in"),
+    (
+        {"type": "files", "expect_dir": "gone"},
+        "expect_dir",
+        "'gone' does not exist (looked for it in",
+    ),
     ({"type": "command"}, "cmd", "command needs 'cmd'"),
     ({"type": "command", "cmd": ["make"]}, "cmd", "expected text, got a list"),
     ({"type": "command", "cmd": "a", "expect_exit": 0.5}, "expect_exit", "a whole number"),
