@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from assay.graders.command import CommandGrader, remove_tree
 from assay.sandbox import probe
 from assay.scoring import Json
 from assay.types import Workspace
+from tests.processes import living, marker
 
 isolated = [
     pytest.mark.sandbox,
@@ -25,23 +25,6 @@ isolated = [
 
 def evidence(node: SubScore) -> dict[str, Json]:
     return dict(node.metadata or {})
-
-
-def marker() -> str:
-    """An argument for `sleep` by which its process can be found."""
-    return f"9{secrets.randbelow(10**9):09}"
-
-
-def living(mark: str) -> list[str]:
-    found: list[str] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if mark.encode() in words:
-            found.append(path.parent.name)
-    return found
 
 
 async def bash(command: str, cwd: Path, **options: object) -> SubScore:

@@ -13,6 +13,7 @@ import pytest
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import CommandResult, Limits, probe, run_command, run_on_host
+from tests.processes import living
 
 pytestmark = pytest.mark.sandbox
 
@@ -32,18 +33,6 @@ def run(request: pytest.FixtureRequest) -> Run:
     if request.param is sandboxed and not all(check.ok for check in probe().checks[:2]):
         pytest.skip("no bubblewrap or no user namespaces on this machine")
     return request.param
-
-
-def living(mark: str) -> list[str]:
-    found: list[str] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if mark.encode() in words:
-            found.append(path.parent.name)
-    return found
 
 
 async def appears(mark: str) -> None:

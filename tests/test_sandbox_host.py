@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import CommandResult, Limits, run_on_host_sync
+from tests.processes import living
 
 
 def bash(line: str, *, env: dict[str, str] | None = None, **limits: float) -> CommandResult:
@@ -23,18 +24,6 @@ def bash(line: str, *, env: dict[str, str] | None = None, **limits: float) -> Co
 def mark() -> str:
     """An argument for `sleep` by which its process can be found."""
     return f"9{secrets.randbelow(10**9):09}"
-
-
-def living(mark: str) -> list[str]:
-    found: list[str] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if mark.encode() in words:
-            found.append(path.parent.name)
-    return found
 
 
 @pytest.mark.parametrize(

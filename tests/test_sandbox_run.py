@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import secrets
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import pytest
 import assay.sandbox
 from assay.errors import AssayError, InputError
 from assay.sandbox import CommandResult, Limits, Mount, probe, run_command_sync
+from tests.processes import living, marker
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -116,23 +116,6 @@ def bash(who: str, workspace: Path) -> Shell:
         return run_command_sync(words, **options)  # pyright: ignore[reportArgumentType] - as given
 
     return run
-
-
-def marker() -> str:
-    """An argument for `sleep` by which its process can be found."""
-    return f"9{secrets.randbelow(10**9):09}"
-
-
-def living(mark: str) -> list[str]:
-    found: list[str] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if mark.encode() in words:
-            found.append(path.parent.name)
-    return found
 
 
 # --- what an honest command gets -----------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -190,10 +190,7 @@ def contains_any(
     """
     wanted = _substrings("contains_any", substrings, case_sensitive=case_sensitive)
     text = answer_text(answer, extract, pick)
-    if text is None:
-        return 0.0
-    haystack = _comparable(text, case_sensitive=case_sensitive)
-    return float(any(substring in haystack for substring in wanted))
+    return float(any(_found_in(text, wanted, case_sensitive=case_sensitive)))
 
 
 def contains_all(
@@ -211,10 +208,15 @@ def contains_all(
     """
     wanted = _substrings("contains_all", substrings, case_sensitive=case_sensitive)
     text = answer_text(answer, extract, pick)
+    return float(all(_found_in(text, wanted, case_sensitive=case_sensitive)))
+
+
+def _found_in(text: str | None, wanted: list[str], *, case_sensitive: bool) -> Iterator[bool]:
+    """Whether each of some texts is in the answer; none is in an answer that is not there."""
     if text is None:
-        return 0.0
+        return (False for _ in wanted)
     haystack = _comparable(text, case_sensitive=case_sensitive)
-    return float(all(substring in haystack for substring in wanted))
+    return (substring in haystack for substring in wanted)
 
 
 def _comparable(text: str, *, case_sensitive: bool) -> str:
