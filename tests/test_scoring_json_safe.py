@@ -84,12 +84,20 @@ def _shared() -> object:
     return shared
 
 
+def _shared_mappings() -> object:
+    shared: object = {}
+    for _ in range(8):
+        shared = {str(number): shared for number in range(200)}
+    return shared
+
+
 @pytest.mark.parametrize(
     "make",
     [
         _loop,
         _deep,
         _shared,
+        _shared_mappings,
         lambda: "x" * 10_000_000,
         lambda: ["x" * 5_000] * 5_000,
         lambda: {f"key {n}": n for n in range(100_000)},

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.text import contains, contains_all, contains_any, exact_match, f1_score, normalize
+from assay.text.normalize import answer_key
 
 
 def test_any_of_several_expected_answers() -> None:
@@ -177,3 +178,31 @@ def test_where_nothing_is_extracted_nothing_matches(score: Callable[[], float]) 
 def test_to_pick_from_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to pick from"):
         exact_match("Paris", "Paris", pick="only")
+
+
+_WORD = st.sampled_from(
+    ["the", "a", "an", "cat", "of", "x", "5", "-5", "3.14", "C++", "dog", "50%", "don't", "-", "="]
+)
+_MARK = st.sampled_from(["", "", "", ".", ",", "!", "?", ";", "..."])
+
+
+@given(st.lists(st.tuples(_WORD, _MARK), max_size=8), st.lists(st.tuples(_WORD, _MARK), max_size=8))
+def test_the_quick_ways_never_disagree_with_the_keys(
+    one: list[tuple[str, str]], other: list[tuple[str, str]]
+) -> None:
+    answer = " ".join(word + mark for word, mark in one)
+    expected = " ".join(word + mark for word, mark in other)
+    key = answer_key(expected)
+    same = answer == expected or (bool(key) and answer_key(answer) == key)
+    assert exact_match(answer, expected) == float(same)
+    # The same words with other punctuation and articles are near misses worth trying too.
+    bare = " ".join(word for word, _ in one)
+    key = answer_key(bare)
+    assert exact_match(answer, bare) == float(
+        answer == bare or (bool(key) and answer_key(answer) == key)
+    )
+
+
+def test_articles_in_a_row_do_not_depend_on_the_order_of_a_set() -> None:
+    assert exact_match("a the cat", "cat") == 1.0
+    assert exact_match("an the cat", "cat") == 1.0

@@ -7,7 +7,7 @@ import json
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, Optional, TypeAlias, cast
+from typing import Annotated, ClassVar, Literal, Optional, cast
 
 import jsonschema_rs
 import pytest
@@ -54,7 +54,11 @@ class Car:
     seats: int = 4
 
 
-Vehicle: TypeAlias = "Bike | Car"
+@dataclass(frozen=True)
+class Noted:
+    note: Json = 0
+
+
 ROUND = Wheel(20.0)
 
 
@@ -227,7 +231,9 @@ def test_what_is_written_is_read_back(vehicles: list[Bike | Car]) -> None:
 
 def test_defaults_are_left_out_and_look_alikes_of_them_are_not() -> None:
     assert to_json(Bike(wheels=(ROUND,))) == {"type": "bike", "wheels": [{"size": 20.0}]}
-    assert to_json(Car(seats=True)) == {"type": "car", "seats": True}
+    assert to_json(Noted(note=0)) == {}
+    assert to_json(Noted(note=False)) == {"note": False}
+    assert to_json(Noted(note=0.0)) == {"note": 0.0}
     assert to_json({1: (2, {"a": object()})}) == {"1": [2, {"a": "<object>"}]}
 
 

@@ -11,7 +11,16 @@ from typing import cast
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text
-from assay.text.normalize import ARTICLES, answer_key, as_text, compose, fold, skeleton, words
+from assay.text.normalize import (
+    ARTICLES,
+    answer_key,
+    as_text,
+    compose,
+    fold,
+    is_word,
+    skeleton,
+    words,
+)
 
 __all__ = ["contains", "contains_all", "contains_any", "exact_match", "f1_score"]
 
@@ -19,6 +28,7 @@ _REMEMBERED_CHARACTERS = 10_000
 """A longer reference is prepared anew for each call, so that the cache stays small."""
 
 _SENTENCE_ENDS = ".,;:?! \n"
+_WRAPPING = re.compile("[(\"'`*]")
 
 
 # --- Equal ---------------------------------------------------------------------------------------
@@ -30,10 +40,16 @@ class _Expected:
 
     skeleton: str | None
     words: list[str]
+    bare_words: list[str] | None
 
 
 def _prepare_expected(text: str) -> _Expected:
-    return _Expected(skeleton(text) if text.isascii() else None, _spoken(text))
+    spoken = _spoken(text)
+    return _Expected(
+        skeleton=skeleton(text) if text.isascii() else None,
+        words=spoken,
+        bare_words=None if _WRAPPING.search(text) else _bare(spoken),
+    )
 
 
 _prepared_expected = functools.lru_cache(maxsize=1_024)(_prepare_expected)
@@ -112,7 +128,8 @@ def _says_the_same(text: str, expected: str) -> bool:
     spoken = _spoken(text)
     if spoken == wanted.words:
         return True
-    if "(" not in text and "(" not in expected and _differ_in_punctuation(spoken, wanted.words):
+    bare = wanted.bare_words
+    if bare is not None and not _WRAPPING.search(text) and _differ_in_ends(_bare(spoken), bare):
         return True
     # An empty key says nothing ("???", "..."): then only the very same text is the same answer.
     key = _prepared_key(expected) if remembered else answer_key(expected)
@@ -126,11 +143,19 @@ def _spoken(text: str) -> list[str]:
     return (ended if len(ended) > 1 and ended[-2:].isalpha() else folded).split()
 
 
-def _differ_in_punctuation(spoken: list[str], wanted: list[str]) -> bool:
+def _bare(spoken: list[str]) -> list[str]:
+    """Drop the articles before plain words, as a key does where nothing is wrapped."""
+    if ARTICLES.isdisjoint(spoken):
+        return spoken
+    pairs = zip(spoken, [*spoken[1:], ""], strict=True)
+    return [word for word, following in pairs if word not in ARTICLES or not is_word(following)]
+
+
+def _differ_in_ends(spoken: list[str], wanted: list[str]) -> bool:
     """Whether only the punctuation after plain words of two letters or more differs.
 
-    Then the keys are equal, and need not be made: brackets apart, a key never depends on the
-    punctuation that ends such a word.
+    Then the keys are equal, and need not be made: brackets, quotes and emphasis apart, a key never
+    depends on the punctuation that ends such a word.
     """
     if len(spoken) != len(wanted):
         return False

@@ -221,15 +221,16 @@ def _without_articles(key: str) -> str:
     tokens = key.split()
     if ARTICLES.isdisjoint(tokens):
         return key
-    last = len(tokens) - 1
-    for article in ARTICLES:
-        place = -1
-        for _ in range(tokens.count(article)):
-            place = tokens.index(article, place + 1)
-            following = tokens[place + 1] if place < last else ""
-            if (following[:2].isalpha() and len(following) > 1) or _BEFORE_A_WORD.match(following):
-                tokens[place] = ""  # white space is collapsed later
-    return " ".join(tokens)
+    return " ".join(
+        token
+        for token, following in zip(tokens, [*tokens[1:], ""], strict=True)
+        if token not in ARTICLES or not (is_word(following) or _BEFORE_A_WORD.match(following))
+    )
+
+
+def is_word(token: str) -> bool:
+    """Whether a token begins with two letters."""
+    return len(token) > 1 and token[:2].isalpha()
 
 
 def _without_punctuation(key: str) -> str:
