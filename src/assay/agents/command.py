@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.errors import AgentError, AgentTimeoutError
-from assay.sandbox import Limits, Mount, run_command
+from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.tasks.harnesses import HarnessSpec
 from assay.types.run import Run
 from assay.types.steps import AgentStep
@@ -55,7 +55,11 @@ class CommandAgent:
             network=self.network,
             limits=Limits(wall_seconds=self.spec.timeout_s),
         )
-        run.record(AgentStep(content=result.stdout, done=True, model=run.model or None))
+        run.record(
+            AgentStep(
+                content=result.stdout, done=True, model=run.model or None, error=_ending(result)
+            )
+        )
         run.trace.content = result.stdout.strip()
         run.trace.extra["exit_code"] = result.exit_code
         run.trace.extra["stderr"] = result.stderr[-4000:]
@@ -82,3 +86,13 @@ class CommandAgent:
                 f"harness {self.name!r}: no program {program!r} in the sandbox",
                 hint="it must be under /usr, in the workspace, or in a directory under `mounts`",
             )
+
+
+def _ending(result: CommandResult) -> str | None:
+    """How the command ended, if not well: shown with the cell, and no reason not to grade it."""
+    if result.status == "exited" and result.exit_code == 0:
+        return None
+    ended = {"timed_out": "was out of time", "output_limit": "wrote too much output"}
+    how = ended.get(result.status, f"ended with exit status {result.exit_code}")
+    said = result.stderr.strip()[-300:]
+    return f"the agent {how}: {said}" if said else f"the agent {how}"

@@ -48,7 +48,7 @@ def record_of(
         tokens=run.tokens,
         digest=digest,
         subscores=tuple(node.to_dict() for node in run.grade.subscores),
-        content=run.grade.content or "",
+        content="; ".join(text for text in (run.grade.content, run.trace.error) if text),
         answer=answer if len(answer) <= _ANSWER_KEPT else f"{answer[:_ANSWER_KEPT]}...",
         file=file,
     )

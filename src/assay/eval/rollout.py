@@ -15,12 +15,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TypeVar
 
 from assay.errors import AgentTimeoutError, AssayError, GradingTimeoutError, SkippedError
+from assay.eval.within import OutOfTimeError, within
 from assay.scoring.grade import Grade
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
@@ -29,8 +28,6 @@ from assay.types.steps import Step, TaskCall
 from assay.types.submission import Submission
 
 __all__ = ["Cell", "rollout"]
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +63,8 @@ async def rollout(cell: Cell) -> Run:
     progress = _Progress()
     limit = cell.options.rollout_timeout
     try:
-        run = await _within(_work(cell, progress), limit)
-    except _OutOfTimeError:
+        run = await within(_work(cell, progress), limit)
+    except OutOfTimeError:
         run = progress.failed(f"the rollout took longer than {limit:g} s", cell)
         run.trace.stop_reason = "timeout"
     except SkippedError as skip:
@@ -111,8 +108,8 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         )
         limit = cell.options.grading_timeout
         try:
-            result = await _within(session.grade(submission), limit)
-        except _OutOfTimeError:
+            result = await within(session.grade(submission), limit)
+        except OutOfTimeError:
             raise GradingTimeoutError(f"grading took longer than {limit:g} s") from None
         finally:
             run.metadata.update(session.notes)
@@ -125,8 +122,10 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
 async def _let_agent_work(cell: Cell, run: Run) -> None:
     limit = cell.options.agent_timeout
     try:
-        await _within(cell.agent(run), limit)
-    except (_OutOfTimeError, AgentTimeoutError) as error:
+        said = await within(cell.agent(run), limit)
+        if run.trace.content is None and isinstance(said, str):
+            run.trace.content = said  # an agent may also just return its answer
+    except (OutOfTimeError, AgentTimeoutError) as error:
         reason = str(error) or f"the agent worked longer than {limit} s"
         run.record(Step(source="system", error=reason))
         run.trace.status, run.trace.stop_reason = "error", "timeout"
@@ -135,21 +134,6 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
         raise
     else:
         run.trace.status = run.trace.status or "completed"
-
-
-class _OutOfTimeError(Exception):
-    """Our limit was reached; told apart from a TimeoutError that the awaited code raised itself."""
-
-
-async def _within(work: Awaitable[T], limit: float | None) -> T:
-    scope = asyncio.timeout(limit)
-    try:
-        async with scope:
-            return await work
-    except TimeoutError:
-        if scope.expired():
-            raise _OutOfTimeError from None
-        raise
 
 
 def _identify(run: Run, cell: Cell) -> Run:

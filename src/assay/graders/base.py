@@ -115,7 +115,7 @@ class Grader:
             returned = cls.compute_score(**parameters)
             score = await returned if inspect.isawaitable(returned) else returned
             return cls._package(score, node, recorded)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise cls._failure(error, replace(node, metadata=recorded)) from error
 
     @classmethod
@@ -179,7 +179,7 @@ class Grader:
         )
 
     @classmethod
-    def _failure(cls, error: Exception, node: SubScore) -> GraderError:
+    def _failure(cls, error: BaseException, node: SubScore) -> GraderError:
         reason = str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
         failure = GraderError(f"{node.name}: {reason}")
         failure.subscore = replace(node, reason=reason)
