@@ -105,7 +105,6 @@ BAD: list[tuple[str, str]] = [
     ('{"answer": "a", "expected": NaN}', "NaN is not JSON"),
     ('{"answer": "a", "x": Infinity}', "Infinity is not JSON"),
     ('{"answer": "a", "good": "yes"}', "label 'good' must be true, false or a number"),
-    ('{"answer": "a", "goof": 1}', "no label field 'good'"),
     ('{"answer": "a"} {"answer": "b"}', "not a JSON object"),
     ("[" * 100_000, "not a JSON object"),
     ('{"answer": "a", "n": ' + "9" * 5_000 + "}", "not a JSON object"),

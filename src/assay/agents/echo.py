@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from pathlib import Path
 
+from assay.sandbox.inside import open_inside
 from assay.types.run import Run
 from assay.types.steps import AgentStep
 
@@ -21,7 +22,10 @@ class EchoAgent:
         """Do the work."""
         text = run.prompt_text
         if run.workspace is not None:
-            Path(run.workspace.path, "ANSWER.md").write_text(text, encoding="utf-8")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            opened = open_inside(run.workspace.path, "ANSWER.md", flags)
+            with os.fdopen(opened, "w", -1, "utf-8") as file:
+                file.write(text)
         run.record(AgentStep(content=text, done=True, model=run.model or None))
         run.trace.content = text
         run.cost_usd, run.tokens = 0.0, 0

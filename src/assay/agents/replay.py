@@ -12,12 +12,13 @@ A recording is a directory ``recordings/<model>/`` with any of:
 from __future__ import annotations
 
 import json
-import shutil
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from assay.errors import AgentError, AgentTimeoutError, InputError, nearest
+from assay.sandbox.inside import make_directory_inside, open_inside, remove_inside
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json
 from assay.types.run import Run
@@ -51,7 +52,7 @@ class ReplayAgent:
         recording = self._recording(run.model)
         answer = recording / "answer.txt"
         if answer.is_file():
-            run.trace.content = answer.read_text(encoding="utf-8").rstrip("\n")
+            run.trace.content = answer.read_text(encoding="utf-8", errors="replace").rstrip("\n")
         self._record_trace(recording / "trace.jsonl", run)
         if run.workspace is not None:
             workspace = Path(run.workspace.path)
@@ -147,21 +148,23 @@ def _step(line: str, where: str) -> Step:
 def _lay_over(files: Path, workspace: Path) -> None:
     """Copy files over the workspace; directories keep the workspace's own permissions.
 
-    A recording may lie on a read-only file system. A workspace made read-only by it would turn
-    good work into a 0.
+    A recording may lie on a read-only file system: a workspace made read-only by it would turn
+    good work into a 0. A link in the workspace is never followed.
     """
+    root = str(workspace)
     for source in sorted(files.rglob("*")) if files.is_dir() else []:
-        target = workspace / source.relative_to(files)
+        relative = source.relative_to(files).as_posix()
         if source.is_dir() and not source.is_symlink():
-            target.mkdir(parents=True, exist_ok=True)
+            make_directory_inside(root, relative)
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
+        remove_inside(root, relative)
         if source.is_symlink():
-            target.symlink_to(source.readlink())
-        else:
-            shutil.copyfile(source, target)
-            target.chmod(0o755 if source.stat().st_mode & 0o100 else 0o644)
+            (workspace / relative).symlink_to(source.readlink())
+            continue
+        mode = 0o755 if source.stat().st_mode & 0o100 else 0o644
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(open_inside(root, relative, flags, mode), "wb") as target:
+            target.write(source.read_bytes())
 
 
 def _delete(listing: Path, workspace: Path) -> None:
@@ -170,10 +173,7 @@ def _delete(listing: Path, workspace: Path) -> None:
     for line in listing.read_text(encoding="utf-8").splitlines():
         if not line.strip():
             continue
-        target = workspace / line.strip()
-        if not target.parent.resolve().is_relative_to(workspace.resolve()):
-            raise AgentError(f"{listing}: {line.strip()!r} leads out of the workspace")
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        else:
-            target.unlink(missing_ok=True)
+        try:
+            remove_inside(str(workspace), line.strip())
+        except OSError as error:
+            raise AgentError(f"{listing}: cannot delete {line.strip()!r}: {error}") from error

@@ -9,11 +9,14 @@ from pathlib import Path
 
 from assay.cli.options import state_home
 from assay.errors import InputError, nearest
+from assay.eval.harnesses import require_harnesses
+from assay.eval.matrix import require_case_parts
 from assay.graders.spec import GraderSpec, spec_schema
 from assay.scoring.json_safe import Json
 from assay.store.database import Store
 from assay.tasks.case import Case, load_cases, load_graders
 from assay.tasks.case_schema import case_schema
+from assay.tasks.harnesses import load_harnesses
 
 __all__ = ["list_cases", "list_runs", "print_schema", "validate_paths"]
 
@@ -53,7 +56,15 @@ def _load(path: str) -> list[tuple[str, Sequence[GraderSpec]]]:
     if _is_grader_file(path):
         graders = load_graders(path)
         return [(f"{path} ({len(graders)} graders)", graders)]
-    return [(case.id, case.graders) for case in load_cases([path])]
+    return [_checked(case) for case in load_cases([path])]
+
+
+def _checked(case: Case) -> tuple[str, Sequence[GraderSpec]]:
+    """A case whose harnesses and graders fit it, too."""
+    declared = load_harnesses(case.harnesses_file) if case.harnesses_file else {}
+    require_harnesses(case, {harness for harness, _ in case.matrix.pairs()}, declared)
+    require_case_parts(case)
+    return case.id, case.graders
 
 
 def _is_grader_file(path: str) -> bool:

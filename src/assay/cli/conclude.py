@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from assay.cli.options import Outputs
-from assay.reports.summary import verdict
+from assay.cli.report_errors import NOT_GRADED
+from assay.reports.summary import summarize, verdict
 from assay.store.database import Store
 from assay.store.records import CellRecord
 
@@ -29,34 +31,62 @@ def conclude(
         outputs: What to write.
         labels: The truth by row id, to measure agreement with.
         shown: Failing cells to open; None for all.
+
+    Returns:
+        The verdict's exit status, also where whoever reads the output stopped reading; 3 where a
+        report could not be written.
     """
     run = store.run(run_id)
 
     def cells() -> Iterator[CellRecord]:
         return store.cells(run_id)
 
-    if outputs.junit:
+    def junit() -> None:
         from assay.reports.junit import write_junit
 
-        write_junit(outputs.junit, run, cells)
-    if outputs.html:
+        write_junit(outputs.junit or "", run, cells)
+
+    def html() -> None:
         from assay.reports.html import write_html
         from assay.reports.review import review
 
         limit = None if shown is None else 200
         found = review(run, cells, limit=limit, labels=labels)
-        write_html(outputs.html, found, fail_under=outputs.fail_under)
-    if outputs.json:
+        write_html(outputs.html or "", found, fail_under=outputs.fail_under)
+
+    def as_json() -> None:
         from assay.reports.json_report import cells_json
 
-        summary = cells_json(sys.stdout, run, cells, fail_under=outputs.fail_under, labels=labels)
-        return verdict(summary, fail_under=outputs.fail_under).code
-    from rich.console import Console
+        cells_json(sys.stdout, run, cells, fail_under=outputs.fail_under, labels=labels)
 
-    from assay.reports.review import review
-    from assay.reports.table import render
+    def table() -> None:
+        from rich.console import Console
 
-    limit = None if shown is None else 200
-    found = review(run, cells, limit=limit, labels=labels)
-    console = Console(highlight=False)
-    return render(console, found, fail_under=outputs.fail_under, shown=shown).code
+        from assay.reports.review import review
+        from assay.reports.table import render
+
+        found = review(run, cells, limit=None if shown is None else 200, labels=labels)
+        render(Console(highlight=False), found, fail_under=outputs.fail_under, shown=shown)
+
+    code = verdict(summarize(cells, run=run), fail_under=outputs.fail_under).code
+    written = [
+        _write(file, report)
+        for file, report in ((outputs.junit, junit), (outputs.html, html))
+        if file
+    ]
+    written.append(_write("standard output", as_json if outputs.json else table))
+    return code if all(written) else NOT_GRADED
+
+
+def _write(target: str, report: Callable[[], None]) -> bool:
+    """Write one report; whether nobody has to be told that it is not there."""
+    try:
+        report()
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich leaves by SystemExit where the reader has gone
+        # What is left in the buffer has nowhere to go, and must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError) as error:
+        print(f"error: cannot write {target}: {error}", file=sys.stderr)
+        return False
+    return True

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TextIO
+import sys
+from contextlib import ExitStack, redirect_stdout
 
 from assay.cli.conclude import conclude
-from assay.cli.options import Outputs, state_home, worker_count
-from assay.errors import InputError
+from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.eval.recorded import count_rows, grade_dataset
+from assay.reports.files import replacing
 from assay.reports.json_report import cell_dict
 from assay.store.database import Store
 from assay.store.records import CellRecord
@@ -43,11 +42,13 @@ def grade_rows(
 
     from assay.reports.progress import progress
 
+    check_targets((out, outputs.junit, outputs.html), inputs=(data, graders_file))
     graders = load_graders(graders_file)
     planned = count_rows(data, label=label)
     labels: dict[str, bool | float] = {}
     with Store.open(state_home()) as store, ExitStack() as stack:
-        written = stack.enter_context(_open(out)) if out else None
+        written = stack.enter_context(replacing(out)) if out else None
+        stack.enter_context(redirect_stdout(sys.stderr))
         shown = stack.enter_context(progress(Console(stderr=True, highlight=False), planned))
 
         def on_row(row: Row, cell: CellRecord) -> None:
@@ -55,7 +56,7 @@ def grade_rows(
                 labels[row.id] = row.label if isinstance(row.label, bool) else float(row.label)
             if written is not None:
                 graded = {**row.fields, "grade": cell_dict(cell)}
-                written.write(json.dumps(graded, ensure_ascii=False) + "\n")
+                written.write(json.dumps(graded) + "\n")
             shown.cell(cell)
 
         run = asyncio.run(
@@ -72,10 +73,3 @@ def grade_rows(
         )
         stack.close()
         return conclude(store, run.id, outputs, labels=labels if label is not None else None)
-
-
-def _open(out: str) -> TextIO:
-    try:
-        return Path(out).open("w", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}") from error

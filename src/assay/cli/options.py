@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Outputs", "state_home", "worker_count"]
+from assay.errors import InputError
+
+__all__ = ["Outputs", "check_targets", "state_home", "worker_count"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,32 @@ class Outputs:
     junit: str | None = None
     html: str | None = None
     fail_under: float | None = None
+
+
+def check_targets(targets: Iterable[str | None], *, inputs: Iterable[str]) -> None:
+    """Refuse files to write that would destroy an input or cannot be written, before any work.
+
+    Raises:
+        InputError: Naming the file.
+    """
+    read = [os.path.realpath(path) for path in inputs]
+    written: set[str] = set()
+    for target in targets:
+        if target is None:
+            continue
+        real = os.path.realpath(target)
+        if real in read:
+            raise InputError(f"{target!r} is an input and would be overwritten")
+        if real in written:
+            raise InputError(f"{target!r} is to be written twice")
+        written.add(real)
+        if Path(real).is_dir():
+            raise InputError(f"cannot write {target!r}: it is a directory")
+        folder = Path(real).parent
+        if not folder.is_dir():
+            raise InputError(f"cannot write {target!r}: there is no directory {str(folder)!r}")
+        if not os.access(folder, os.W_OK):
+            raise InputError(f"cannot write {target!r}: {str(folder)!r} is not writable")
 
 
 def state_home() -> str:

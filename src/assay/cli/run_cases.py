@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 
 from assay.cli.conclude import conclude
-from assay.cli.options import Outputs, state_home, worker_count
+from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.cli.report_errors import INTERRUPTED
 from assay.errors import InputError
 from assay.eval.matrix import Launch, MatrixRequest, launch, resume, unused_parts
@@ -37,6 +38,7 @@ def run_cases(
     Raises:
         InputError: For whatever is wrong with the cases or the options.
     """
+    check_targets((outputs.junit, outputs.html), inputs=paths)
     with Store.open(state_home()) as store:
         if resume_ref is not None:
             if paths or cases or harnesses or models or trials is not None:
@@ -76,7 +78,8 @@ def run_launch(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
     count = len(ready.todo) + len(ready.regrade)
     console = Console(stderr=True, highlight=False)
     try:
-        with progress(console, count) as shown:
+        # What a grader of one's own prints must not end up inside the JSON.
+        with redirect_stdout(sys.stderr), progress(console, count) as shown:
             asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
     except KeyboardInterrupt:
         done = len(store.finished(ready.run.id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.cli.conclude import conclude
-from assay.cli.options import Outputs, state_home
+from assay.cli.options import Outputs, check_targets, state_home
 from assay.store.database import Store
 
 __all__ = ["show_run"]
@@ -18,6 +18,7 @@ def show_run(ref: str, *, everything: bool, outputs: Outputs) -> int:
     Raises:
         InputError: For an unknown run.
     """
+    check_targets((outputs.junit, outputs.html), inputs=())
     with Store.open(state_home()) as store:
         shown = None if everything else 5
         return conclude(store, store.run(ref).id, outputs, shown=shown)

@@ -6,9 +6,10 @@ import ast
 import asyncio
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from assay.errors import InputError, ProvisionError, SkippedError, SourceError
 from assay.eval.provision import provision
 from assay.graders.apply import grade_submission
 from assay.graders.command import remove_tree
+from assay.sandbox.inside import open_inside
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.case import Case
@@ -67,6 +69,8 @@ class CaseSession:
 
     async def grade(self, submission: Submission) -> EvaluationResult:
         """Keep a snapshot of the workspace, then run the case's graders."""
+        if self.workspace is not None:
+            _let_us_in(self.workspace.path)
         if self._home is not None and self.workspace is not None:
             from assay.store.snapshots import take_snapshot
 
@@ -82,6 +86,17 @@ class CaseSession:
             metadata=self._case.metadata,
         )
         return await grade_submission(self._case.graders, complete)
+
+
+def _let_us_in(workspace: str) -> None:
+    """Undo an agent's `chmod 000 .`, which would make every command our failure to enter it."""
+    with suppress(OSError):
+        directory = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            mode = os.fstat(directory).st_mode
+            os.chmod(f"/proc/self/fd/{directory}", stat.S_IMODE(mode) | 0o700)  # noqa: PTH101
+        finally:
+            os.close(directory)
 
 
 def prompt_of(case: Case) -> str:
@@ -115,7 +130,7 @@ async def _lay_out(case: Case, scratch: Path, cache: str) -> Workspace:
         workspace = await provision(case, workspace, cache)
     if case.setup is not None:
         for stub in case.setup.stub:
-            _stub(directory / stub.file, stub.function)
+            _stub(str(directory), stub.file, stub.function)
         for line in case.setup.run:
             await _set_up(line, workspace)
     return workspace
@@ -136,13 +151,20 @@ async def _set_up(line: str, workspace: Workspace) -> None:
         raise ProvisionError(f"set-up command {line!r} ended with {result.exit_code}: {tail}")
 
 
-def _stub(path: Path, function: str) -> None:
+def _stub(workspace: str, file: str, function: str) -> None:
     """Take the body of every function of that name away, keeping its docstring."""
     try:
-        source = path.read_text(encoding="utf-8")
-        tree = ast.parse(source)
+        with os.fdopen(open_inside(workspace, file, os.O_RDWR), "r+", -1, "utf-8") as handle:
+            stubbed = _without_body(handle.read(), file, function)
+            handle.seek(0)
+            handle.truncate()
+            handle.write(stubbed)
     except (OSError, SyntaxError) as error:
-        raise InputError(f"setup.stub: cannot read {path.name}: {error}") from error
+        raise InputError(f"setup.stub: cannot change {file}: {error}") from error
+
+
+def _without_body(source: str, file: str, function: str) -> str:
+    tree = ast.parse(source)
     lines = source.splitlines(keepends=True)
     found = [
         node
@@ -150,7 +172,7 @@ def _stub(path: Path, function: str) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function
     ]
     if not found:
-        raise InputError(f"setup.stub: {path.name} has no function {function!r}")
+        raise InputError(f"setup.stub: {file} has no function {function!r}")
     # From the last one up, so that line numbers of the others stay true; comments are kept.
     for node in sorted(found, key=lambda item: item.lineno, reverse=True):
         body = node.body[1:] if ast.get_docstring(node) is not None else node.body
@@ -164,7 +186,7 @@ def _stub(path: Path, function: str) -> None:
             continue
         indent = lines[body[0].lineno - 1][: body[0].col_offset]
         lines[body[0].lineno - 1 : node.end_lineno] = [f"{indent}raise NotImplementedError()\n"]
-    path.write_text("".join(lines), encoding="utf-8")
+    return "".join(lines)
 
 
 async def _remove(scratch: str) -> None:

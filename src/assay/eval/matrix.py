@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.errors import InputError, nearest
+from assay.errors import InputError, Location, nearest
 from assay.eval.case_session import case_session
 from assay.eval.harnesses import agent_for, require_harnesses
 from assay.eval.records import graded_by, record_of
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
-from assay.graders.apply import require_runnable
+from assay.graders.apply import require_parts, require_runnable
 from assay.store.database import Store, new_run_id
 from assay.store.records import CellRecord, RunRecord
 from assay.tasks.case import Case, load_cases
@@ -26,7 +26,15 @@ from assay.tasks.taskset import case_task
 from assay.types.codec import from_json, to_json
 from assay.types.run import Run
 
-__all__ = ["Coordinate", "Launch", "MatrixRequest", "launch", "resume", "unused_parts"]
+__all__ = [
+    "Coordinate",
+    "Launch",
+    "MatrixRequest",
+    "launch",
+    "require_case_parts",
+    "resume",
+    "unused_parts",
+]
 
 OnCell = Callable[[CellRecord], None]
 
@@ -179,6 +187,22 @@ def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
     return Launch(run, len(plan), todo, redo, digests, harnesses)
 
 
+def require_case_parts(case: Case) -> None:
+    """Refuse graders that need what the case does not have.
+
+    Raises:
+        InputError: Naming case, grader and part.
+    """
+    available = {"answer", "question", "workspace", "trace", "metadata"}
+    if case.expected is not None:
+        available.add("expected")
+    try:
+        require_parts(case.graders, available)
+    except InputError as error:
+        where = Location(file=case.file)
+        raise InputError(error.message, location=where, hint=error.hint) from error
+
+
 def unused_parts(case: Case) -> list[str]:
     """What a case says that no harness of this version acts on; for a note before the run."""
     said = {
@@ -209,6 +233,7 @@ def _plan(
     }
     for case in cases:
         require_runnable(case.graders)
+        require_case_parts(case)
         if case.container is not None:
             raise InputError(
                 f"case {case.id!r} asks for a container, which this version cannot run",
@@ -251,7 +276,8 @@ def _cell(
         agent=agent,
         session=session,
         options=RunOptions(
-            agent_timeout=limits.agent_timeout_s, grading_timeout=limits.grading_timeout_s
+            agent_timeout=limits.agent_timeout_s,
+            grading_timeout=limits.grading_timeout_s + _own_timeouts(coordinate.case),
         ),
         harness=coordinate.harness,
         model=coordinate.model,
@@ -259,6 +285,20 @@ def _cell(
         job_id=run_id,
         group_id=f"{run_id}/{coordinate.case.id}/{coordinate.harness}/{coordinate.model}",
     )
+
+
+def _own_timeouts(case: Case) -> float:
+    """Seconds that the graders' commands may take by their own limits, one after the other.
+
+    Our limit comes on top: otherwise a submission that hangs every command would be our time-out,
+    an error that leaves the mean, and not the 0 that it is.
+    """
+    total = 0.0
+    for spec in case.graders:
+        parameter = spec.kind.parameters.get("timeout_s")
+        seconds = spec.options.get("timeout_s") or (parameter.default if parameter else 0.0)
+        total += float(seconds) if isinstance(seconds, int | float) else 0.0
+    return total
 
 
 def _regraded(coordinate: Coordinate, run_id: str, store: Store) -> Cell:

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.agents.replay import RecordedAgent
+from assay.errors import InputError
 from assay.eval.records import graders_digest, record_of
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.eval.sessions import open_session
-from assay.graders.apply import require_runnable
+from assay.graders.apply import require_parts, require_runnable
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.store.database import Store, new_run_id
@@ -31,9 +32,17 @@ def count_rows(file: str, *, label: str | None = None) -> int:
     """Read a dataset through, so that a malformed row is found before anything is graded.
 
     Raises:
-        InputError: Naming file and line.
+        InputError: Naming file and line; or for a dataset without rows, or without a label.
     """
-    return sum(1 for _ in read_rows(file, graders=(), label=label))
+    rows = labelled = 0
+    for row in read_rows(file, graders=(), label=label):
+        rows += 1
+        labelled += row.label is not None
+    if not rows:
+        raise InputError(f"{file} has no rows")
+    if label is not None and not labelled:
+        raise InputError(f"no row of {file} has a label {label!r}")
+    return rows
 
 
 async def grade_dataset(
@@ -63,6 +72,7 @@ async def grade_dataset(
         InputError: For a malformed row, or graders that this version cannot run.
     """
     require_runnable(graders)
+    require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
     digest = graders_digest(graders)
     now = datetime.now(UTC)
     run = RunRecord(

@@ -17,8 +17,15 @@ import secrets
 import time
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import cast
 
-from assay.errors import AgentTimeoutError, AssayError, GradingTimeoutError, SkippedError
+from assay.errors import (
+    AgentError,
+    AgentTimeoutError,
+    AssayError,
+    GradingTimeoutError,
+    SkippedError,
+)
 from assay.eval.within import OutOfTimeError, within
 from assay.scoring.grade import Grade
 from assay.scoring.results import EvaluationResult
@@ -26,6 +33,7 @@ from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.run import Run
 from assay.types.steps import Step, TaskCall
 from assay.types.submission import Submission
+from assay.types.trace import Trace
 
 __all__ = ["Cell", "rollout"]
 
@@ -67,24 +75,29 @@ async def rollout(cell: Cell) -> Run:
     except OutOfTimeError:
         run = progress.failed(f"the rollout took longer than {limit:g} s", cell)
         run.trace.stop_reason = "timeout"
-    except SkippedError as skip:
-        run = Run(grade=Grade.from_result(EvaluationResult(reward=None, content=str(skip))))
-    except Exception as error:
+    except (Exception, BaseExceptionGroup) as error:
+        if isinstance(error, SkippedError) and progress.phase == _STARTING:
+            result = EvaluationResult(reward=None, content=str(error))
+            return _identify(Run(grade=Grade.from_result(result)), cell)
         run = progress.failed(f"[{progress.phase}] {_reason(error)}", cell)
     run.seconds = time.monotonic() - started
     return _identify(run, cell)
+
+
+_STARTING = "starting task"
 
 
 class _Progress:
     """How far a rollout has come, so that a failure is put down to its phase."""
 
     def __init__(self) -> None:
-        self.phase = "starting task"
+        self.phase = _STARTING
         self.run: Run | None = None
 
     def failed(self, reason: str, cell: Cell) -> Run:
         if self.run is None:
             return Run.failed(reason, slug=cell.task.slug, task_id=cell.task.id)
+        _mend_trace(self.run)
         self.run.record(Step(source="system", error=reason))
         self.run.trace.status = "error"
         self.run.grade = Grade.ungraded(reason)
@@ -101,7 +114,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         await _let_agent_work(cell, run)
         progress.phase = "grading"
         submission = Submission(
-            answer=run.trace.content,
+            answer=_answer_of(run),
             question=run.prompt_text,
             workspace=session.workspace,
             trace=run.trace,
@@ -136,6 +149,29 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
         run.trace.status = run.trace.status or "completed"
 
 
+def _answer_of(run: Run) -> str | None:
+    """What the agent answered, as plain text: a subclass could call itself equal to anything.
+
+    Raises:
+        AgentError: For an answer that is not text, or a trace that is none.
+    """
+    answer = cast("object", run.trace.content) if _mend_trace(run) else None
+    if answer is not None and not isinstance(answer, str):
+        kind = type(answer).__name__
+        raise AgentError(f"run.trace.content must be text, got {kind}", hint="str(...) it")
+    run.trace.content = None if answer is None else str.__str__(answer)
+    return run.trace.content
+
+
+def _mend_trace(run: Run) -> bool:
+    """Give a run a trace again if its agent replaced it by something else."""
+    trace = cast("object", run.trace)
+    if isinstance(trace, Trace) and isinstance(cast("object", trace.steps), list):
+        return True
+    run.trace = Trace(trace_id=run.trace_id)
+    return False
+
+
 def _identify(run: Run, cell: Cell) -> Run:
     run.task_id, run.slug = cell.task.id, cell.task.slug
     run.harness, run.model, run.trial = cell.harness, cell.model, cell.trial
@@ -144,5 +180,5 @@ def _identify(run: Run, cell: Cell) -> Run:
     return run
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     return str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"

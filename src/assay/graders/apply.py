@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import cast
 
 from assay.errors import GraderError, InputError
@@ -12,7 +12,7 @@ from assay.scoring.json_safe import Json, record_parameters
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["grade_submission", "require_runnable"]
+__all__ = ["grade_submission", "require_parts", "require_runnable"]
 
 
 def require_runnable(specs: Sequence[GraderSpec]) -> None:
@@ -27,6 +27,32 @@ def require_runnable(specs: Sequence[GraderSpec]) -> None:
             f"grader types that this version cannot run yet: {', '.join(missing)}",
             hint="`assay validate` accepts them; take them out to run the case",
         )
+
+
+def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
+    """Refuse graders that need a part which no submission of this kind has.
+
+    Args:
+        specs: The graders.
+        available: Names of the parts that a submission may have.
+
+    Raises:
+        InputError: Naming the grader and the part.
+    """
+    for spec in specs:
+        kind = spec.kind
+        for name, parameter in kind.parameters.items():
+            part = kind.filled_from.get(name, name)
+            if (
+                parameter.required
+                and name not in spec.options
+                and part in SUBMISSION_PARTS
+                and part not in available
+            ):
+                raise InputError(
+                    f"grader {spec.label!r} needs {name!r}, which there is none of here",
+                    hint=f"give it as an option of the grader, or as {part!r} beside the graders",
+                )
 
 
 async def grade_submission(

@@ -124,6 +124,15 @@ class Grader:
         return signature_parameters(cls.compute_score)
 
     @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Check what a declaration says beyond names and types; override where there is more.
+
+        Raises:
+            InputError: Naming what is wrong with the options.
+        """
+        del options
+
+    @classmethod
     def check_parameters(cls, parameters: Mapping[str, object]) -> None:
         """Refuse parameters that ``compute_score`` does not take or that are missing.
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import assay.text
+from assay.errors import MissingExtraError
 from assay.graders.base import Grader, Parameter, signature_parameters
+from assay.scoring.json_safe import Json
 
 __all__ = ["Comparison"]
 
@@ -23,6 +25,19 @@ class Comparison(Grader):
     def parameters(cls) -> tuple[dict[str, Parameter], bool]:
         """What the helper takes."""
         return signature_parameters(cls.function)
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Compare an empty answer: the helper refuses what an author got wrong, and only that."""
+        if cls.slow:
+            return
+        known, _ = cls.parameters()
+        if any(p.required and p.name not in {*options, "answer"} for p in known.values()):
+            return  # what it is compared with comes with the work
+        try:
+            cls.function(**{**options, "answer": ""})
+        except MissingExtraError:
+            return  # the declaration is right, if not on this machine
 
     @classmethod
     async def compute_score(cls, **parameters: object) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +12,7 @@ from typing import ClassVar
 from assay.errors import InputError
 from assay.graders.base import Grader
 from assay.graders.paths import CasePath
+from assay.sandbox.inside import open_inside
 from assay.scoring.json_safe import Json
 from assay.text.pattern import compile_pattern
 from assay.types.submission import Workspace
@@ -34,6 +35,15 @@ class FilesGrader(Grader):
     """
 
     name: ClassVar[str] = "files"
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Refuse a declaration without a check, and patterns that RE2 does not take."""
+        patterns = options.get("patterns")
+        if options.get("expect_dir") is None and not patterns:
+            raise InputError("files needs expect_dir or patterns")
+        for pattern in patterns if isinstance(patterns, list) else []:
+            compile_pattern(str(pattern))
 
     @classmethod
     async def compute_score(
@@ -93,21 +103,12 @@ def _difference(expected: Path, root: Path, relative: Path) -> str:
 
 def _read_inside(root: Path, relative: Path, *, limit: int) -> bytes | str:
     """Read a regular file of at most ``limit`` bytes, following no link; else say why not."""
-    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for part in relative.parts[:-1]:
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-            inner = os.open(part, flags, dir_fd=directory)
-            os.close(directory)
-            directory = inner
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        handle = os.open(relative.name, flags, dir_fd=directory)
+        handle = open_inside(str(root), str(relative), os.O_RDONLY)
     except FileNotFoundError:
         return "is missing"
     except OSError as error:
-        return f"cannot be read as a regular file: {error.strerror}"
-    finally:
-        os.close(directory)
+        return f"cannot be read as a regular file: {error.strerror or error}"
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)

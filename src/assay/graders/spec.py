@@ -83,6 +83,11 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
     if kind is None:
         return None
     options = _read_options(kind, data, path, problems, base)
+    if len(problems) == before and kind.grader is not None:
+        try:
+            kind.grader.check_options(options)
+        except InputError as error:
+            problems.append(Problem(path, error.message, error.hint))
     if len(problems) > before:
         return None
     return GraderSpec(

@@ -154,9 +154,10 @@ def _errors(page: Page, review: Review) -> None:
 def _next_steps(page: Page, review: Review) -> None:
     run, totals = _quoted(review.run.id), review.summary.totals
     steps: list[tuple[str, str]] = []
-    if review.summary.missing or totals.errors:
+    resumable = review.run.config.get("kind", "matrix") == "matrix"
+    if resumable and (review.summary.missing or totals.errors):
         steps.append((f"assay run --resume {run}", "finish, and retry errors"))
-    if review.summary.mixed:
+    if resumable and review.summary.mixed:
         steps.append((f"assay run --resume {run} --regrade", "grade all cells alike"))
     if totals.total:
         steps.append((f"assay report {run} --html report.html", "every score, opened"))

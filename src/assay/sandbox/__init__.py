@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.sandbox.command import CommandResult, Limits, Mount
 from assay.sandbox.host import run_on_host, run_on_host_sync
+from assay.sandbox.inside import make_directory_inside, open_inside, remove_inside
 from assay.sandbox.probe import Check, SandboxReport, probe
 from assay.sandbox.run import run_command, run_command_sync
 
@@ -13,7 +14,10 @@ __all__ = [
     "Limits",
     "Mount",
     "SandboxReport",
+    "make_directory_inside",
+    "open_inside",
     "probe",
+    "remove_inside",
     "run_command",
     "run_command_sync",
     "run_on_host",

@@ -85,7 +85,8 @@ class Bubblewrap:
     def _number(self, name: str) -> int | None:
         _, found, rest = self._said.decode().partition(f'"{name}":')
         digits = rest.lstrip().split("\n")[0].split(",")[0].strip(" }")
-        return int(digits) if found and digits.isdigit() else None
+        # A command that tampers with bubblewrap can make it say -1; it was started all the same.
+        return int(digits) if found and digits.removeprefix("-").isdigit() else None
 
     def kill(self) -> None:
         """Kill all of the sandbox and wait until nothing of it is left."""

@@ -62,7 +62,11 @@ def find_case_files(given: str) -> list[str]:
     evals = os.path.join(given, "evals")  # noqa: PTH118 - as the user would type it
     if path.name != "evals" and Path(evals).is_dir():
         return find_case_files(evals)
-    raise _not_found(given, "holds no case", "a case is a directory with a case.yaml")
+    hint = "a case is a directory with a case.yaml"
+    if stray := sorted(entry.name for entry in path.glob("*.y*ml")):
+        name = stray[0].rpartition(".")[0]
+        hint += f": move {stray[0]} to {name}/case.yaml, or name the file itself"
+    raise _not_found(given, "holds no case", hint)
 
 
 def reference_problems(data: Mapping[str, Json], root: str) -> list[Problem]:

@@ -116,6 +116,8 @@ def _row(
     if question is not None and not isinstance(question, str):
         raise InputError("'question' must be text", location=where)
     identity = data.get("id")
+    if isinstance(identity, str) and not _is_encodable(identity):
+        raise InputError("'id' holds half a character (a lone surrogate)", location=where)
     if isinstance(identity, bool) or not isinstance(identity, str | int | None):
         raise InputError("'id' must be text or a number", location=where)
     return Row(
@@ -151,12 +153,18 @@ def _answer(data: dict[str, Json], where: Location) -> tuple[str | None, StringT
     return (thread.completion() if answer is None else answer), thread
 
 
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _label(metadata: Mapping[str, Json], label: str | None, where: Location) -> Json:
     if label is None:
         return None
-    if label not in metadata:
-        raise InputError(f"no label field {label!r}", location=where)
-    value = metadata[label]
+    value = metadata.get(label)
     if value is not None and not isinstance(value, bool | int | float):
         raise InputError(
             f"label {label!r} must be true, false or a number, got {value!r:.60}", location=where

@@ -23,7 +23,8 @@ MAX_DEPTH = 200
 _TRIED_SPANS = 16
 _FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*([\w+-]{0,20})[ \t]*$", re.MULTILINE)
 _BRACKET = re.compile(r"[\[\]{}]")
-_BRACKET_OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|([\[\]{}])', re.DOTALL)
+# A string that is never closed takes the rest: each retried from its own quote is quadratic.
+_BRACKET_OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|([\[\]{}])', re.DOTALL)
 _CLOSES = {"]": "[", "}": "{"}
 
 

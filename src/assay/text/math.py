@@ -138,6 +138,8 @@ def _decide(text: str, gold: str) -> bool | None:
     one, other = _plain(text), _plain(gold)
     if one == other:
         return True
+    if _contradicts(text, gold):
+        return False
     mine, theirs = parse_number(one), parse_number(other)
     if mine is None or theirs is None or mine.percent or theirs.percent:
         return None
@@ -147,3 +149,26 @@ def _decide(text: str, gold: str) -> bool | None:
     if difference <= _ROUNDING and difference:
         return None
     return not difference
+
+
+_UNIT = re.compile(r"\\(?:text|mathrm|textrm|textit)\s*\{([^{}]*)\}")
+_OR = re.compile(r"\b(?:or|maybe|perhaps)\b|\\text\s*\{\s*or\s*\}")
+
+
+def _contradicts(text: str, gold: str) -> bool:
+    """Whether an answer is wrong on its face, in ways that algebra looks past.
+
+    Two units that differ, a choice left open where the expected answer has none, and an equation
+    of two numbers that are not equal (``7=2``, of which algebra would take the right side).
+    """
+    units, wanted = (
+        {unit.strip().lower() for unit in _UNIT.findall(part) if unit.strip()}
+        for part in (text, gold)
+    )
+    if units and wanted and units != wanted:
+        return True
+    if _OR.search(text) and not _OR.search(gold):
+        return True
+    sides = [parse_number(side) for side in _plain(text).split("=")]
+    values = {side.value for side in sides if side is not None}
+    return len(sides) == 2 and None not in sides and len(values) == 2

@@ -1,0 +1,377 @@
+"""Ways to a reward that was not earned, to an exclusion instead of a 0, or to harm: each was tried.
+
+Every test is named after the attack it repeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from assay import Environment, Run, Taskset
+from assay.errors import AgentError, SkippedError
+from assay.graders import Grader, combine, exact_match, json_match, json_schema, math_equal
+from assay.tasks import Agent
+from tests.command_line import COMMAND, assay, cells, environment, write_case
+
+env = Environment("attacks")
+
+
+@env.template()
+async def question(expected: str = "right") -> AsyncGenerator[object, str]:
+    answer = yield "?"
+    yield exact_match(answer, expected)
+
+
+def rollouts(agent: Agent, *, trials: int = 1, **limits: float) -> list[Run]:
+    """Run the question with an agent."""
+    tasks = Taskset("attacks", [question()])
+    return asyncio.run(tasks.run(agent, group=trials, **limits)).runs  # type: ignore[arg-type]
+
+
+async def cancels_itself(run: Run) -> None:
+    task = asyncio.create_task(asyncio.sleep(60))
+    task.cancel()
+    await task
+
+
+async def leaves_the_process(run: Run) -> None:
+    raise SystemExit(0)
+
+
+async def raises_a_group(run: Run) -> None:
+    raise BaseExceptionGroup("both", [asyncio.CancelledError(), ValueError()])
+
+
+async def takes_its_trace_away(run: Run) -> None:
+    run.trace = None  # type: ignore[assignment]
+
+
+async def answers_with_a_number(run: Run) -> None:
+    run.trace.content = 5  # type: ignore[assignment]
+
+
+async def says_it_does_not_apply(run: Run) -> None:
+    raise SkippedError("not for me")
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        cancels_itself,
+        leaves_the_process,
+        raises_a_group,
+        takes_its_trace_away,
+        answers_with_a_number,
+        says_it_does_not_apply,
+    ],
+)
+def test_an_agent_cannot_end_the_job_or_skip_itself(agent: Agent) -> None:
+    runs = rollouts(agent, trials=3)
+    assert [(run.reward, run.grade.is_error) for run in runs] == [(None, True)] * 3
+    assert all(run.trace.error for run in runs)
+
+
+class AlwaysEqual(str):
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = str.__hash__
+
+
+def test_an_answer_that_calls_itself_equal_is_compared_as_text() -> None:
+    async def agent(run: Run) -> None:
+        run.trace.content = AlwaysEqual("wrong")
+
+    assert rollouts(agent)[0].reward == 0.0
+
+
+def test_swallowing_the_cancellation_does_not_buy_time() -> None:
+    async def stubborn(run: Run) -> None:
+        for _ in range(3):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                run.trace.content = "right"
+
+    (run,) = rollouts(stubborn, rollout_timeout=0.2)
+    assert (run.reward, run.trace.stop_reason) == (None, "timeout")
+
+
+def test_blocking_the_loop_does_not_buy_time() -> None:
+    async def blocking(run: Run) -> None:
+        run.trace.content = "right"
+        begun = time.monotonic()
+        while time.monotonic() - begun < 0.2:
+            pass
+
+    (run,) = rollouts(blocking, rollout_timeout=0.05)
+    assert (run.reward, run.trace.stop_reason) == (None, "timeout")
+
+
+class Leaves(Grader):
+    name = "leaves"
+
+    @classmethod
+    async def compute_score(cls) -> float:
+        raise SystemExit(0)
+
+
+def test_a_grader_that_leaves_the_process_is_an_error_and_its_siblings_stay() -> None:
+    result = asyncio.run(combine(Leaves.grade(weight=1), Leaves.grade(weight=1, name="other")))
+    assert result.isError
+    assert [node.name for node in result.subscores or ()] == ["leaves", "other"]
+
+
+def test_unclosed_strings_do_not_make_json_search_quadratic() -> None:
+    text = '"\\' * 200_000  # took minutes
+    begun = time.process_time()
+    assert json_match(text, {"a": 1}) == 0.0
+    assert json_schema(text, {"type": "object"}) == 0.0
+    assert time.process_time() - begun < 10.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (r"\boxed{1\times 10^{-34}}", r"6.626\times 10^{-34}"),
+        (r"\boxed{0.0000004}", r"1.6\times 10^{-19}"),
+        (r"\boxed{0.0}", "0.0000004"),
+        (r"\boxed{5 \text{ cm}}", r"5 \text{ km}"),
+        (r"\boxed{7=2}", "2"),
+        (r"the answer is $x=3$ or maybe $x=7$", "3"),
+    ],
+)
+def test_small_numbers_units_and_hedges_do_not_pass_for_equal(answer: str, expected: str) -> None:
+    assert math_equal(answer, expected) == 0.0
+
+
+def test_a_row_id_with_half_a_character_is_refused_and_such_an_answer_is_written(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "g.yaml").write_text("- type: exact_match\n", "utf-8")
+    rows = [{"answer": "\ud800", "expected": "x"}, {"answer": "x", "expected": "x"}]
+    data = tmp_path / "d.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    done = assay("grade", "d.jsonl", "-g", "g.yaml", "--out", "o.jsonl", "--json", cwd=tmp_path)
+    assert [cell["reward"] for cell in cells(done)] == [0.0, 1.0]
+    assert len((tmp_path / "o.jsonl").read_text("utf-8").splitlines()) == 2
+    data.write_text(json.dumps({"id": "\ud800", "answer": "x"}) + "\n", "utf-8")
+    refused = assay("grade", "d.jsonl", "-g", "g.yaml", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "d.jsonl:1" in refused.stderr
+
+
+@pytest.mark.parametrize("option", ["--out", "--html", "--junit"])
+@pytest.mark.parametrize("target", ["d.jsonl", "g.yaml", ".", "no/such/file"])
+def test_a_report_never_overwrites_what_is_graded(tmp_path: Path, option: str, target: str) -> None:
+    (tmp_path / "g.yaml").write_text("- type: exact_match\n", "utf-8")
+    (tmp_path / "d.jsonl").write_text('{"answer": "x", "expected": "x"}\n', "utf-8")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    done = assay("grade", "d.jsonl", "-g", "g.yaml", option, target, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == before
+
+
+def test_closing_the_pipe_does_not_change_the_verdict(tmp_path: Path) -> None:
+    write_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: hello}
+        matrix: {harnesses: [echo], models: [m], trials: 30}
+        graders: [{type: files, patterns: [hello]}]
+        """,
+    )
+    process = subprocess.Popen(
+        [*COMMAND, "run", "evals", "--json"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+
+
+def test_what_a_grader_prints_stays_out_of_the_json(tmp_path: Path) -> None:
+    (tmp_path / "gr.py").write_text(
+        "from assay.graders import Grader\n"
+        "class Loud(Grader):\n"
+        "    name = 'loud'\n"
+        "    @classmethod\n"
+        "    async def compute_score(cls, answer=''):\n"
+        "        print('{not json')\n"
+        "        return 1.0\n",
+        "utf-8",
+    )
+    (tmp_path / "g.yaml").write_text("- type: python:./gr.py:Loud\n", "utf-8")
+    (tmp_path / "d.jsonl").write_text('{"answer": "x"}\n', "utf-8")
+    done = assay("grade", "d.jsonl", "-g", "g.yaml", "--json", cwd=tmp_path)
+    assert cells(done)[0]["reward"] == 1.0
+
+
+def replayed(root: Path, script: str, graders: str, extra: str = "") -> dict[str, object]:
+    """The cell of an agent that ran a script."""
+    case = write_case(
+        root,
+        "id: c\ntask: {prompt: x}\nmatrix: {harnesses: [replay], models: [m]}\n"
+        f"graders:\n{graders}\n{extra}\n",
+    )
+    recording = case / "recordings" / "m"
+    recording.mkdir(parents=True)
+    (recording / "run.sh").write_text(script, "utf-8")
+    return dict(cells(assay("run", "evals", "--json", cwd=root))[0])
+
+
+_FAILS = '  - {type: command, cmd: "test -e nope"}'
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("mode", ["000", "111", "555"])
+def test_a_locked_workspace_is_graded_and_not_excluded(tmp_path: Path, mode: str) -> None:
+    cell = replayed(tmp_path, f"chmod {mode} /workspace\n", _FAILS)
+    assert (cell["status"], cell["reward"]) == ("graded", 0.0), cell["error"]
+
+
+@pytest.mark.sandbox
+def test_hanging_every_grader_is_a_zero_and_not_our_time_out(tmp_path: Path) -> None:
+    hang = '  - {type: command, cmd: "grep -q yes out.txt", timeout_s: 0.6}\n'
+    cell = replayed(tmp_path, "mkfifo out.txt\n", hang * 2, "limits: {grading_timeout_s: 0.9}")
+    assert (cell["status"], cell["reward"]) == ("graded", 0.0), cell["error"]
+
+
+_TAMPER = r"""
+import os, struct, time
+code = b"\x48\xb8" + struct.pack("<Q", 1 << 32)
+code += b"\x50\x48\x89\xe6\xbf\x04\0\0\0\xba\x08\0\0\0\xb8\x01\0\0\0\x0f\x05\xeb\xfe"
+with open("/proc/1/mem", "r+b", buffering=0) as memory:
+    for line in open("/proc/1/maps"):
+        place, rights = line.split()[:2]
+        if "x" in rights and "libc.so" in line:
+            start, end = (int(part, 16) for part in place.split("-"))
+            memory.seek(start)
+            memory.write(b"\x90" * (end - start - len(code)) + code)
+if os.fork() == 0:
+    if os.fork() == 0:
+        time.sleep(0.2)
+    os._exit(0)
+time.sleep(3)
+"""
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(sys.platform != "linux", reason="machine code of one platform")
+def test_rewriting_the_first_process_does_not_exclude_the_agent(tmp_path: Path) -> None:
+    script = f"python3 - <<'END'\n{_TAMPER}\nEND\n"
+    cell = replayed(tmp_path, script, _FAILS)
+    assert (cell["status"], cell["reward"]) == ("graded", 0.0), cell["error"]
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("line", ["..", "../../keep", "/etc/hostname", "link/file"])
+def test_a_recording_deletes_nothing_outside_the_workspace(tmp_path: Path, line: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("kept", "utf-8")
+    case = write_case(
+        tmp_path,
+        f"""
+        id: c
+        task: {{prompt: x}}
+        setup: {{run: ["ln -s {outside} link"]}}
+        matrix: {{harnesses: [replay], models: [m]}}
+        graders: [{{type: files, patterns: [x]}}]
+        """,
+    )
+    recording = case / "recordings" / "m"
+    recording.mkdir(parents=True)
+    (recording / "deleted.txt").write_text(f"{line}\n", "utf-8")
+    cell = cells(assay("run", "evals", "--json", cwd=tmp_path))[0]
+    assert cell["status"] == "error"
+    assert "cannot delete" in str(cell["error"])
+    assert (outside / "file").read_text("utf-8") == "kept"
+
+
+@pytest.mark.sandbox
+def test_a_link_in_the_workspace_leads_no_writer_of_ours_to_the_host(tmp_path: Path) -> None:
+    victim = tmp_path / "victim.py"
+    victim.write_text("def f(): return 1\n", "utf-8")
+    template = """
+        id: {name}
+        task: {{prompt: overwritten}}
+        {setup}
+        matrix: {{harnesses: [{harness}], models: [m]}}
+        graders: [{{type: files, patterns: [x]}}]
+    """
+    link = f"ln -s {victim} ANSWER.md"
+    setup = f'setup: {{run: ["{link}"]}}'
+    write_case(tmp_path, template.format(name="echo", harness="echo", setup=setup), "echo")
+    stub = (
+        f'environment: {{kind: command, commands: ["ln -s {victim} mod.py"]}}\n'
+        "        setup: {stub: [{file: mod.py, function: f}]}"
+    )
+    write_case(tmp_path, template.format(name="stub", harness="echo", setup=stub), "stub")
+    setup = f'setup: {{run: ["ln -s {tmp_path} out"]}}'
+    case = write_case(
+        tmp_path, template.format(name="replay", harness="replay", setup=setup), "replay"
+    )
+    files = case / "recordings" / "m" / "files" / "out"
+    files.mkdir(parents=True)
+    (files / "victim.py").write_text("overwritten", "utf-8")
+    found = cells(assay("run", "evals", "--json", cwd=tmp_path))
+    assert [cell["status"] for cell in found] == ["error"] * 3
+    assert victim.read_text("utf-8") == "def f(): return 1\n"
+
+
+def test_an_answer_that_is_not_utf_8_is_graded(tmp_path: Path) -> None:
+    case = write_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: x}
+        matrix: {harnesses: [replay], models: [m]}
+        graders: [{type: exact_match, expected: right}]
+        """,
+    )
+    recording = case / "recordings" / "m"
+    recording.mkdir(parents=True)
+    (recording / "answer.txt").write_bytes(b"\xff\xfewrong")
+    cell = cells(assay("run", "evals", "--json", cwd=tmp_path))[0]
+    assert (cell["status"], cell["reward"]) == ("graded", 0.0)
+
+
+@pytest.mark.sandbox
+def test_how_an_agent_ended_is_shown_with_its_zero(tmp_path: Path) -> None:
+    write_case(
+        tmp_path,
+        """
+        id: c
+        task: {prompt: x}
+        matrix: {harnesses: [mine], models: [m]}
+        graders: [{type: exact_match, expected: right}]
+        """,
+    )
+    argv = ["/bin/sh", "-c", "echo no API key >&2; exit 1"]
+    (tmp_path / "harnesses.yaml").write_text(json.dumps({"mine": {"argv": argv}}), "utf-8")
+    done = assay("run", "evals", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "exit status 1: no API key" in done.stdout
+
+
+def test_a_failing_agent_is_an_error_of_the_agent() -> None:
+    async def broken(run: Run) -> None:
+        raise AgentError("no key")
+
+    (run,) = rollouts(broken)
+    assert (run.reward, str(run.grade.content)) == (None, "[agent] no key")
