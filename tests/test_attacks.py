@@ -18,7 +18,15 @@ import pytest
 from assay import Environment, Run, Taskset
 from assay.errors import AgentError, SkippedError
 from assay.eval import within
-from assay.graders import Grader, combine, exact_match, json_match, json_schema, math_equal
+from assay.graders import (
+    Grader,
+    choice_match,
+    combine,
+    exact_match,
+    json_match,
+    json_schema,
+    math_equal,
+)
 from assay.tasks import Agent
 from tests.command_line import COMMAND, assay, cells, environment, write_case
 
@@ -378,3 +386,19 @@ def test_a_failing_agent_is_an_error_of_the_agent() -> None:
 
     (run,) = rollouts(broken)
     assert (run.reward, str(run.grade.content)) == (None, "[agent] no key")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Wrong answer: B",
+        "The incorrect answer is B",
+        "I would not choose B",
+        "I did not pick option B",
+        "I didn't choose B",
+        "That is not the correct answer: B",
+    ],
+)
+def test_a_denial_chooses_nothing(answer: str) -> None:
+    assert choice_match(answer, "B") == 0.0
+    assert choice_match("I am not sure, but the answer is B", "B") == 1.0

@@ -299,7 +299,8 @@ class Limits:
 
     Attributes:
         agent_timeout_s: Seconds that the agent may work; what it has done by then is graded.
-        grading_timeout_s: Seconds that all grading may take; longer is an error, not a 0.
+        grading_timeout_s: Seconds that grading may take on top of the graders' own timeouts;
+            longer is an error, not a 0.
         network: Whether the agent may use the network. Graders never may.
     """
 

@@ -150,10 +150,20 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
     )
 
 
+_DENIED = re.compile(
+    r"(?:\b(?:wrong|incorrect|false|not|never)|n['\u2019]t)\s+(?:(?:the|my|correct|right|best)\s+)*\Z",
+    re.IGNORECASE,
+)
+
+
 def _chosen(text: str, options: Mapping[str, str], pick: Pick) -> str | None:
     """Return the label the answer chose, or None."""
     patterns = _patterns(tuple(options))
-    statements = [_named(match, patterns) for match in patterns.stated.finditer(text)]
+    statements = [
+        _named(match, patterns)
+        for match in patterns.stated.finditer(text)
+        if not _DENIED.search(text, max(0, match.start() - 40), match.start())
+    ]
     if statements:
         named = choose(statements, pick, key=frozenset)
         return _single(named)

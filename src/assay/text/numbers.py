@@ -33,7 +33,7 @@ _MOST_DIGITS = 1_000
 
 _LOOKALIKES = str.maketrans(
     {
-        **dict.fromkeys("\u2212\uff0d\ufe63\u2013", "-"),
+        **dict.fromkeys("\u2212\uff0d\ufe63\u2013\u2010\u2011", "-"),
         "\uff0b": "+",
         "\uff0e": ".",
         "\u066b": ".",
