@@ -284,7 +284,7 @@ def _circle() -> dict[str, Json]:
 
 def _deep() -> dict[str, Json]:
     deep: dict[str, Json] = {}
-    for _ in range(5000):
+    for _ in range(100_000):
         deep = {"in": deep}
     return deep
 
