@@ -26,6 +26,7 @@ from assay.graders import (
     json_match,
     json_schema,
     math_equal,
+    numeric_match,
 )
 from assay.tasks import Agent
 from tests.command_line import COMMAND, assay, cells, environment, write_case
@@ -402,3 +403,10 @@ def test_a_failing_agent_is_an_error_of_the_agent() -> None:
 def test_a_denial_chooses_nothing(answer: str) -> None:
     assert choice_match(answer, "B") == 0.0
     assert choice_match("I am not sure, but the answer is B", "B") == 1.0
+
+
+def test_a_minus_in_words_or_as_a_hyphen_is_a_sign() -> None:
+    for answer in ("minus 42", "It is minus 42.", "Minus 42", "\u201042", "\u221242"):
+        assert (numeric_match(answer, 42), numeric_match(answer, -42)) == (0.0, 1.0), answer
+    assert numeric_match("50 minus 8", 50) == 1.0
+    assert numeric_match("50 minus 8", 8, pick="last") == 1.0

@@ -46,6 +46,7 @@ _LOOKALIKES = str.maketrans(
         "\u2019": "'",
     }
 )
+_MINUS = re.compile(r"(?<![\d)%] )\b[Mm]inus (?=[$\u20ac\u00a3]?\.?\d)")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _VULGAR = "\u00bc-\u00be\u2150-\u215e\u2189"
 _LATIN = "A-Za-z_\u00c0-\u024f\u0370-\u052f"
@@ -115,9 +116,11 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
 
 def _plain(text: str) -> str:
     """Write digits, signs and separators in ASCII; every other character stays."""
-    if text.isascii():
-        return text
-    return _FOREIGN_DIGIT.sub(_ascii_digit, text.translate(_LOOKALIKES))
+    if not text.isascii():
+        text = _FOREIGN_DIGIT.sub(_ascii_digit, text.translate(_LOOKALIKES))
+    if "inus" in text:  # "minus 42" is not 42; "50 minus 8" stays two numbers
+        text = _MINUS.sub("-", text)
+    return text
 
 
 def _ascii_digit(match: re.Match[str]) -> str:
