@@ -11,8 +11,8 @@ import pytest
 
 from assay.errors import GraderError
 from assay.graders import BashGrader, SubScore
-from assay.graders.command import CommandGrader, remove_tree
-from assay.sandbox import probe
+from assay.graders.command import CommandGrader
+from assay.sandbox import probe, remove_tree
 from assay.scoring import Json
 from assay.types import Workspace
 from tests.processes import living, marker

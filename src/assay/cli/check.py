@@ -9,14 +9,13 @@ from pathlib import Path
 
 from assay.cli.options import state_home
 from assay.errors import InputError, nearest
-from assay.eval.harnesses import require_harnesses
+from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.eval.matrix import require_case_parts
 from assay.graders.spec import GraderSpec, spec_schema
 from assay.scoring.json_safe import Json
 from assay.store.database import Store
 from assay.tasks.case import Case, load_cases, load_graders
 from assay.tasks.case_schema import case_schema
-from assay.tasks.harnesses import load_harnesses
 
 __all__ = ["list_cases", "list_runs", "print_schema", "validate_paths"]
 
@@ -61,8 +60,8 @@ def _load(path: str) -> list[tuple[str, Sequence[GraderSpec]]]:
 
 def _checked(case: Case) -> tuple[str, Sequence[GraderSpec]]:
     """A case whose harnesses and graders fit it, too."""
-    declared = load_harnesses(case.harnesses_file) if case.harnesses_file else {}
-    require_harnesses(case, {harness for harness, _ in case.matrix.pairs()}, declared)
+    named = {harness for harness, _ in case.matrix.pairs()}
+    require_harnesses(case, named, declared_harnesses(case))
     require_case_parts(case)
     return case.id, case.graders
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from assay.cli.options import Outputs
 from assay.cli.report_errors import NOT_GRADED
+from assay.errors import InputError
+from assay.reports.review import Review, review
 from assay.reports.summary import summarize, verdict
 from assay.store.database import Store
 from assay.store.records import CellRecord
@@ -46,36 +48,45 @@ def conclude(
 
         write_junit(outputs.junit or "", run, cells)
 
-    def html() -> None:
-        from assay.reports.html import write_html
-        from assay.reports.review import review
-
-        limit = None if shown is None else 200
-        found = review(run, cells, limit=limit, labels=labels)
-        write_html(outputs.html or "", found, fail_under=outputs.fail_under)
-
     def as_json() -> None:
         from assay.reports.json_report import cells_json
 
-        cells_json(sys.stdout, run, cells, fail_under=outputs.fail_under, labels=labels)
+        cells_json(sys.stdout, run, cells, fail_under=fail_under, labels=labels)
 
-    def table() -> None:
-        from rich.console import Console
+    fail_under = outputs.fail_under
+    written = [_write(outputs.junit, junit)] if outputs.junit else []
+    if outputs.json and not outputs.html:
+        summary = summarize(cells, run=run)
+    else:
+        limit = None if shown is None else 200
+        found = review(run, cells, limit=limit, labels=labels)
+        summary = found.summary
+        if outputs.html:
+            written.append(
+                _write(outputs.html, lambda: _html(outputs.html or "", found, fail_under))
+            )
+        if not outputs.json:
+            written.append(_write(_OUT, lambda: _table(found, fail_under, shown)))
+    if outputs.json:
+        written.append(_write(_OUT, as_json))
+    return verdict(summary, fail_under=fail_under).code if all(written) else NOT_GRADED
 
-        from assay.reports.review import review
-        from assay.reports.table import render
 
-        found = review(run, cells, limit=None if shown is None else 200, labels=labels)
-        render(Console(highlight=False), found, fail_under=outputs.fail_under, shown=shown)
+_OUT = "standard output"
 
-    code = verdict(summarize(cells, run=run), fail_under=outputs.fail_under).code
-    written = [
-        _write(file, report)
-        for file, report in ((outputs.junit, junit), (outputs.html, html))
-        if file
-    ]
-    written.append(_write("standard output", as_json if outputs.json else table))
-    return code if all(written) else NOT_GRADED
+
+def _html(file: str, found: Review, fail_under: float | None) -> None:
+    from assay.reports.html import write_html
+
+    write_html(file, found, fail_under=fail_under)
+
+
+def _table(found: Review, fail_under: float | None, shown: int | None) -> None:
+    from rich.console import Console
+
+    from assay.reports.table import render
+
+    render(Console(highlight=False), found, fail_under=fail_under, shown=shown)
 
 
 def _write(target: str, report: Callable[[], None]) -> bool:
@@ -86,7 +97,7 @@ def _write(target: str, report: Callable[[], None]) -> bool:
     except (BrokenPipeError, SystemExit):  # rich leaves by SystemExit where the reader has gone
         # What is left in the buffer has nowhere to go, and must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError) as error:
+    except (OSError, InputError) as error:
         print(f"error: cannot write {target}: {error}", file=sys.stderr)
         return False
     return True

@@ -6,15 +6,14 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import worker_count
 from assay.errors import SourceError
 from assay.scoring.json_safe import Json
-from assay.store.database import Store, new_run_id
-from assay.store.records import CellRecord, RunRecord
+from assay.store.database import Store
+from assay.store.records import CellRecord
 
 if TYPE_CHECKING:
     from assay.tasks.rows import Row
@@ -178,7 +177,7 @@ async def _answers(file: Path, store: Store) -> Answers:
 
 
 async def _environment(directory: Path, store: Store) -> Part:
-    from assay.eval.records import record_of
+    from assay.eval.records import record_of, start_run
     from assay.graders.kinds import load_file
     from assay.tasks.taskset import Taskset
 
@@ -186,17 +185,14 @@ async def _environment(directory: Path, store: Store) -> Part:
     tasks = Taskset.from_file(str(file))
     agent = cast("Agent", getattr(load_file(str(directory / "agent.py")), _AGENT))
     job = await tasks.run(agent, max_concurrent=worker_count(None))
-    now = datetime.now(UTC)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    record = RunRecord(
-        id=new_run_id(now),
-        created_at=now.isoformat(timespec="seconds"),
-        label="demo-tasks",
+    record = start_run(
+        store,
         config={"kind": "tasks", "file": str(file)},
         digests={file.name: digest},
         planned=len(job),
+        label="demo-tasks",
     )
-    store.create_run(record)
     for run in job:
         cell = record_of(
             run,

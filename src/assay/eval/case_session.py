@@ -18,8 +18,7 @@ from typing import TypeVar
 from assay.errors import InputError, ProvisionError, SkippedError, SourceError
 from assay.eval.provision import provision
 from assay.graders.apply import grade_submission
-from assay.graders.command import remove_tree
-from assay.sandbox.inside import open_inside
+from assay.sandbox import open_inside, remove_tree
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.case import Case

@@ -11,13 +11,22 @@ from assay.agents.echo import EchoAgent
 from assay.agents.replay import ReplayAgent
 from assay.errors import InputError, nearest
 from assay.tasks.case import Case
-from assay.tasks.harnesses import HarnessSpec
+from assay.tasks.harnesses import HarnessSpec, load_harnesses
 from assay.tasks.task import Agent
 
-__all__ = ["BUILT_IN", "agent_for", "require_harnesses"]
+__all__ = ["BUILT_IN", "agent_for", "declared_harnesses", "require_harnesses"]
 
 BUILT_IN = ("echo", "replay")
 """Harnesses that need no declaration; others are declared in a ``harnesses.yaml``."""
+
+
+def declared_harnesses(case: Case) -> Mapping[str, HarnessSpec]:
+    """The harnesses of the ``harnesses.yaml`` that applies to a case, by name.
+
+    Raises:
+        DocumentError: With everything that is wrong in it.
+    """
+    return load_harnesses(case.harnesses_file) if case.harnesses_file else {}
 
 
 def require_harnesses(case: Case, names: set[str], declared: Mapping[str, HarnessSpec]) -> None:

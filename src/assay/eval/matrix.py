@@ -7,20 +7,20 @@ import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.errors import InputError, Location, nearest
 from assay.eval.case_session import case_session
-from assay.eval.harnesses import agent_for, require_harnesses
-from assay.eval.records import graded_by, record_of
+from assay.eval.harnesses import agent_for, declared_harnesses, require_harnesses
+from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.graders.apply import require_parts, require_runnable
-from assay.store.database import Store, new_run_id
+from assay.scoring.json_safe import Json
+from assay.store.database import Store
 from assay.store.records import CellRecord, RunRecord
 from assay.tasks.case import Case, load_cases
-from assay.tasks.harnesses import HarnessSpec, load_harnesses
+from assay.tasks.harnesses import HarnessSpec
 from assay.tasks.task import Agent, RunOptions, Session
 from assay.tasks.taskset import case_task
 from assay.types.codec import from_json, to_json
@@ -139,16 +139,8 @@ def launch(request: MatrixRequest, store: Store) -> Launch:
     cases = _select(load_cases(list(request.paths)), request.cases)
     plan, harnesses = _plan(cases, request)
     digests = {case.id: case.digest for case in cases}
-    now = datetime.now(UTC)
-    run = RunRecord(
-        id=new_run_id(now),
-        created_at=now.isoformat(timespec="seconds"),
-        label=request.label,
-        config={"kind": "matrix", "request": to_json(request)},
-        digests=digests,
-        planned=len(plan),
-    )
-    store.create_run(run)
+    config: dict[str, Json] = {"kind": "matrix", "request": to_json(request)}
+    run = start_run(store, config=config, digests=digests, planned=len(plan), label=request.label)
     return Launch(run, len(plan), plan, (), digests, harnesses)
 
 
@@ -227,10 +219,7 @@ def _plan(
 ) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]]]:
     """Every cell, in order, and the harnesses that each case can use."""
     plan: list[Coordinate] = []
-    declared: dict[str, Mapping[str, HarnessSpec]] = {
-        case.id: load_harnesses(case.harnesses_file) if case.harnesses_file else {}
-        for case in cases
-    }
+    declared = {case.id: declared_harnesses(case) for case in cases}
     for case in cases:
         require_runnable(case.graders)
         require_case_parts(case)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.agents.replay import RecordedAgent
 from assay.errors import InputError
-from assay.eval.records import graders_digest, record_of
+from assay.eval.records import graders_digest, record_of, start_run
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.eval.sessions import open_session
 from assay.graders.apply import require_parts, require_runnable
 from assay.graders.spec import GraderSpec
-from assay.scoring.json_safe import Json
-from assay.store.database import Store, new_run_id
+from assay.store.database import Store
 from assay.store.records import CellRecord, RunRecord
 from assay.tasks.rows import Row, read_rows
 from assay.tasks.task import RunOptions, Session, Task
@@ -74,15 +72,12 @@ async def grade_dataset(
     require_runnable(graders)
     require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
     digest = graders_digest(graders)
-    now = datetime.now(UTC)
-    run = RunRecord(
-        id=new_run_id(now),
-        created_at=now.isoformat(timespec="seconds"),
+    run = start_run(
+        store,
         config={"kind": "dataset", "file": file, "label": label},
         digests={Path(file).name: _file_digest(file)},
         planned=count_rows(file, label=label) if planned is None else planned,
     )
-    store.create_run(run)
     rows: dict[int, Row] = {}
 
     def cells() -> Iterator[Cell]:
@@ -96,7 +91,7 @@ async def grade_dataset(
         record = record_of(
             finished, run_id=run.id, case=row.id, threshold=threshold, digest=digest, file=row.file
         )
-        store.add_cell(record, {**finished.to_dict(), "row": _detail(row)})
+        store.add_cell(record, {**finished.to_dict(), "row": dict(row.fields)})
         on_row(row, record)
 
     await run_cells(cells(), done, max_concurrent=workers)
@@ -115,11 +110,6 @@ def _cell(row: Row, run_id: str, threshold: float, options: RunOptions) -> Cell:
         harness="recorded",
         job_id=run_id,
     )
-
-
-def _detail(row: Row) -> Json:
-    detail: Mapping[str, Json] = row.fields
-    return dict(detail)
 
 
 def _file_digest(file: str) -> str:

@@ -4,17 +4,53 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from assay.graders.spec import GraderSpec
-from assay.store.records import CellRecord, CellStatus
+from assay.scoring.json_safe import Json
+from assay.store.database import Store, new_run_id
+from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.types.codec import to_json
 from assay.types.run import Run
 
-__all__ = ["graded_by", "graders_digest", "record_of"]
+__all__ = ["graded_by", "graders_digest", "record_of", "start_run"]
 
 _ANSWER_KEPT = 2_000
 _PRECISION = 1e-9
+
+
+def start_run(
+    store: Store,
+    *,
+    config: Mapping[str, Json],
+    digests: Mapping[str, str],
+    planned: int,
+    label: str = "",
+) -> RunRecord:
+    """Record that a run begins now.
+
+    Args:
+        store: Where it is kept.
+        config: Everything that decides what is run; ``kind`` says what sort of run it is.
+        digests: Digests of what it is made of, by name.
+        planned: Number of cells.
+        label: The user's own name for it.
+
+    Returns:
+        The run, with a new id.
+    """
+    now = datetime.now(UTC)
+    run = RunRecord(
+        id=new_run_id(now),
+        created_at=now.isoformat(timespec="seconds"),
+        label=label,
+        config=config,
+        digests=digests,
+        planned=planned,
+    )
+    store.create_run(run)
+    return run
 
 
 def record_of(

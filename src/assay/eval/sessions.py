@@ -18,17 +18,16 @@ from assay.types.submission import Submission, Workspace
 __all__ = ["open_session"]
 
 
-def open_session(task: Task, *, cache: str | None = None) -> AbstractAsyncContextManager[Session]:
+def open_session(task: Task) -> AbstractAsyncContextManager[Session]:
     """The session that begins a task.
 
     Args:
         task: A template's task, a case, or a dataset row.
-        cache: Directory for fetched sources and built environments; a private one by default.
     """
     if isinstance(task.work, Case):
         from assay.eval.case_session import case_session
 
-        return case_session(task.work, cache=cache)
+        return case_session(task.work)
     if isinstance(task.work, Row):
         return _row_session(task.work)
     return task.work.open()

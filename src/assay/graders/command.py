@@ -18,12 +18,11 @@ from assay.types.submission import Workspace
 if TYPE_CHECKING:
     from assay.sandbox import CommandResult
 
-__all__ = ["BashGrader", "CommandGrader", "remove_tree"]
+__all__ = ["BashGrader", "CommandGrader"]
 
 _LONGEST = 7 * 86_400.0
 """Seconds that stand for "for ever": the system's clocks take no infinity."""
 
-_REMOVE = 'rm -rf -- "$1" || { chmod -R u+rwX -- "$1"; rm -rf -- "$1"; }'
 _SHELL_STARTUP = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS")
 
 
@@ -129,7 +128,7 @@ async def _run_on_host(
 ) -> CommandResult:
     import tempfile
 
-    from assay.sandbox import Limits, run_on_host
+    from assay.sandbox import Limits, remove_tree, run_on_host
 
     if not os.access(argv[0], os.X_OK):
         raise GraderError(
@@ -165,17 +164,6 @@ async def _run_isolated(
         mounts=[Mount(source=source, target=target) for source, target in workspace.mounts],
         limits=Limits(wall_seconds=min(timeout or _LONGEST, _LONGEST)),
     )
-
-
-async def remove_tree(directory: str) -> None:
-    """Remove a directory that hostile commands wrote to; never fails for what they left there.
-
-    Python's own removal recurses: a few thousand directories inside each other are a
-    RecursionError, by which a failed command would become a grader that could not judge.
-    """
-    from assay.sandbox import run_on_host
-
-    await run_on_host(["/bin/sh", "-c", _REMOVE, "sh", directory])
 
 
 def _verdict(

@@ -17,7 +17,9 @@ from assay.sandbox.command import CommandResult, Limits, check_command
 from assay.sandbox.family import Family
 from assay.sandbox.streams import Capture, drain, follow, in_thread
 
-__all__ = ["run_on_host", "run_on_host_sync"]
+__all__ = ["remove_tree", "run_on_host", "run_on_host_sync"]
+
+_REMOVE = 'rm -rf -- "$1" || { chmod -R u+rwX -- "$1"; rm -rf -- "$1"; }'
 
 
 async def run_on_host(
@@ -46,6 +48,15 @@ async def run_on_host(
     """
     check_command(argv, env)
     return await in_thread(lambda cancel: _run(argv, cwd, env, limits or Limits(), cancel))
+
+
+async def remove_tree(directory: str) -> None:
+    """Remove a directory that hostile commands wrote to; never fails for what they left there.
+
+    Python's own removal recurses: a few thousand directories inside each other are a
+    RecursionError, by which a failed command would become a grader that could not judge.
+    """
+    await run_on_host(["/bin/sh", "-c", _REMOVE, "sh", directory])
 
 
 def run_on_host_sync(
