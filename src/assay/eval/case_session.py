@@ -1,8 +1,11 @@
-"""Begin a case: lay out its workspace, and grade what the agent leaves there."""
+"""Begin a case: lay out its workspace, and grade what the agent leaves there.
+
+Two trees. The agent works in one. When it has ended, that is snapshotted, and the *grading tree* is
+built beside it: the pristine source with the changes that the case permits. Graders run there.
+"""
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import os
 import shutil
@@ -10,26 +13,48 @@ import stat
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from assay.errors import InputError, ProvisionError, SkippedError, SourceError
+from assay.errors import InputError, SourceError
+from assay.eval import grading_tree
+from assay.eval.layout import lay_out
 from assay.eval.provision import provision
 from assay.graders.apply import grade_submission
-from assay.sandbox import open_inside, remove_tree
+from assay.sandbox import remove_tree
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
+from assay.store.restore import read_snapshot, restore_snapshot
+from assay.store.snapshots import Known, take_snapshot
+from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
+from assay.tasks.digest import paths_digest
+from assay.tasks.grader_files import hidden_paths
+from assay.tasks.permitted import Rules
+from assay.tasks.sources import fetch_fixtures
 from assay.tasks.task import Session
 from assay.types.run import Prompt
 from assay.types.submission import Submission, Workspace
 
-__all__ = ["CaseSession", "case_session", "prompt_of"]
+__all__ = ["CaseSession", "Kept", "case_session", "kept_session", "prompt_of"]
 
 T = TypeVar("T")
 _SMALL = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was kept of a workspace: enough to grade it again.
+
+    Attributes:
+        snapshot: Digest of what the agent left.
+        source: Digest of what it started from.
+    """
+
+    snapshot: str
+    source: str
 
 
 @asynccontextmanager
@@ -42,49 +67,159 @@ async def case_session(
         case: The case.
         cache: Directory for fetched sources and built environments, shared by all cells; a
             private one by default.
-        home: The store's directory, to keep a snapshot of what the agent leaves; None keeps none.
+        home: The store's directory, to keep a snapshot of what the agent leaves; by default one
+            that goes with the session.
 
     Raises:
-        SourceError: If the source cannot be had.
+        SourceError: If the source or the hidden files cannot be had.
         ProvisionError: If the environment or the set-up fails.
     """
-    scratch = tempfile.mkdtemp(prefix="assay-cell-")
-    try:
-        workspace = await _lay_out(case, Path(scratch), cache or str(Path(scratch, "cache")))
-        yield CaseSession(case, workspace, home)
-    finally:
-        await _remove(scratch)
+    async with _scratch() as scratch:
+        home = home or str(scratch / "store")
+        cache = cache or str(scratch / "cache")
+        case = await _with_fixtures(case, scratch, cache)
+        directory = scratch / "workspace"
+        if case.source is None and case.environment is None and case.setup is None:
+            directory.mkdir()
+            workspace, source = Workspace(path=str(directory)), None
+        else:
+            workspace = await lay_out(case, directory, cache)
+            source = await asyncio.to_thread(keep_source, home, workspace.path)
+        yield CaseSession(case, workspace, home, source)
+
+
+@asynccontextmanager
+async def kept_session(case: Case, kept: Kept, *, cache: str, home: str) -> AsyncGenerator[Session]:
+    """A case whose workspace is what was kept of one: to be graded, not to be worked in.
+
+    Raises:
+        StoreError: If something that was kept is missing or damaged.
+        SourceError: If the hidden files cannot be had.
+        ProvisionError: If the environment fails.
+    """
+    async with _scratch() as scratch:
+        case = await _with_fixtures(case, scratch, cache)
+        workspace = Workspace(path=str(scratch / "workspace"))
+        if case.environment is not None:
+            laid_out = str(scratch / "laid-out")
+            pristine = await asyncio.to_thread(source_tree, home, kept.source)
+            await asyncio.to_thread(shutil.copytree, pristine, laid_out, symlinks=True)
+            provided = await provision(case, Workspace(path=laid_out), cache)
+            workspace = replace(provided, path=workspace.path)
+        await asyncio.to_thread(
+            lambda: restore_snapshot(home, kept.snapshot, workspace.path, source=kept.source)
+        )
+        entries = await asyncio.to_thread(read_snapshot, home, kept.source)
+        source = KeptSource(kept.source, entries, {})
+        yield CaseSession(case, workspace, home, source, kept.snapshot)
 
 
 class CaseSession:
     """A case whose workspace is ready."""
 
-    def __init__(self, case: Case, workspace: Workspace, home: str | None) -> None:
+    def __init__(
+        self,
+        case: Case,
+        workspace: Workspace,
+        home: str,
+        source: KeptSource | None = None,
+        snapshot: str = "",
+    ) -> None:
         self.prompt: Prompt = prompt_of(case)
         self.workspace: Workspace | None = workspace
         self.notes: dict[str, Json] = {}
         self._case = case
+        self._workspace = workspace
         self._home = home
+        self._source = source
+        self._snapshot = snapshot
+        self._hidden = hidden_paths(case.graders)
+        self._hidden_digest = paths_digest(self._hidden)
 
     async def grade(self, submission: Submission) -> EvaluationResult:
-        """Keep a snapshot of the workspace, then run the case's graders."""
-        if self.workspace is not None:
-            _let_us_in(self.workspace.path)
-        if self._home is not None and self.workspace is not None:
-            from assay.store.snapshots import take_snapshot
+        """Keep a snapshot of the workspace, build the grading tree, run the case's graders.
 
-            path, home = self.workspace.path, self._home
-            kept = await _blocking(path, lambda: take_snapshot(home, path))
-            self.notes["snapshot"] = kept.digest
-            if kept.dropped:
-                self.notes["not_kept"] = [f"{d.path}: {d.why}" for d in kept.dropped[:50]]
+        Raises:
+            SourceError: If the hidden files changed since the agent started.
+            StoreError: If the snapshot cannot be kept.
+        """
+        if paths_digest(self._hidden) != self._hidden_digest:
+            raise SourceError(
+                f"the hidden files of case {self._case.id!r} changed while its agent worked",
+                hint="run the cell again, and let nothing write there meanwhile",
+            )
         complete = replace(
             submission,
             answer=submission.answer or "",
             expected=self._case.expected,
             metadata=self._case.metadata,
         )
-        return await grade_submission(self._case.graders, complete)
+        _let_us_in(self._workspace.path)
+        chosen = await self._keep()
+        if not any("workspace" in spec.kind.parameters for spec in self._case.graders):
+            result = await grade_submission(self._case.graders, complete)
+        else:
+            result = await self._grade_tree(complete, chosen)
+        if chosen.flags:
+            result = replace(result, info={**result.info, "flags": list[Json](chosen.flags)})
+        return result
+
+    async def _keep(self) -> grading_tree.GradingPlan:
+        """Snapshot what the agent left, and decide what of it is graded."""
+        path, home = self._workspace.path, self._home
+        if self._source is None:
+            empty = Path(path).parent / "nothing"
+            empty.mkdir()
+            self._source = keep_source(home, str(empty))
+        known: Known = self._source.known
+        if self._snapshot:
+            left, left_out = read_snapshot(home, self._snapshot), ()
+        else:
+            kept = await _blocking(path, lambda: take_snapshot(home, path, known=known))
+            self._snapshot, left, left_out = kept.digest, kept.entries, kept.dropped
+        chosen = grading_tree.plan(self._source.entries, left, Rules(self._case.submission))
+        self.notes["snapshot"] = self._snapshot
+        self.notes["source"] = self._source.digest
+        self.notes["submission"] = chosen.notes(left_out)
+        return chosen
+
+    async def _grade_tree(
+        self, submission: Submission, chosen: grading_tree.GradingPlan
+    ) -> EvaluationResult:
+        assert self._source is not None
+        home, digest, path = self._home, self._source.digest, self._workspace.path
+        # In the store's own directory: on the same file system as the copy it shares files with.
+        place = Path(home, "cache", "grading")
+        place.mkdir(parents=True, exist_ok=True)
+        directory = tempfile.mkdtemp(dir=place, prefix="tree-")
+        try:
+            target = str(Path(directory, "workspace"))
+            left_out = await _blocking(
+                path, lambda: grading_tree.build(home, chosen, digest, target)
+            )
+            self.notes["submission"] = chosen.notes(left_out)
+            graded = replace(
+                self._workspace,
+                path=target,
+                submitted=path,
+                source=source_tree(home, digest),
+                changes=chosen.changes,
+            )
+            return await grade_submission(self._case.graders, replace(submission, workspace=graded))
+        finally:
+            await _remove(directory)
+
+
+async def _with_fixtures(case: Case, scratch: Path, cache: str) -> Case:
+    """The case with its hidden files fetched: before the agent starts, out of its reach."""
+    if case.fixtures is None:
+        return case
+    directory = str(scratch / "hidden")
+    await asyncio.to_thread(fetch_fixtures, case, directory, cache)
+    try:
+        return case.with_fixtures(directory)
+    except InputError as error:
+        raise SourceError(f"the fixtures of case {case.id!r}: {error}") from error
 
 
 def _let_us_in(workspace: str) -> None:
@@ -109,83 +244,13 @@ def prompt_of(case: Case) -> str:
     return "\n\n".join(parts)
 
 
-async def _lay_out(case: Case, scratch: Path, cache: str) -> Workspace:
-    if case.source is None and case.environment is None and case.setup is None:
-        return Workspace(path=str(scratch))
-    directory = scratch / "workspace"
-    if case.source is None:
-        directory.mkdir()
-    else:
-        from assay.tasks.sources import materialise
-
-        try:
-            await asyncio.to_thread(materialise, case, str(directory), cache)
-        except SourceError as error:
-            if case.availability == "optional":
-                raise SkippedError(f"the source cannot be had: {error}") from error
-            raise
-    workspace = Workspace(path=str(directory))
-    if case.environment is not None:
-        workspace = await provision(case, workspace, cache)
-    if case.setup is not None:
-        for stub in case.setup.stub:
-            _stub(str(directory), stub.file, stub.function)
-        for line in case.setup.run:
-            await _set_up(line, workspace)
-    return workspace
-
-
-async def _set_up(line: str, workspace: Workspace) -> None:
-    from assay.sandbox import Mount, run_command
-
-    result = await run_command(
-        ["/bin/sh", "-c", line],
-        workspace=workspace.path,
-        changes="keep",
-        env=workspace.env,
-        mounts=[Mount(source=s, target=t) for s, t in workspace.mounts],
-    )
-    if result.exit_code != 0:
-        tail = (result.stderr or result.stdout).strip()[-500:]
-        raise ProvisionError(f"set-up command {line!r} ended with {result.exit_code}: {tail}")
-
-
-def _stub(workspace: str, file: str, function: str) -> None:
-    """Take the body of every function of that name away, keeping its docstring."""
+@asynccontextmanager
+async def _scratch() -> AsyncGenerator[Path]:
+    scratch = tempfile.mkdtemp(prefix="assay-cell-")
     try:
-        with os.fdopen(open_inside(workspace, file, os.O_RDWR), "r+", -1, "utf-8") as handle:
-            stubbed = _without_body(handle.read(), file, function)
-            handle.seek(0)
-            handle.truncate()
-            handle.write(stubbed)
-    except (OSError, SyntaxError) as error:
-        raise InputError(f"setup.stub: cannot change {file}: {error}") from error
-
-
-def _without_body(source: str, file: str, function: str) -> str:
-    tree = ast.parse(source)
-    lines = source.splitlines(keepends=True)
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function
-    ]
-    if not found:
-        raise InputError(f"setup.stub: {file} has no function {function!r}")
-    # From the last one up, so that line numbers of the others stay true; comments are kept.
-    for node in sorted(found, key=lambda item: item.lineno, reverse=True):
-        body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-        if not body:
-            continue
-        if body[0].lineno == node.lineno:  # def f(): return 1
-            head = lines[node.lineno - 1][: body[0].col_offset].rstrip()
-            indent = " " * (node.col_offset + 4)
-            new = [f"{head}\n", f"{indent}raise NotImplementedError()\n"]
-            lines[node.lineno - 1 : node.end_lineno] = new
-            continue
-        indent = lines[body[0].lineno - 1][: body[0].col_offset]
-        lines[body[0].lineno - 1 : node.end_lineno] = [f"{indent}raise NotImplementedError()\n"]
-    return "".join(lines)
+        yield Path(scratch)
+    finally:
+        await _remove(scratch)
 
 
 async def _remove(scratch: str) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import InputError, Location, nearest
-from assay.eval.case_session import case_session
+from assay.eval.case_session import Kept, case_session, kept_session
 from assay.eval.harnesses import agent_for, declared_harnesses, require_harnesses
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
@@ -201,7 +199,6 @@ def unused_parts(case: Case) -> list[str]:
         "task.turns": bool(case.task.turns),
         "artifacts": case.artifacts != type(case.artifacts)(),
         "observe": case.observe is not None,
-        "fixtures": case.fixtures is not None,
     }
     return [name for name, there in said.items() if there]
 
@@ -293,24 +290,14 @@ def _own_timeouts(case: Case) -> float:
 def _regraded(coordinate: Coordinate, run_id: str, store: Store) -> Cell:
     """A cell that grades what was kept: no agent runs."""
     before = Run.from_dict(store.detail(run_id, coordinate.key))
-    snapshot = store.snapshot_of(run_id, coordinate.key)
+    metadata = before.metadata
+    kept = Kept(str(metadata.get("snapshot") or ""), str(metadata.get("source") or ""))
 
     async def give_back(run: Run) -> None:
         run.trace = before.trace
         run.cost_usd, run.tokens = before.cost_usd, before.tokens
         run.metadata = {**before.metadata, "regraded": True}
 
-    return _cell(coordinate, run_id, _kept(coordinate.case, store.home, snapshot), give_back)
-
-
-@asynccontextmanager
-async def _kept(case: Case, home: str, snapshot: str) -> AsyncGenerator[Session]:
-    """A case's session over a workspace that was kept."""
-    from assay.store.restore import restore_snapshot
-
-    async with case_session(case, cache=str(Path(home, "cache"))) as session:
-        if snapshot and session.workspace is not None:
-            await asyncio.to_thread(shutil.rmtree, session.workspace.path)
-            await asyncio.to_thread(restore_snapshot, home, snapshot, session.workspace.path)
-            session.notes["snapshot"] = snapshot
-        yield session
+    cache = str(Path(store.home, "cache"))
+    session = kept_session(coordinate.case, kept, cache=cache, home=store.home)
+    return _cell(coordinate, run_id, session, give_back)

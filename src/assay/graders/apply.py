@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from assay.errors import GraderError, InputError
@@ -61,14 +62,41 @@ async def grade_submission(
     """Grade a submission with declared graders, in their order, and combine the scores.
 
     A parameter that a declaration leaves out is taken from the submission. A grader that fails
-    becomes an error node; its siblings still run.
+    becomes an error node; its siblings still run. A gate among the children of a node gates the
+    whole. How cheaply something was done (a grader with ``needs_credit``) is worth nothing where
+    every grader of the work itself gave 0.
 
     Raises:
         InputError: For a kind that this version cannot run.
     """
     require_runnable(specs)
     nodes = [await _grade_one(spec, submission.parts()) for spec in specs]
-    return combine_scores(nodes, clamp=clamp)
+    nodes = _without_free_credit(specs, nodes)
+    gates = [_hoisted(node, child) for node in nodes for child in node.children or () if child.gate]
+    return combine_scores([*nodes, *gates], clamp=clamp)
+
+
+def _without_free_credit(specs: Sequence[GraderSpec], nodes: list[SubScore]) -> list[SubScore]:
+    """Take credit away from doing cheaply what was not done at all."""
+    depends = [spec.kind.grader is not None and spec.kind.grader.needs_credit for spec in specs]
+    work = [
+        node
+        for node, dependent in zip(nodes, depends, strict=True)
+        if not dependent and not node.gate and node.weight > 0 and node.status != "skipped"
+    ]
+    if not work or any(node.status == "error" or node.value for node in work):
+        return nodes
+    reason = "no credit: the graders of the work itself gave none"
+    return [
+        replace(node, value=0.0, passed=False, reason=reason)
+        if dependent and node.status == "scored" and node.value
+        else node
+        for node, dependent in zip(nodes, depends, strict=True)
+    ]
+
+
+def _hoisted(node: SubScore, gate: SubScore) -> SubScore:
+    return replace(gate, name=f"{node.name}: {gate.name}")
 
 
 async def _grade_one(spec: GraderSpec, parts: Mapping[str, object]) -> SubScore:

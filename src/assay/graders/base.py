@@ -56,6 +56,8 @@ class Grader:
     name: ClassVar[str] = "BaseGrader"
     filled_from: ClassVar[Mapping[str, str]] = {}
     """Further parameters that are taken from the submission: parameter name to part name."""
+    needs_credit: ClassVar[bool] = False
+    """Whether its score counts only where a grader of the work itself gave some credit."""
 
     @classmethod
     def compute_score(cls, *args: Any, **parameters: Any) -> Score | Awaitable[Score]:  # noqa: ANN401 - gradual on purpose: an override names its own parameters

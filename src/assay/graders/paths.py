@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Annotated, TypeAlias, cast
 
@@ -12,7 +12,7 @@ from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = ["CasePath", "resolve_paths"]
+__all__ = ["CasePath", "named_paths", "resolve_paths"]
 
 _MARK = "a file or directory of the case"
 
@@ -24,26 +24,41 @@ def resolve_paths(
     annotation: object, data: Json, *, base: str, path: codec.Path, problems: list[Problem]
 ) -> Json:
     """Make every `CasePath` in some data absolute, adding a problem for each that is missing."""
+    return _each(annotation, data, path, lambda given, at: _existing(given, base, at, problems))
+
+
+def named_paths(annotation: object, data: Json) -> list[str]:
+    """Every `CasePath` in some data."""
+    found: list[str] = []
+
+    def note(given: str, at: codec.Path) -> str:
+        del at
+        found.append(given)
+        return f"{given}/"  # anything else: that it was a path ends the search among a union
+
+    _each(annotation, data, (), note)
+    return found
+
+
+def _each(
+    annotation: object, data: Json, path: codec.Path, change: Callable[[str, codec.Path], str]
+) -> Json:
+    """Change every `CasePath` in some data."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated and _MARK in arguments and isinstance(data, str):
-        return _existing(data, base, path, problems)
+        return change(data, path)
     if isinstance(data, list) and origin in (list, tuple, Sequence):
         inside = arguments[0]
-        return [
-            resolve_paths(inside, item, base=base, path=(*path, n), problems=problems)
-            for n, item in enumerate(data)
-        ]
+        return [_each(inside, item, (*path, n), change) for n, item in enumerate(data)]
     if isinstance(data, dict) and isinstance(annotation, type) and is_dataclass(annotation):
         hints = typing.get_type_hints(annotation, include_extras=True)
         known = {field.name for field in fields(annotation)}
         return {
-            key: resolve_paths(hints[key], item, base=base, path=(*path, key), problems=problems)
-            if key in known
-            else item
+            key: _each(hints[key], item, (*path, key), change) if key in known else item
             for key, item in data.items()
         }
     for option in _options(cast("object", annotation)):
-        resolved = resolve_paths(option, data, base=base, path=path, problems=problems)
+        resolved = _each(option, data, path, change)
         if resolved != data:
             return resolved
     return data

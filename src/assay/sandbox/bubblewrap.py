@@ -98,7 +98,10 @@ def view(
             words += ["--ro-bind-try", path, path]
     # Every place that can be written is bounded: bubblewrap's /dev alone would hold half the
     # memory of the machine.
-    words += ["--proc", "/proc", "--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev"]  # noqa: S108
+    # A read-only /proc: all processes inside share a uid, and a submission could otherwise rewrite
+    # the memory of the shell that judges it (/proc/PID/mem).
+    words += ["--proc", "/proc", "--remount-ro", "/proc"]
+    words += ["--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev"]  # noqa: S108
     words += _tmpfs("/tmp")  # noqa: S108
     words += ["--bind", f"{STAGE}/{workspace}", "/workspace"]
     for mount in mounts:

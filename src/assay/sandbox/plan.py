@@ -15,12 +15,14 @@ class Tree(TypedDict):
     """A file or directory of the host to be shown.
 
     ``name``: where, below the stage. ``mode``: ``read``; ``write``: changes go to the host;
-    ``layer``: changes go to a layer in memory that dies with the command.
+    ``layer``: changes go to a layer in memory that dies with the command. ``over``: names of trees,
+    put down before this one, that are laid over a ``layer``, the first on top.
     """
 
     source: str
     name: str
     mode: str
+    over: list[str]
 
 
 class Plan(TypedDict):

@@ -59,6 +59,7 @@ async def run_command(
     *,
     workspace: str | None,
     changes: Changes = "discard",
+    layers: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     mounts: Sequence[Mount] = (),
     network: bool = False,
@@ -76,6 +77,8 @@ async def run_command(
         workspace: Directory shown at ``/workspace``; None for an empty one.
         changes: ``discard``: the command sees its changes, the directory never does. ``keep``: it
             writes into the directory; `Limits.workspace_bytes` does not apply.
+        layers: Directories laid over the workspace, the first on top; only with ``discard``. What
+            a layer has at a path stands there alone, unless both have a directory.
         env: Variables beside ``PATH``, ``HOME``, ``LANG`` and ``TZ``. No other reaches it.
         mounts: More of the host to show, such as an interpreter outside of /usr.
         network: Whether to share the host's network; else only a loopback of its own.
@@ -92,6 +95,7 @@ async def run_command(
         argv,
         workspace=workspace,
         changes=changes,
+        layers=layers,
         env=env or {},
         mounts=mounts,
         network=network,
@@ -106,6 +110,7 @@ def run_command_sync(
     *,
     workspace: str | None,
     changes: Changes = "discard",
+    layers: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     mounts: Sequence[Mount] = (),
     network: bool = False,
@@ -118,6 +123,7 @@ def run_command_sync(
         argv,
         workspace=workspace,
         changes=changes,
+        layers=layers,
         env=env or {},
         mounts=mounts,
         network=network,
@@ -132,6 +138,7 @@ def _plan(
     *,
     workspace: str | None,
     changes: Changes,
+    layers: Sequence[str],
     env: Mapping[str, str],
     mounts: Sequence[Mount],
     network: bool,
@@ -143,12 +150,7 @@ def _plan(
         raise InputError(
             f"no sandbox tier {tier!r}", hint="valid: bwrap; without a sandbox: run_on_host"
         )
-    trees: list[Tree] = []
-    if workspace is not None:
-        if not Path(workspace).is_dir():
-            raise InputError(f"the workspace {workspace!r} is not a directory")
-        mode = "write" if changes == "keep" else "layer"
-        trees.append({"source": os.path.realpath(workspace), "name": "workspace", "mode": mode})
+    trees = _workspace_trees(workspace, changes, layers)
     binds: list[list[str]] = []
     for number, mount in enumerate(mounts):
         if not Path(mount.source).exists():
@@ -157,6 +159,7 @@ def _plan(
             "source": os.path.realpath(mount.source),
             "name": f"mount{number}",
             "mode": "write" if mount.writable else "read",
+            "over": [],
         }
         trees.append(tree)
         bind = "--bind" if mount.writable else "--ro-bind"
@@ -182,6 +185,27 @@ def _plan(
         "memory_bytes": limits.memory_bytes or 0,
         "stdin": -1,
     }
+
+
+def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[str]) -> list[Tree]:
+    if workspace is None:
+        if layers:
+            raise InputError("layers need a workspace to be laid over")
+        return []
+    if layers and changes == "keep":
+        raise InputError("a workspace whose changes are kept takes no layers")
+    for directory in (workspace, *layers):
+        if not Path(directory).is_dir():
+            what = "layer" if directory in layers else "workspace"
+            raise InputError(f"the {what} {directory!r} is not a directory")
+    names = [f"layer{number}" for number in range(len(layers))]
+    trees: list[Tree] = [
+        {"source": os.path.realpath(layer), "name": name, "mode": "read", "over": []}
+        for name, layer in zip(names, layers, strict=True)
+    ]
+    mode = "write" if changes == "keep" else "layer"
+    source = os.path.realpath(workspace)
+    return [*trees, {"source": source, "name": "workspace", "mode": mode, "over": names}]
 
 
 def _rlimits(limits: Limits) -> list[tuple[int, int]]:

@@ -160,19 +160,23 @@ class Stage:
             os.close(os.open(shown, os.O_CREAT | os.O_WRONLY, 0o644))
         kernel.move_tree(fd, shown)
         if tree["mode"] == "layer":
-            self._cover(target, ours=ours)
+            over = [f"{self._place}/{name}" for name in tree["over"]]
+            self._cover(target, over, ours=ours)
 
-    def _cover(self, target: str, *, ours: bool) -> None:
+    def _cover(self, target: str, over: list[str], *, ours: bool) -> None:
         """Make the tree changeable without changing it: an overlay, else a copy."""
         mode = os.stat(f"{target}.lower").st_mode & 0o777  # noqa: PTH116
         names = [f"{target}.{part}" for part in ("lower", "upper", "work")]
         for path in (target, *names[1:]):
             self._make_directory(path)
             os.chmod(path, mode)  # noqa: PTH101
-        if ours and self._plan["overlay"] and self._overlay(target, names):
+        lower = ":".join([*over, names[0]])
+        if ours and self._plan["overlay"] and self._overlay(target, [lower, *names[1:]]):
             return
         _run("cp", "-a", "--", f"{names[0]}/.", target)
-        if not ours:
+        for layer in reversed(over):
+            _lay_over(layer, target)
+        if not ours or over:
             who = f"{self._identity.uid}:{self._identity.gid}"
             _run("chown", "-hR", who, "--", target)
 
@@ -190,6 +194,18 @@ class Stage:
         os.mkdir(path)  # noqa: PTH102
         if self._identity.admin:
             os.chown(path, self._identity.uid, self._identity.gid)
+
+
+def _lay_over(layer: str, target: str) -> None:
+    """Copy a layer over a tree: whatever stands in the way goes, as under an overlay."""
+    for entry in os.scandir(layer):
+        place = f"{target}/{entry.name}"
+        both = entry.is_dir(follow_symlinks=False) and os.path.isdir(place)  # noqa: PTH112
+        if both and not os.path.islink(place):  # noqa: PTH114
+            _lay_over(entry.path, place)
+            continue
+        _run("rm", "-rf", "--", place)
+        _run("cp", "-a", "--", entry.path, place)
 
 
 def _run(program: str, *words: str) -> None:

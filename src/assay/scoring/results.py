@@ -247,8 +247,10 @@ class EvaluationResult:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Every sign of tampering found anywhere in the tree, each once, in order."""
-        return tuple(dict.fromkeys(_flags(self.subscores or ())))
+        """Every sign of tampering, each once: those in ``info``, then those in the tree."""
+        own = self.info.get("flags")
+        named = [str(flag) for flag in own] if isinstance(own, list) else []
+        return tuple(dict.fromkeys([*named, *_flags(self.subscores or ())]))
 
     def to_dict(self) -> dict[str, Json]:
         """The result as plain JSON."""

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
 from assay.store.blobs import Blobs, disk_faults, write_all
 from assay.store.snapshots import Dropped
 
-__all__ = ["restore_snapshot"]
+__all__ = ["read_snapshot", "restore_entries", "restore_snapshot"]
 
 _LARGEST_MANIFEST = 512 << 20
 _MOST_HOPS = 40
@@ -36,33 +36,63 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class File:
+    """A regular file of a manifest."""
+
     mode: int
     size: int
     sha256: str
 
+    def to_json(self) -> dict[str, Json]:
+        """As it stands in a manifest."""
+        return {"type": "file", "mode": self.mode, "size": self.size, "sha256": self.sha256}
+
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class Link:
     target: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Directory:
+class Directory:
     pass
 
 
-_Parts: TypeAlias = tuple[str, ...]
-_Tree: TypeAlias = "dict[_Parts, _File | _Link | _Directory]"
+Parts: TypeAlias = tuple[str, ...]
+Tree: TypeAlias = "dict[Parts, File | Link | Directory]"
 
 
-def restore_snapshot(store_dir: str, digest: str, target: str) -> tuple[Dropped, ...]:
+class Contents(Protocol):
+    """Where the contents of files are read from; `Blobs` is one."""
+
+    def read(self, digest: str, sink: Callable[[bytes], object], *, most: int) -> int:
+        """Hand the content behind a digest to ``sink``; its size."""
+        ...
+
+
+def read_snapshot(store_dir: str, digest: str) -> dict[str, Json]:
+    """The manifest of a snapshot, checked.
+
+    Raises:
+        StoreError: If it is missing, damaged or tampered with.
+    """
+    with Blobs(Path(store_dir, "snapshots")) as manifests:
+        content = manifests.get(digest, most=_LARGEST_MANIFEST)
+    _read_manifest(content, digest)
+    return cast("dict[str, Json]", json.loads(content))
+
+
+def restore_snapshot(
+    store_dir: str, digest: str, target: str, *, source: str = ""
+) -> tuple[Dropped, ...]:
     """Put a snapshot into a directory. Blocks; call it in a thread where that matters.
 
     Args:
         store_dir: The store's directory (`Store.home`).
         digest: As `take_snapshot` returned it.
         target: An empty directory, or the name of one to be made.
+        source: The kept source's digest, for a snapshot that was taken with what is known of it.
+            Files that are as in the source are links to its copy in the cache: never write there.
 
     Returns:
         The links that were not made, because they lead out of the target or in circles.
@@ -72,14 +102,29 @@ def restore_snapshot(store_dir: str, digest: str, target: str) -> tuple[Dropped,
         StoreError: If the snapshot is missing, damaged or tampered with, or the target cannot be
             written; what was restored so far is left there.
     """
-    with Blobs(Path(store_dir, "snapshots")) as manifests:
-        tree = _read_manifest(manifests.get(digest, most=_LARGEST_MANIFEST), digest)
+    return restore_entries(store_dir, read_snapshot(store_dir, digest), target, source=source)
+
+
+def restore_entries(
+    store_dir: str, entries: Mapping[str, Json], target: str, *, source: str = ""
+) -> tuple[Dropped, ...]:
+    """Put what a manifest says into a directory; see `restore_snapshot`.
+
+    Raises:
+        StoreError: As `restore_snapshot` does.
+    """
+    from assay.store.sources import SourceCopy
+
+    tree = checked_tree(entries, "manifest")
     with Blobs(Path(store_dir, "blobs")) as blobs, disk_faults(f"{target}, a snapshot's copy,"):
+        copy = SourceCopy(store_dir, source) if source else None
         root = _open_empty(target)
         try:
-            return _restore(tree, blobs, root)
+            return put_back(tree, blobs, root, copy)
         finally:
             os.close(root)
+            if copy is not None:
+                copy.close()
 
 
 def _open_empty(target: str) -> int:
@@ -91,17 +136,34 @@ def _open_empty(target: str) -> int:
     return root
 
 
-def _restore(tree: _Tree, blobs: Blobs, root: int) -> tuple[Dropped, ...]:
-    links: dict[_Parts, str] = {}
+class Shared(Protocol):
+    """A copy of a source that files can be linked to."""
+
+    def link(self, path: str, entry: File, name: bytes, parent: int) -> bool:
+        """Link a file in, if the copy has the same one at that path."""
+        ...
+
+
+def put_back(
+    tree: Tree, contents: Contents, root: int, shared: Shared | None = None
+) -> tuple[Dropped, ...]:
+    """Write a checked tree below an open, empty directory, in the tree's order.
+
+    Returns:
+        The links that were not made.
+    """
+    links: dict[Parts, str] = {}
     places = _Places(root)
     try:
         for parts, entry in tree.items():
-            if isinstance(entry, _Link):
+            if isinstance(entry, Link):
                 links[parts] = entry.target
-            elif isinstance(entry, _Directory):
+            elif isinstance(entry, Directory):
                 os.mkdir(_bytes(parts[-1]), 0o755, dir_fd=places.at(parts[:-1]))
             else:
-                _restore_file(entry, blobs, _bytes(parts[-1]), places.at(parts[:-1]))
+                name, parent = _bytes(parts[-1]), places.at(parts[:-1])
+                if shared is None or not shared.link("/".join(parts), entry, name, parent):
+                    _restore_file(entry, contents, name, parent)
         inside = _Containment(links)
         dropped: list[Dropped] = []
         for parts, to in links.items():
@@ -114,7 +176,7 @@ def _restore(tree: _Tree, blobs: Blobs, root: int) -> tuple[Dropped, ...]:
         places.close()
 
 
-def _restore_file(entry: _File, blobs: Blobs, name: bytes, parent: int) -> None:
+def _restore_file(entry: File, blobs: Contents, name: bytes, parent: int) -> None:
     fd = os.open(name, _NEW, 0o600, dir_fd=parent)
     try:
         size = blobs.read(entry.sha256, lambda chunk: write_all(fd, chunk), most=entry.size)
@@ -132,7 +194,7 @@ class _Places:
         self._root = root
         self._open: list[tuple[str, int]] = []
 
-    def at(self, parts: _Parts) -> int:
+    def at(self, parts: Parts) -> int:
         """The directory at a path, reached from the root without following a link."""
         shared = 0
         for (name, _), part in zip(self._open, parts, strict=False):
@@ -154,11 +216,11 @@ class _Places:
 class _Containment:
     """Whether links stay inside, walking each as the kernel would, through the other links."""
 
-    def __init__(self, links: Mapping[_Parts, str]) -> None:
+    def __init__(self, links: Mapping[Parts, str]) -> None:
         self._links = links
         self._steps = 0
 
-    def objection(self, link: _Parts) -> str:
+    def objection(self, link: Parts) -> str:
         """Why a link may not be made; empty if it may."""
         here = list(link[:-1])
         ahead = [link[-1]]
@@ -186,7 +248,7 @@ class _Containment:
         return ""
 
 
-def _read_manifest(content: bytes, digest: str) -> _Tree:
+def _read_manifest(content: bytes, digest: str) -> Tree:
     """Read a manifest, in the order in which it can be written.
 
     Raises:
@@ -196,14 +258,21 @@ def _read_manifest(content: bytes, digest: str) -> _Tree:
         entries = json.loads(content, object_pairs_hook=_without_duplicates)
         if not isinstance(entries, dict):
             raise _tampered("it is not a mapping")
-        found = cast("dict[str, Json]", entries)
-        tree = {_parts(path): _entry(path, found[path]) for path in found}
     except StoreError as error:
         raise StoreError(f"snapshot {digest}: {error.message}", hint=error.hint) from error
     except (ValueError, RecursionError) as error:
         raise StoreError(f"snapshot {digest} is not a manifest", hint=_HINT) from error
+    return checked_tree(cast("dict[str, Json]", entries), digest)
+
+
+def checked_tree(found: Mapping[str, Json], digest: str) -> Tree:
+    """Check entries, and put them in the order in which they can be written."""
+    try:
+        tree = {_parts(path): _entry(path, found[path]) for path in found}
+    except StoreError as error:
+        raise StoreError(f"snapshot {digest}: {error.message}", hint=error.hint) from error
     for parts in tree:
-        if parts[:-1] and not isinstance(tree.get(parts[:-1]), _Directory):
+        if parts[:-1] and not isinstance(tree.get(parts[:-1]), Directory):
             raise StoreError(
                 f"snapshot {digest}: {'/'.join(parts)!r} is in no directory", hint=_HINT
             )
@@ -221,7 +290,7 @@ def _without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return read
 
 
-def _parts(path: str) -> _Parts:
+def _parts(path: str) -> Parts:
     parts = tuple(path.split("/"))
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise _tampered(f"{path!r} is not a path inside a workspace")
@@ -229,15 +298,15 @@ def _parts(path: str) -> _Parts:
     return parts
 
 
-def _entry(path: str, data: Json) -> _File | _Link | _Directory:
+def _entry(path: str, data: Json) -> File | Link | Directory:
     match data:
         case {"type": "directory"} if len(data) == 1:
-            return _Directory()
+            return Directory()
         case {"type": "link", "target": str(target)} if len(data) == 2 and _is_target(target):
-            return _Link(target)
+            return Link(target)
         case {"type": "file", "mode": int(mode), "size": int(size), "sha256": str(sha256)}:
             if len(data) == 4 and 0 <= mode <= 0o777 and size >= 0:
-                return _File(mode, size, sha256)
+                return File(mode, size, sha256)
         case _:
             pass
     raise _tampered(f"{path!r} is neither a file nor a link nor a directory")

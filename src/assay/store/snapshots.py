@@ -22,15 +22,22 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from assay.errors import StoreError
 from assay.scoring.json_safe import Json
 from assay.store.blobs import CHUNK, Blobs
 
-__all__ = ["Dropped", "Snapshot", "SnapshotLimits", "take_snapshot"]
+__all__ = ["Dropped", "Known", "Signature", "Snapshot", "SnapshotLimits", "Walk", "take_snapshot"]
+
+Signature: TypeAlias = tuple[int, int, int, int, int]
+"""What tells that a file was not touched: inode, size, mode, and times of change in nanoseconds."""
+
+Known: TypeAlias = "Mapping[str, tuple[Signature, Json]]"
+"""Files whose content is known, by path: their signatures, and what a manifest says of them."""
 
 _MAX_DROPPED = 1_000
 """Entries reported by name; more are only counted, or a hostile tree would make a huge report."""
@@ -88,12 +95,14 @@ class Snapshot:
         files: Number of regular files kept.
         bytes: Their size together.
         dropped: What was left out; after a thousand, the last entry says how many more.
+        entries: The manifest: path to what is there.
     """
 
     digest: str
     files: int
     bytes: int
     dropped: tuple[Dropped, ...] = ()
+    entries: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
 
 
 def take_snapshot(
@@ -102,6 +111,7 @@ def take_snapshot(
     *,
     limits: SnapshotLimits | None = None,
     exclude: Callable[[str], bool] | None = None,
+    known: Known | None = None,
 ) -> Snapshot:
     """Keep a directory as it is now. Blocks; call it in a thread where that matters.
 
@@ -112,16 +122,18 @@ def take_snapshot(
         limits: How much to keep; by default `SnapshotLimits()`.
         exclude: Called with the path of each entry; what it says yes to is left out unreported,
             a directory with all that is in it.
+        known: Files of a source that is kept already (see `assay.store.sources`). Those that were
+            not touched since are neither read nor kept again: to restore the snapshot, give
+            `restore_snapshot` that source.
 
     Raises:
         StoreError: If the snapshot cannot be written.
     """
     with Blobs(Path(store_dir, "blobs")) as blobs, Blobs(Path(store_dir, "snapshots")) as manifests:
-        walk = _Walk(blobs, limits or SnapshotLimits(), exclude or _nothing)
+        walk = Walk(blobs, limits or SnapshotLimits(), exclude or _nothing, known or {})
         walk.root(Path(path))
-        manifest = json.dumps(walk.entries, sort_keys=True, separators=(",", ":"))
-        digest = manifests.put(manifest.encode("ascii"))
-    return Snapshot(digest, walk.files, walk.size, walk.report())
+        digest = manifests.put(walk.manifest())
+    return Snapshot(digest, walk.files, walk.size, walk.report(), walk.entries)
 
 
 def _nothing(path: str) -> bool:
@@ -133,13 +145,36 @@ class _NotKeptError(Exception):
     """Why one entry is left out of the snapshot."""
 
 
-@dataclass(slots=True)
-class _Walk:
-    """One snapshot being taken."""
+class Keeper(Protocol):
+    """Takes the content of files and says what their digest is."""
 
-    blobs: Blobs
+    def put(self, content: bytes) -> str:
+        """Keep some content."""
+        ...
+
+    def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Keep content that comes in pieces; its digest and size."""
+        ...
+
+
+@dataclass(slots=True)
+class Walk:
+    """One snapshot being taken.
+
+    Attributes:
+        blobs: Where the content goes.
+        limits: How much to keep.
+        exclude: What to leave out unreported.
+        known: Files that need not be read.
+        entries: The manifest so far.
+        signatures: Of each file that was read.
+    """
+
+    blobs: Keeper
     limits: SnapshotLimits
     exclude: Callable[[str], bool]
+    known: Known = field(default_factory=dict[str, tuple[Signature, Json]])
+    signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])
     entries: dict[str, Json] = field(default_factory=dict[str, Json])
     files: int = 0
     size: int = 0
@@ -147,6 +182,7 @@ class _Walk:
     unnamed: int = 0
 
     def root(self, path: Path) -> None:
+        """Walk a directory; one that is gone is reported as left out."""
         try:
             fd = _open(path, os.O_DIRECTORY)
         except _NotKeptError as reason:
@@ -183,6 +219,7 @@ class _Walk:
     def entry(
         self, parent: int, name: bytes, entry: os.DirEntry[str], path: str, depth: int
     ) -> None:
+        """Keep one entry of a directory, or say why not."""
         if len(path.encode("utf-8", "surrogateescape")) > self.limits.path_bytes:
             raise _NotKeptError(f"its path is longer than {self.limits.path_bytes} bytes")
         if len(self.entries) >= self.limits.entries:
@@ -196,11 +233,12 @@ class _Walk:
             self.entries[path] = {"type": "directory"}
             self.directory(fd, f"{path}/", depth + 1)
         elif entry.is_file(follow_symlinks=False):
-            self.entries[path] = self.file(parent, name)
+            self.entries[path] = self.file(parent, name, path)
         else:
             raise _NotKeptError(_kind(entry))
 
     def target(self, parent: int, name: bytes) -> str:
+        """Where a link leads."""
         try:
             target = os.readlink(name, dir_fd=parent)
         except OSError as error:
@@ -209,7 +247,22 @@ class _Walk:
             raise _NotKeptError(f"its target is longer than {self.limits.path_bytes} bytes")
         return target.decode("utf-8", "surrogateescape")
 
-    def file(self, parent: int, name: bytes) -> Json:
+    def untouched(self, parent: int, name: bytes, path: str) -> Json:
+        """What is known of a file, if it is still as it was."""
+        known = self.known.get(path)
+        if known is None:
+            return None
+        try:
+            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except OSError:
+            return None
+        return known[1] if _signature(status) == known[0] else None
+
+    def file(self, parent: int, name: bytes, path: str) -> Json:
+        """Keep a file; what the manifest says of it."""
+        if (same := self.untouched(parent, name, path)) is not None:
+            self.files += 1
+            return same
         # Without waiting: should it have become a named pipe, opening it would hang.
         fd = _open(name, os.O_NONBLOCK | os.O_NOCTTY, parent)
         try:
@@ -232,6 +285,7 @@ class _Walk:
             os.close(fd)
         self.files += 1
         self.size += size
+        self.signatures[path] = _signature(status)
         return {
             "type": "file",
             "mode": stat.S_IMODE(status.st_mode) & 0o777,
@@ -239,13 +293,19 @@ class _Walk:
             "sha256": digest,
         }
 
+    def manifest(self) -> bytes:
+        """The entries as canonical JSON."""
+        return json.dumps(self.entries, sort_keys=True, separators=(",", ":")).encode("ascii")
+
     def drop(self, path: str, why: str) -> None:
+        """Note what is left out."""
         if len(self.dropped) < _MAX_DROPPED:
             self.dropped.append(Dropped(path, why))
         else:
             self.unnamed += 1
 
     def report(self) -> tuple[Dropped, ...]:
+        """What was left out, at most a thousand by name."""
         more = (Dropped(".", f"{self.unnamed} more were left out"),) if self.unnamed else ()
         return (*self.dropped, *more)
 
@@ -277,6 +337,16 @@ def _unreadable(error: OSError) -> Exception:
     if error.errno in _OURS:
         return StoreError(f"a snapshot could not be taken: {error.strerror}")
     return _NotKeptError(f"it cannot be read: {error.strerror}")
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return (
+        status.st_ino,
+        status.st_size,
+        stat.S_IMODE(status.st_mode),
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
 
 
 def _kind(entry: os.DirEntry[str]) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "Matrix",
     "MatrixEntry",
     "Observe",
+    "SelfTest",
     "Setup",
     "Stub",
 ]
@@ -315,6 +316,26 @@ class Limits:
                 *positive("grading_timeout_s", self.grading_timeout_s),
             ]
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfTest:
+    """What proves that the case grades right; see `assay selftest`.
+
+    Attributes:
+        reference: The recording that must score 1.0; by default the one named reference, honest,
+            fix, solution or gold.
+        bad: Recordings that must not pass, each with the grader or flag that must catch it.
+        repeats: How often the graders are run; all must agree. At least 1.
+    """
+
+    reference: str = ""
+    bad: Mapping[str, str] = field(default_factory=dict[str, str])
+    repeats: int = 3
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            refuse([Problem(("repeats",), f"must be at least 1, got {self.repeats}")])
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

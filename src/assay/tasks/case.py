@@ -22,6 +22,7 @@ from assay.tasks.blocks import (
     Limits,
     Matrix,
     Observe,
+    SelfTest,
     Setup,
 )
 from assay.tasks.case_paths import find_case_files, outside_paths, reference_problems
@@ -37,6 +38,7 @@ from assay.tasks.document import (
 from assay.tasks.grader_files import bind_injected, load_graders, read_graders
 from assay.tasks.harnesses import find_harnesses_file
 from assay.tasks.origin import Fixtures, Source
+from assay.tasks.permitted import SubmissionSpec
 from assay.types import codec
 from assay.types.codec import Problem
 
@@ -66,6 +68,8 @@ class CaseDocument:
         expect: What counts as passing.
         availability: optional skips the case where its repository cannot be reached.
         limits: What a cell may use.
+        submission: Which of the agent's changes are graded.
+        selftest: What proves that the case grades right.
         expected: The reference answer, in any form that the graders understand.
         metadata: Anything that belongs to the case.
     """
@@ -85,6 +89,8 @@ class CaseDocument:
     expect: Expect = field(default_factory=Expect)
     availability: Literal["required", "optional"] = "required"
     limits: Limits = field(default_factory=Limits)
+    submission: SubmissionSpec = field(default_factory=SubmissionSpec)
+    selftest: SelfTest = field(default_factory=SelfTest)
     expected: Json = None
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from assay.errors import SourceError
 from assay.scoring.json_safe import Json
 
-__all__ = ["NOT_SOURCE", "case_digest", "is_inside", "tree_entries"]
+__all__ = ["NOT_SOURCE", "case_digest", "is_inside", "paths_digest", "tree_entries"]
 
 NOT_SOURCE = frozenset(
     (
@@ -97,13 +97,33 @@ def case_digest(document: Json, root: str, *, file: str, outside: Iterable[tuple
             whole.update(_framed(os.fsencode(relative), *_content(path, status)))
     for text, path in sorted(set(outside)):
         whole.update(_framed(b"outside", text.encode()))
-        status = Path(path).lstat()
-        if stat.S_ISDIR(status.st_mode):
-            for relative, inner, inner_status in sorted(tree_entries(path)):
-                whole.update(_framed(os.fsencode(relative), *_content(inner, inner_status)))
-        else:
-            whole.update(_framed(*_content(path, status)))
+        _add(whole, path)
     return whole.hexdigest()
+
+
+def paths_digest(paths: Iterable[str]) -> str:
+    """Digest files and directories, by where they are and what is in them.
+
+    Raises:
+        SourceError: For one that cannot be read, or is gone.
+    """
+    whole = hashlib.sha256(b"assay paths 1\0")
+    for path in sorted(set(paths)):
+        whole.update(_framed(os.fsencode(path)))
+        _add(whole, path)
+    return whole.hexdigest()
+
+
+def _add(whole: hashlib._Hash, path: str) -> None:  # pyright: ignore[reportPrivateUsage] - the only name of a hash object's type
+    try:
+        status = Path(path).lstat()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from error
+    if stat.S_ISDIR(status.st_mode):
+        for relative, inner, inner_status in sorted(tree_entries(path)):
+            whole.update(_framed(os.fsencode(relative), *_content(inner, inner_status)))
+    else:
+        whole.update(_framed(*_content(path, status)))
 
 
 def _content(path: str, status: os.stat_result) -> tuple[bytes, bytes]:

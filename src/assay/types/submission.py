@@ -23,15 +23,26 @@ Part: TypeAlias = "Json | Workspace | Trace | StringThread"
 class Workspace:
     """A directory an agent works in, and what commands in it need.
 
+    While an agent works there is one tree. While its work is graded there are three: the grading
+    tree (``path``), what the agent left (``submitted``) and what it started from (``source``).
+
     Attributes:
-        path: The directory on this machine.
+        path: The directory on this machine. While grading: the source with the permitted changes,
+            in which commands and tests run.
         env: Variables for commands that run in it.
         mounts: Directories outside it that commands may read, as (source, target) pairs.
+        submitted: While grading: the tree as the agent left it, to be read and never run; None
+            where it is the same as ``path``.
+        source: While grading: the pristine tree that the agent started from; None where unknown.
+        changes: While grading: paths that the agent added, changed or removed; None where unknown.
     """
 
     path: str
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     mounts: tuple[tuple[str, str], ...] = ()
+    submitted: str | None = None
+    source: str | None = None
+    changes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,149 @@
+"""The grading tree: the pristine source with those of the agent's changes that the case permits.
+
+Commands and tests run in it, never in what the agent left. Built from two manifests, that of the
+source and that of the agent's tree, it holds nothing that was not decided on path by path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.scoring.json_safe import Json
+from assay.store.restore import restore_entries
+from assay.store.snapshots import Dropped
+from assay.tasks.permitted import Rules
+
+__all__ = ["GradingPlan", "build", "plan"]
+
+_MOST_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class GradingPlan:
+    """What is graded of a submission.
+
+    Attributes:
+        entries: The manifest of the grading tree.
+        changes: Every path that the agent added, changed or removed.
+        dropped: Of these, what is not in the grading tree, and why.
+        restored: Of these, what is graded as it was in the source, and why.
+        flags: Signs of tampering.
+    """
+
+    entries: Mapping[str, Json]
+    changes: tuple[str, ...]
+    dropped: tuple[Dropped, ...]
+    restored: tuple[Dropped, ...]
+    flags: tuple[str, ...]
+
+    def notes(self, left_out: tuple[Dropped, ...]) -> dict[str, Json]:
+        """What is kept with the run, at most 200 lines of each sort.
+
+        Args:
+            left_out: What could not even be made part of the snapshot or of the tree.
+        """
+        return {
+            "changed": len(self.changes),
+            "dropped": _lines((*self.dropped, *left_out)),
+            "restored": _lines(self.restored),
+        }
+
+
+def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> GradingPlan:
+    """Decide, path by path, what is graded.
+
+    Args:
+        source: Manifest of what the agent started from.
+        left: Manifest of what it left.
+        rules: Which changes are permitted.
+    """
+    entries: dict[str, Json] = {}
+    changes: list[str] = []
+    dropped: list[Dropped] = []
+    restored: list[Dropped] = []
+    hooks: list[str] = []
+    for path in sorted({*source, *left}):
+        theirs, ours = left.get(path), source.get(path)
+        if theirs == ours:
+            entries[path] = ours
+            continue
+        verdict, why = rules.decide(path)
+        if _is_directory(theirs) and ours is None and verdict != "taken":
+            continue  # its files are reported one by one
+        if not (_is_directory(theirs) or _is_directory(ours)):
+            changes.append(path)
+        if verdict == "taken":
+            if theirs is not None:
+                entries[path] = theirs
+        elif ours is not None:
+            entries[path] = ours
+            restored.append(Dropped(path, why))
+        else:
+            dropped.append(Dropped(path, why))
+            if rules.is_hook(path):
+                hooks.append(f"planted a start-up hook: {path}")
+    _make_room(entries, source, dropped)
+    _add_directories(entries)
+    return GradingPlan(entries, tuple(changes), tuple(dropped), tuple(restored), tuple(hooks[:10]))
+
+
+def build(home: str, chosen: GradingPlan, source: str, target: str) -> tuple[Dropped, ...]:
+    """Write a grading tree. Blocks.
+
+    Args:
+        home: The store's directory.
+        chosen: What is graded.
+        source: Digest of the kept source.
+        target: Where to; absent or empty.
+
+    Returns:
+        Links that were not made, because they lead out of the tree.
+
+    Raises:
+        StoreError: If something that was kept is missing or damaged.
+    """
+    Path(target).mkdir(parents=True, exist_ok=True)
+    return restore_entries(home, chosen.entries, target, source=source)
+
+
+def _make_room(
+    entries: dict[str, Json], source: Mapping[str, Json], dropped: list[Dropped]
+) -> None:
+    """Let nothing of the submission stand where a path of the source needs a directory."""
+    for path in list(entries):
+        for above in _above(path) if path in entries else ():
+            if above in entries and not _is_directory(entries[above]):
+                if entries.get(path) == source.get(path):
+                    del entries[above]
+                    dropped.append(Dropped(above, "stands in the way of what is protected"))
+                else:
+                    del entries[path]
+                    break
+
+
+def _add_directories(entries: dict[str, Json]) -> None:
+    for path in list(entries):
+        for above in _above(path):
+            entries.setdefault(above, {"type": "directory"})
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: number + 1]) for number in range(len(parts))]
+
+
+def _is_directory(entry: Json) -> bool:
+    return isinstance(entry, dict) and entry.get("type") == "directory"
+
+
+def _lines(found: tuple[Dropped, ...]) -> list[Json]:
+    lines: list[Json] = [f"{_printable(item.path)}: {item.why}" for item in found[:_MOST_LINES]]
+    if len(found) > _MOST_LINES:
+        lines.append(f"... and {len(found) - _MOST_LINES} more")
+    return lines
+
+
+def _printable(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

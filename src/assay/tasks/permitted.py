@@ -1,0 +1,257 @@
+"""What of an agent's changes gets into the grading tree: the rules behind a case's `submission`.
+
+A submission may change everything but what decides how it is judged: tests, the configuration of
+runners and builds, installed packages, start-up hooks, caches, version control. Those stay as the
+source has them. Patterns read as in a ``.gitignore``: without a slash they match a name at any
+depth, with one they start at the root of the workspace; a directory stands for all that is in it.
+Case and Unicode form make no difference, because on some file systems they make none either.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from assay.tasks.checks import refuse, texts
+from assay.types.codec import Problem
+
+__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Verdict"]
+
+Verdict: TypeAlias = Literal["taken", "protected", "excluded"]
+
+KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
+    "tests": (
+        "tests",
+        "/test",
+        "src/test",
+        "__tests__",
+        "__snapshots__",
+        "test_*.py",
+        "*_test.py",
+        "*.test.[jt]s",
+        "*.test.[jt]sx",
+        "*.test.[cm][jt]s",
+        "*.spec.[jt]s",
+        "*.spec.[jt]sx",
+        "*.spec.[cm][jt]s",
+        "*_spec.rb",
+        "*_test.go",
+        "*Test.java",
+        "*Tests.java",
+        "*TestCase.java",
+        "*Test.kt",
+    ),
+    "test runner configuration": (
+        "conftest.py",
+        "pytest.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        "tox.ini",
+        "setup.cfg",
+        "noxfile.py",
+        ".coveragerc",
+        "jest.config.*",
+        "jest.setup.*",
+        "vitest.config.*",
+        "vitest.workspace.*",
+        "vite.config.*",
+        "karma.conf.*",
+        "playwright.config.*",
+        ".mocharc*",
+        ".nycrc*",
+        ".taprc",
+        "ava.config.*",
+        "babel.config.*",
+        ".babelrc*",
+        ".swcrc",
+        "tsconfig*.json",
+        "nextest.toml",
+        ".rspec",
+        "phpunit.xml*",
+    ),
+    "build configuration": (
+        "pyproject.toml",
+        "setup.py",
+        "package.json",
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "pnpm-workspace.yaml",
+        ".npmrc",
+        ".yarnrc*",
+        ".pnp.*",
+        "bunfig.toml",
+        "deno.json*",
+        "Cargo.toml",
+        "Cargo.lock",
+        "build.rs",
+        ".cargo",
+        "rust-toolchain*",
+        "go.mod",
+        "go.sum",
+        "go.work*",
+        "pom.xml",
+        "*.gradle",
+        "*.gradle.kts",
+        "gradle.properties",
+        "gradlew*",
+        "/gradle",
+        "mvnw*",
+        ".mvn",
+        "Makefile",
+        "GNUmakefile",
+        "*.mk",
+        "CMakeLists.txt",
+        "justfile",
+        "Taskfile.y*ml",
+        "Rakefile",
+        "Gemfile*",
+        "composer.json",
+    ),
+    "start-up hooks": (
+        "sitecustomize.py",
+        "usercustomize.py",
+        "*.pth",
+        "pyvenv.cfg",
+        ".bashrc",
+        ".bash_profile",
+        ".profile",
+        ".envrc",
+    ),
+    "installed packages": (
+        "node_modules",
+        ".venv",
+        "/venv",
+        "/vendor",
+        "site-packages",
+        "__pypackages__",
+        "*.egg-info",
+        "*.dist-info",
+        "*.egg-link",
+        "*.egg",
+        "*.jar",
+        ".tox",
+        ".nox",
+        ".yarn",
+    ),
+    "caches and build output": (
+        "__pycache__",
+        "*.pyc",
+        "*.pyo",
+        "*.class",
+        ".pytest_cache",
+        ".hypothesis",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".coverage",
+        ".gradle",
+        "/target",
+        "*.tsbuildinfo",
+    ),
+    "version control": (".git", ".hg", ".svn", ".gitmodules"),
+}
+"""What a submission cannot change unless its case includes it: what it is, and the patterns."""
+
+_HOOKS = "start-up hooks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionSpec:
+    """Which of the agent's changes are graded. Patterns read as in a .gitignore.
+
+    Attributes:
+        include: Paths that the submission may change although they are protected, such as
+            package.json for a task that is about it.
+        exclude: Paths whose changes are left out, whatever else is said.
+        protect: Further paths that stay as they are in the source; ** for all but ``include``.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        problems: list[Problem] = []
+        for name in ("include", "exclude", "protect"):
+            given: tuple[str, ...] = getattr(self, name)
+            problems += texts(name, given)
+            for number, pattern in enumerate(given):
+                if pattern.startswith("!") or ".." in pattern.split("/") or "\0" in pattern:
+                    message = f"{pattern!r} is no pattern of a path inside the workspace"
+                    problems.append(Problem((name, number), message, "such as src/*.py"))
+        refuse(problems)
+
+
+class Rules:
+    """Decides, path by path, whose version is graded."""
+
+    def __init__(self, spec: SubmissionSpec | None = None) -> None:
+        spec = spec or SubmissionSpec()
+        self._include = _matcher(spec.include)
+        self._exclude = _matcher(spec.exclude)
+        self._protect = _matcher(spec.protect)
+        self._defaults = [(what, _matcher(globs)) for what, globs in KEPT_FROM_SOURCE.items()]
+
+    def decide(self, path: str) -> tuple[Verdict, str]:
+        """Whose version of a path is graded, and why where it is not the submission's.
+
+        Args:
+            path: From the root of the workspace, with ``/``.
+        """
+        folded = _fold(path)
+        if self._exclude.match(folded):
+            return "excluded", "the case excludes it"
+        if self._include.match(folded):
+            return "taken", ""
+        if self._protect.match(folded):
+            return "protected", "the case protects it"
+        for what, matcher in self._defaults:
+            if matcher.match(folded):
+                return "protected", what
+        return "taken", ""
+
+    def is_hook(self, path: str) -> bool:
+        """Whether a file at this path would run by itself when a program starts."""
+        return self.decide(path) == ("protected", _HOOKS)
+
+
+def _fold(path: str) -> str:
+    return unicodedata.normalize("NFKC", path).casefold()
+
+
+def _matcher(patterns: Iterable[str]) -> re.Pattern[str]:
+    return _compiled(tuple(patterns))
+
+
+@lru_cache(maxsize=256)
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    if not patterns:
+        return re.compile(r"(?!)")
+    branches = "|".join(_translate(_fold(pattern)) for pattern in patterns)
+    return re.compile(rf"(?:{branches})(?:/.*)?\Z", re.DOTALL)
+
+
+def _translate(pattern: str) -> str:
+    anchored = "/" in pattern.rstrip("/")
+    body = ""
+    for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]/]+\]|[^*?\[]+|\[", pattern.strip("/")):
+        if piece == "**/":
+            body += "(?:.*/)?"
+        elif piece == "**":
+            body += ".*"
+        elif piece == "*":
+            body += "[^/]*"
+        elif piece == "?":
+            body += "[^/]"
+        elif piece.startswith("[") and len(piece) > 1:
+            inner = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+            body += "[^" + inner[1:] + "]" if inner.startswith("!") else f"[{inner}]"
+        else:
+            body += re.escape(piece)
+    return body if anchored else f"(?:.*/)?{body}"
