@@ -98,6 +98,7 @@ async def test_an_own_grader_gets_every_part_that_it_names(own: str) -> None:
     result = await grade_submission([spec(own, type="python:own.py:Sees")], submission)
     seen = dict(node_of(result).metadata or {})
     recorded = cast("dict[str, Json]", seen.pop("_parameters"))
+    assert seen.pop("_digest")
     assert seen == {
         "answer": "a",
         "question": "q",

@@ -163,7 +163,7 @@ def test_repeats_are_one_row_with_a_strip_and_flaky_is_said() -> None:
 def test_grades_of_different_graders_are_marked() -> None:
     text = shown(cell(trial=1, digest="d1"), cell(trial=2, digest="d2"))
     assert "≠ graded by different versions of the graders: sort" in text
-    assert "--regrade" in text
+    assert "assay regrade" in text
 
 
 def test_labels_show_agreement_beside_chance() -> None:

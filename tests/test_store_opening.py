@@ -194,7 +194,8 @@ def test_without_a_list_of_mounts_a_store_opens(
 def _migrations(directory: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> None:
     copy = directory / "migrations"
     shutil.copytree(connection._MIGRATIONS, copy)
-    (copy / "0002_more.sql").write_text(second)
+    number = len(list(copy.iterdir())) + 1
+    (copy / f"{number:04}_more.sql").write_text(second)
     monkeypatch.setattr(connection, "_MIGRATIONS", copy)
 
 
@@ -207,7 +208,7 @@ def test_an_older_database_is_upgraded_with_what_is_in_it(
             assert store._connection.execute("SELECT id, owner FROM run").fetchall() == [
                 ("r1", None)
             ]
-            assert store._connection.execute("PRAGMA user_version").fetchone() == (2,)
+            assert store._connection.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 def test_an_upgrade_that_fails_changes_nothing(
@@ -242,7 +243,7 @@ def test_a_failed_opening_leaves_the_store_free(filled: Path) -> None:
     with pytest.raises(StoreError):
         Store.open(str(filled))
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    _set_version(filled, 1)
+    _set_version(filled, len(list(connection._MIGRATIONS.iterdir())))
     Store.open(str(filled)).close()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from assay.cli.options import Outputs
 from assay.cli.report_errors import NOT_GRADED
 from assay.errors import InputError
+from assay.reports.changes import changes_of
 from assay.reports.review import Review, review
 from assay.reports.summary import summarize, verdict
 from assay.store.database import Store
@@ -51,7 +52,8 @@ def conclude(
     def as_json() -> None:
         from assay.reports.json_report import cells_json
 
-        cells_json(sys.stdout, run, cells, fail_under=fail_under, labels=labels)
+        again = changes_of(store, run_id)
+        cells_json(sys.stdout, run, cells, fail_under=fail_under, labels=labels, changes=again)
 
     fail_under = outputs.fail_under
     written = [_write(outputs.junit, junit)] if outputs.junit else []
@@ -59,7 +61,8 @@ def conclude(
         summary = summarize(cells, run=run)
     else:
         limit = None if shown is None else 200
-        found = review(run, cells, limit=limit, labels=labels)
+        again = changes_of(store, run_id)
+        found = review(run, cells, limit=limit, labels=labels, changes=again)
         summary = found.summary
         if outputs.html:
             written.append(

@@ -71,6 +71,18 @@ def _grade(given: Namespace) -> int:
     )
 
 
+def _regrade(given: Namespace) -> int:
+    from assay.cli.regrade import regrade_run
+
+    return regrade_run(
+        given.run,
+        graders_file=given.graders,
+        only=given.only,
+        workers=given.workers,
+        outputs=_outputs(given),
+    )
+
+
 def _report(given: Namespace) -> int:
     from assay.cli.show import show_run
 
@@ -118,6 +130,7 @@ def _schema(given: Namespace) -> int:
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "run": _run,
     "grade": _grade,
+    "regrade": _regrade,
     "report": _report,
     "validate": _validate,
     "list": _list,

@@ -81,6 +81,14 @@ def build_parser() -> ArgumentParser:
     _add_report(
         command("report", "show a stored run: failing cells first, every score opened", _EXITS)
     )
+    _add_regrade(
+        command(
+            "regrade",
+            "grade a stored run again, without running any agent",
+            f"{_REGRADE_MORE}\n{_EXITS}",
+            _REGRADE,
+        )
+    )
     check = command(
         "validate",
         "check cases and grader files without running anything",
@@ -120,6 +128,14 @@ _RUN = """\
 _GRADE = """\
   assay grade answers.jsonl --graders graders.yaml
   assay grade answers.jsonl --graders graders.yaml --label correct --json"""
+_REGRADE = """\
+  assay regrade latest
+  assay regrade latest --graders stricter.yaml
+  assay regrade 20261121-0908 --only tests"""
+_REGRADE_MORE = """\
+What was kept is graded by the cases as they are now, or by other graders. Results are added to
+the run with the digest of what gave them; the report says what changed and why.
+"""
 _GRADE_MORE = """\
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
 --label the grades are compared with what people said: confusion, accuracy, kappa.
@@ -167,6 +183,25 @@ def _add_grade(parser: ArgumentParser) -> None:
         "--threshold", type=_share, default=1.0, metavar="X", help="reward that a row needs to pass"
     )
     add("--out", metavar="FILE", help="write every row with its grade as JSONL")
+    _add_workers(parser)
+    _add_outputs(parser)
+
+
+def _add_regrade(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a run's id, a prefix of it, its label, or latest")
+    add(
+        "--graders",
+        metavar="FILE",
+        help="YAML file: graders to use instead of the cases' own; a dataset's run needs it",
+    )
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this grader; the other scores are taken over",
+    )
     _add_workers(parser)
     _add_outputs(parser)
 

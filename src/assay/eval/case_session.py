@@ -11,36 +11,38 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
 from assay.eval.layout import lay_out
 from assay.eval.provision import provision
 from assay.graders.apply import grade_submission
+from assay.graders.digest import grader_digest
 from assay.sandbox import remove_tree
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult
+from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.restore import read_snapshot, restore_snapshot
 from assay.store.snapshots import Known, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
-from assay.tasks.digest import paths_digest
-from assay.tasks.grader_files import hidden_paths
 from assay.tasks.permitted import Rules
 from assay.tasks.sources import fetch_fixtures
 from assay.tasks.task import Session
 from assay.types.run import Prompt
 from assay.types.submission import Submission, Workspace
 
-__all__ = ["CaseSession", "Kept", "case_session", "kept_session", "prompt_of"]
+__all__ = ["CaseSession", "Keep", "Kept", "case_session", "kept_session", "prompt_of"]
 
 T = TypeVar("T")
+Keep: TypeAlias = "Mapping[int, SubScore]"
+"""Scores of an earlier grading that are taken over, by the place of their grader."""
+
 _SMALL = 16
 
 
@@ -89,8 +91,17 @@ async def case_session(
 
 
 @asynccontextmanager
-async def kept_session(case: Case, kept: Kept, *, cache: str, home: str) -> AsyncGenerator[Session]:
+async def kept_session(
+    case: Case, kept: Kept, *, cache: str, home: str, keep: Keep | None = None
+) -> AsyncGenerator[Session]:
     """A case whose workspace is what was kept of one: to be graded, not to be worked in.
+
+    Args:
+        case: The case.
+        kept: What was kept.
+        cache: Directory for built environments and fetched files.
+        home: The store's directory.
+        keep: Scores that are taken over, by the place of their grader.
 
     Raises:
         StoreError: If something that was kept is missing or damaged.
@@ -111,7 +122,7 @@ async def kept_session(case: Case, kept: Kept, *, cache: str, home: str) -> Asyn
         )
         entries = await asyncio.to_thread(read_snapshot, home, kept.source)
         source = KeptSource(kept.source, entries, {})
-        yield CaseSession(case, workspace, home, source, kept.snapshot)
+        yield CaseSession(case, workspace, home, source, snapshot=kept.snapshot, keep=keep)
 
 
 class CaseSession:
@@ -123,7 +134,9 @@ class CaseSession:
         workspace: Workspace,
         home: str,
         source: KeptSource | None = None,
+        *,
         snapshot: str = "",
+        keep: Keep | None = None,
     ) -> None:
         self.prompt: Prompt = prompt_of(case)
         self.workspace: Workspace | None = workspace
@@ -133,8 +146,8 @@ class CaseSession:
         self._home = home
         self._source = source
         self._snapshot = snapshot
-        self._hidden = hidden_paths(case.graders)
-        self._hidden_digest = paths_digest(self._hidden)
+        self._keep_scores = keep
+        self._oracle = [grader_digest(spec) for spec in case.graders]
 
     async def grade(self, submission: Submission) -> EvaluationResult:
         """Keep a snapshot of the workspace, build the grading tree, run the case's graders.
@@ -143,7 +156,7 @@ class CaseSession:
             SourceError: If the hidden files changed since the agent started.
             StoreError: If the snapshot cannot be kept.
         """
-        if paths_digest(self._hidden) != self._hidden_digest:
+        if [grader_digest(spec) for spec in self._case.graders] != self._oracle:
             raise SourceError(
                 f"the hidden files of case {self._case.id!r} changed while its agent worked",
                 hint="run the cell again, and let nothing write there meanwhile",
@@ -157,7 +170,7 @@ class CaseSession:
         _let_us_in(self._workspace.path)
         chosen = await self._keep()
         if not any("workspace" in spec.kind.parameters for spec in self._case.graders):
-            result = await grade_submission(self._case.graders, complete)
+            result = await self._score(complete)
         else:
             result = await self._grade_tree(complete, chosen)
         if chosen.flags:
@@ -182,6 +195,9 @@ class CaseSession:
         self.notes["source"] = self._source.digest
         self.notes["submission"] = chosen.notes(left_out)
         return chosen
+
+    async def _score(self, submission: Submission) -> EvaluationResult:
+        return await grade_submission(self._case.graders, submission, keep=self._keep_scores)
 
     async def _grade_tree(
         self, submission: Submission, chosen: grading_tree.GradingPlan

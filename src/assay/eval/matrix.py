@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import InputError, Location, nearest
-from assay.eval.case_session import Kept, case_session, kept_session
+from assay.eval.case_session import Keep, Kept, case_session, kept_session
 from assay.eval.harnesses import agent_for, declared_harnesses, require_harnesses
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
@@ -28,7 +28,10 @@ __all__ = [
     "Coordinate",
     "Launch",
     "MatrixRequest",
+    "cases_of",
+    "give_back",
     "launch",
+    "regraded_cell",
     "require_case_parts",
     "resume",
     "unused_parts",
@@ -120,7 +123,7 @@ class Launch:
     def _cells(self, store: Store) -> Iterator[Cell]:
         cache = str(Path(store.home, "cache"))
         for coordinate in self.regrade:
-            yield _regraded(coordinate, self.run.id, store)
+            yield regraded_cell(coordinate, self.run.id, store)
         for coordinate in self.todo:
             case = coordinate.case
             agent = agent_for(coordinate.harness, case, self.harnesses[case.id])
@@ -155,10 +158,7 @@ def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
             another version of their case or of assay and ``regrade`` is not asked for.
     """
     run = store.run(ref)
-    saved = run.config.get("request")
-    if run.config.get("kind") != "matrix" or not isinstance(saved, dict):
-        raise InputError(f"run {run.id} is not a matrix run, so it cannot be resumed")
-    request = from_json(MatrixRequest, saved)
+    request = _request_of(run)
     cases = _select(load_cases(list(request.paths)), request.cases)
     plan, harnesses = _plan(cases, request)
     finished = store.finished(run.id)
@@ -175,6 +175,23 @@ def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
         )
     todo = [c for c in plan if c.key not in finished]
     return Launch(run, len(plan), todo, redo, digests, harnesses)
+
+
+def cases_of(run: RunRecord) -> list[Case]:
+    """The cases of a stored run, as they are now.
+
+    Raises:
+        InputError: If it is not a matrix run, or its cases are gone or malformed.
+    """
+    request = _request_of(run)
+    return _select(load_cases(list(request.paths)), request.cases)
+
+
+def _request_of(run: RunRecord) -> MatrixRequest:
+    saved = run.config.get("request")
+    if run.config.get("kind") != "matrix" or not isinstance(saved, dict):
+        raise InputError(f"run {run.id} is not a matrix run, so it cannot be resumed")
+    return from_json(MatrixRequest, saved)
 
 
 def require_case_parts(case: Case) -> None:
@@ -287,17 +304,30 @@ def _own_timeouts(case: Case) -> float:
     return total
 
 
-def _regraded(coordinate: Coordinate, run_id: str, store: Store) -> Cell:
-    """A cell that grades what was kept: no agent runs."""
-    before = Run.from_dict(store.detail(run_id, coordinate.key))
-    metadata = before.metadata
-    kept = Kept(str(metadata.get("snapshot") or ""), str(metadata.get("source") or ""))
+def regraded_cell(
+    coordinate: Coordinate, run_id: str, store: Store, keep: Keep | None = None
+) -> Cell:
+    """A cell that grades what was kept: no agent runs.
 
-    async def give_back(run: Run) -> None:
+    Args:
+        coordinate: Which one.
+        run_id: The run that it belongs to.
+        store: Where it was kept.
+        keep: Scores that are taken over.
+    """
+    before = Run.from_dict(store.detail(run_id, coordinate.key))
+    metadata, cache = before.metadata, str(Path(store.home, "cache"))
+    kept = Kept(str(metadata.get("snapshot") or ""), str(metadata.get("source") or ""))
+    session = kept_session(coordinate.case, kept, cache=cache, home=store.home, keep=keep)
+    return _cell(coordinate, run_id, session, give_back(before))
+
+
+def give_back(before: Run) -> Agent:
+    """An agent that does nothing but hand over what was recorded before."""
+
+    async def agent(run: Run) -> None:
         run.trace = before.trace
         run.cost_usd, run.tokens = before.cost_usd, before.tokens
         run.metadata = {**before.metadata, "regraded": True}
 
-    cache = str(Path(store.home, "cache"))
-    session = kept_session(coordinate.case, kept, cache=cache, home=store.home)
-    return _cell(coordinate, run_id, session, give_back)
+    return agent

@@ -85,9 +85,17 @@ def record_of(
         digest=digest,
         subscores=tuple(node.to_dict() for node in run.grade.subscores),
         content="; ".join(text for text in (run.grade.content, run.trace.error) if text),
+        notes=_notes(run),
         answer=answer if len(answer) <= _ANSWER_KEPT else f"{answer[:_ANSWER_KEPT]}...",
         file=file,
     )
+
+
+def _notes(run: Run) -> dict[str, Json]:
+    """What of the submission was left out, if anything."""
+    noted = run.metadata.get("submission")
+    found = noted if isinstance(noted, dict) else {}
+    return {name: found[name] for name in ("dropped", "restored") if found.get(name)}
 
 
 def graders_digest(graders: Sequence[GraderSpec]) -> str:

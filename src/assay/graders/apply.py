@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from assay.errors import GraderError, InputError
+from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.combine import combine_scores
 from assay.scoring.json_safe import Json, record_parameters
@@ -57,7 +58,11 @@ def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> Non
 
 
 async def grade_submission(
-    specs: Sequence[GraderSpec], submission: Submission, *, clamp: bool = True
+    specs: Sequence[GraderSpec],
+    submission: Submission,
+    *,
+    clamp: bool = True,
+    keep: Mapping[int, SubScore] | None = None,
 ) -> EvaluationResult:
     """Grade a submission with declared graders, in their order, and combine the scores.
 
@@ -66,11 +71,21 @@ async def grade_submission(
     whole. How cheaply something was done (a grader with ``needs_credit``) is worth nothing where
     every grader of the work itself gave 0.
 
+    Args:
+        specs: The graders.
+        submission: What is graded.
+        clamp: Whether to bound the reward to [0, 1].
+        keep: Scores of an earlier grading that are taken over, by the place of their grader.
+
     Raises:
         InputError: For a kind that this version cannot run.
     """
     require_runnable(specs)
-    nodes = [await _grade_one(spec, submission.parts()) for spec in specs]
+    kept = keep or {}
+    nodes = [
+        kept[number] if number in kept else await _grade_one(spec, submission.parts())
+        for number, spec in enumerate(specs)
+    ]
     nodes = _without_free_credit(specs, nodes)
     gates = [_hoisted(node, child) for node in nodes for child in node.children or () if child.gate]
     return combine_scores([*nodes, *gates], clamp=clamp)
@@ -115,9 +130,11 @@ async def _grade_one(spec: GraderSpec, parts: Mapping[str, object]) -> SubScore:
         reason = f"needs {' and '.join(map(repr, lacking))}, which the submission does not have"
         return SubScore.error(spec.label, reason, weight=spec.weight, gate=spec.gate)
     recorded: dict[str, Json] = {"type": spec.type, **record_parameters(spec.options)}
+    digest = grader_digest(spec)
     try:
-        return await grader.score_into(node, parameters, recorded)
+        scored = await grader.score_into(node, parameters, recorded)
     except GraderError as error:
-        return cast("SubScore", error.subscore)
+        scored = cast("SubScore", error.subscore)
     except InputError as error:
-        return SubScore.error(spec.label, str(error), weight=spec.weight, gate=spec.gate)
+        scored = SubScore.error(spec.label, str(error), weight=spec.weight, gate=spec.gate)
+    return replace(scored, metadata={**(scored.metadata or {}), "_digest": digest})

@@ -9,8 +9,9 @@ from assay.reports.plain import first_lines, last_lines, one_line
 from assay.reports.tidy import tidy
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.store.records import CellRecord
 
-__all__ = ["Evidence", "evidence"]
+__all__ = ["Evidence", "evidence", "left_out"]
 
 _FIRST = (
     "exit_code",
@@ -31,6 +32,7 @@ _FIRST = (
 )
 _OUTPUTS = ("output", "stdout", "stderr", "log")
 _PARAMETERS = "_parameters"
+_DIGEST = "_digest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,25 @@ def evidence(
     return found
 
 
+def left_out(cell: CellRecord) -> list[str]:
+    """The changes of a submission that were not graded, one line each: path and reason."""
+    lines: list[str] = []
+    for name, what in (("dropped", ""), ("restored", "as in the source: ")):
+        found = cell.notes.get(name)
+        lines += [
+            one_line(f"{what}{line}", 200)
+            for line in (found if isinstance(found, list) else [])
+            if isinstance(line, str)
+        ]
+    return lines
+
+
 def _ordered(keys: list[str], *, parameters: bool) -> list[str]:
     first = [key for key in _FIRST if key in keys]
     outputs = [key for key in _OUTPUTS if key in keys]
-    known = {*first, *outputs, _PARAMETERS}
+    known = {*first, *outputs, _PARAMETERS, _DIGEST}
     rest = [key for key in keys if key not in known]
-    last = [_PARAMETERS] if parameters and _PARAMETERS in keys else []
+    last = [key for key in (_PARAMETERS, _DIGEST) if parameters and key in keys]
     return [*first, *outputs, *rest, *last]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.reports.evidence import Evidence, evidence
+from assay.reports.evidence import Evidence, evidence, left_out
 from assay.reports.explain import MAX_DEPTH, name_of, nodes, sentence
 from assay.reports.figures import apart, cost, duration, score
 from assay.reports.markup import Html, element, joined
@@ -73,6 +73,10 @@ def _body(cell: CellRecord) -> list[Html]:
         parts.extend(_node(node, budget, 0) for node in nodes(cell) if budget[0] > 0)
         if budget[0] <= 0:
             parts.append(element("p", f"Only the first {_MAX_NODES} are shown.", class_="note"))
+    if lines := left_out(cell):
+        parts.append(element("h3", "Not graded"))
+        shown = "\n".join(lines[:_LINES])
+        parts.append(element("pre", shown, tabindex="0", dir="auto"))
     if cell.answer:
         text = "\n".join(first_lines(cell.answer, _LINES, width=_WIDTH))
         parts += [element("h3", "Answer"), element("pre", text, tabindex="0", dir="auto")]

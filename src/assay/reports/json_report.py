@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
+from assay.reports.changes import Change
 from assay.reports.outcome import Cells, outcome, reward_of, stream, trouble
 from assay.reports.summary import Summary, Tally, verdict
 from assay.reports.tidy import tidy
@@ -22,6 +23,7 @@ def cells_json(
     *,
     fail_under: float | None = None,
     labels: Mapping[str, bool | float] | None = None,
+    changes: Sequence[Change] = (),
 ) -> Summary:
     """Write the run as exactly one JSON object and a line feed, ASCII only, cell by cell.
 
@@ -33,6 +35,7 @@ def cells_json(
         cells: Its cells.
         fail_under: As for `assay.reports.summary.verdict`.
         labels: The truth by case id, to measure agreement with.
+        changes: Cells that were graded more than once, and what that changed.
 
     Raises:
         InputError: For a ``fail_under`` outside of [0, 1], before anything is written.
@@ -48,6 +51,7 @@ def cells_json(
     summary = tally.summary()
     decided = verdict(summary, fail_under=fail_under)
     numbers = summary.to_dict()
+    numbers["changes"] = [change.to_dict() for change in changes]
     numbers["verdict"] = {"code": decided.code, "line": decided.line}
     file.write(f'\n],\n"summary": {_dumped(numbers)}}}\n')
     return summary
@@ -76,6 +80,7 @@ def cell_dict(cell: CellRecord) -> dict[str, Json]:
         "tokens": cell.tokens,
         "digest": cell.digest,
         "file": cell.file,
+        "notes": dict(cell.notes),
     }
 
 

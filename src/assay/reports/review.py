@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from assay.reports.changes import Change
 from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
 from assay.reports.summary import Summary, Tally
 from assay.store.records import CellRecord, RunRecord
@@ -21,11 +22,13 @@ class Review:
         summary: All its cells in numbers.
         cells: Failed cells, then errors, then skipped and passed ones. Of each kind first one
             cell of every (case, harness, model), then their other trials.
+        changes: Cells that were graded more than once, and what that changed.
     """
 
     run: RunRecord
     summary: Summary
     cells: tuple[CellRecord, ...]
+    changes: tuple[Change, ...] = ()
 
     def of(self, state: Outcome) -> tuple[CellRecord, ...]:
         """The kept cells with one outcome."""
@@ -38,6 +41,7 @@ def review(
     *,
     limit: int | None = 200,
     labels: Mapping[str, bool | float] | None = None,
+    changes: Sequence[Change] = (),
 ) -> Review:
     """Read the cells once and keep those that a report opens.
 
@@ -46,6 +50,7 @@ def review(
         cells: Its cells; a few numbers are kept of each.
         limit: Whole cells kept of each outcome; None keeps all.
         labels: The truth by case id, to measure agreement with.
+        changes: Cells that were graded more than once.
     """
     tally = Tally(planned=run.planned, labels=labels)
     kept = {state: _Kept(limit) for state in OUTCOMES}
@@ -53,7 +58,7 @@ def review(
         tally.add(cell)
         kept[outcome(cell)].add(cell)
     chosen = tuple(cell for state in OUTCOMES for cell in kept[state].chosen())
-    return Review(run, tally.summary(), chosen)
+    return Review(run, tally.summary(), chosen, tuple(changes))
 
 
 class _Kept:

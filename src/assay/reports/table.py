@@ -6,9 +6,9 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from assay.reports.evidence import evidence
+from assay.reports.evidence import evidence, left_out
 from assay.reports.explain import heading, nodes, sentence, walk
-from assay.reports.figures import TIMES, count, duration
+from assay.reports.figures import TIMES, count, duration, score
 from assay.reports.matrix import matrix
 from assay.reports.outcome import GLYPHS, Outcome, node_outcome, outcome
 from assay.reports.page import STYLES, Page
@@ -27,6 +27,7 @@ __all__ = ["render"]
 _LINES = 6
 _MAX_CAUSES = 5
 _MAX_PARTS = 6
+_MAX_CHANGES = 12
 _MAX_ROWS = 60
 
 
@@ -58,6 +59,7 @@ def render(
     matrix(page, review.summary, rows=None if shown is None else _MAX_ROWS)
     _failures(page, review, shown)
     _errors(page, review)
+    _changes(page, review)
     for label, parts in statistics(review.summary):
         page.line((f"{label:<11}", "dim"), *parts, hanging=11)
     page.blank()
@@ -113,6 +115,8 @@ def _cell(page: Page, cell: CellRecord) -> None:
         page.quote([one_line(cell.content, 300)], indent=2)
     for flag in cell.flags[:_MAX_PARTS]:
         page.line((f"flagged: {one_line(flag, 200)}", "yellow"), indent=2, hanging=2)
+    for line in left_out(cell)[:_MAX_PARTS]:
+        page.line((f"not graded: {line}", "dim"), indent=2, hanging=2)
     wrong = [(depth, node) for depth, node in walk(nodes(cell)) if _worth_opening(node)]
     for depth, node in wrong[:_MAX_PARTS]:
         _node(page, node, indent=2 + 2 * depth)
@@ -151,6 +155,33 @@ def _errors(page: Page, review: Review) -> None:
     page.blank()
 
 
+def _changes(page: Page, review: Review) -> None:
+    """What grading again changed."""
+    if not review.changes:
+        return
+    changed = [change for change in review.changes if change.differs]
+    page.line(
+        (f"Graded again: {len(review.changes):,}", "bold"), (f"  {len(changed):,} changed", "dim")
+    )
+    for change in changed[:_MAX_CHANGES]:
+        old, new = change.before, change.after
+        agent = " · ".join(one_line(name, 40) for name in (new.harness, new.model) if name)
+        page.line(
+            f"{_result(old)} → {_result(new)}  {one_line(new.case, 60)}",
+            (f"  {agent}", "dim"),
+            hanging=2,
+        )
+        for reason in change.reasons[:_MAX_PARTS]:
+            page.line((one_line(reason, 300), "dim"), indent=2, hanging=2)
+    if len(changed) > _MAX_CHANGES:
+        page.line(f"… and {len(changed) - _MAX_CHANGES:,} more")
+    page.blank()
+
+
+def _result(cell: CellRecord) -> str:
+    return score(cell.reward) if cell.reward is not None else cell.status
+
+
 def _next_steps(page: Page, review: Review) -> None:
     run, totals = _quoted(review.run.id), review.summary.totals
     steps: list[tuple[str, str]] = []
@@ -158,7 +189,7 @@ def _next_steps(page: Page, review: Review) -> None:
     if resumable and (review.summary.missing or totals.errors):
         steps.append((f"assay run --resume {run}", "finish, and retry errors"))
     if resumable and review.summary.mixed:
-        steps.append((f"assay run --resume {run} --regrade", "grade all cells alike"))
+        steps.append((f"assay regrade {run}", "grade all cells alike"))
     if totals.total:
         steps.append((f"assay report {run} --html report.html", "every score, opened"))
     for number, (command, purpose) in enumerate(steps):

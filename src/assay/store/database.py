@@ -45,7 +45,7 @@ _PAGE = 256
 # Only the constants above are put into these; every value is bound.
 _SELECT_RUNS = f"SELECT {RUN_COLUMNS} FROM run"  # noqa: S608 - see above
 _INSERT_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?{', ?' * 6})"  # noqa: S608 - see above
-_INSERT_CELL = f"INSERT INTO result ({CELL_COLUMNS}, snapshot) VALUES (?{', ?' * 19})"  # noqa: S608 - see above
+_INSERT_CELL = f"INSERT INTO result ({CELL_COLUMNS}, snapshot) VALUES (?{', ?' * 20})"  # noqa: S608 - see above
 _ONE_CELL = "run_id = ? AND case_id = ? AND harness = ? AND model = ? AND trial = ?"
 _SELECT_HISTORY = f"SELECT {CELL_COLUMNS} FROM result WHERE {_ONE_CELL} ORDER BY seq"  # noqa: S608 - see above
 _SELECT_PAGE = f"""
@@ -243,6 +243,21 @@ class Store:
         self._require_run(run_id)
         rows = self._rows(_SELECT_HISTORY, (run_id, *key))
         return [read_cell(cast("CellRow", row)) for row in rows]
+
+    def regraded(self, run_id: str) -> list[CellKey]:
+        """Keys of the cells that have more than one result, in order.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be read.
+        """
+        self._require_run(run_id)
+        rows = self._rows(
+            "SELECT case_id, harness, model, trial FROM result WHERE run_id = ? "
+            "GROUP BY 1, 2, 3, 4 HAVING count(*) > 1 ORDER BY 1, 2, 3, 4",
+            (run_id,),
+        )
+        return [cast("CellKey", row) for row in rows]
 
     def detail(self, run_id: str, key: CellKey) -> dict[str, Json]:
         """The full detail of a cell's newest result.

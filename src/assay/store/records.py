@@ -63,6 +63,8 @@ class CellRecord:
         content: One line that explains the reward, if there is one.
         answer: The final answer, shortened.
         file: The case file or dataset row it came from, for people.
+        notes: What was done to the submission before it was graded: ``dropped`` and ``restored``
+            list the changes that were left out, and why.
     """
 
     run_id: str
@@ -84,6 +86,7 @@ class CellRecord:
     content: str = ""
     answer: str = ""
     file: str = ""
+    notes: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     @property
     def key(self) -> CellKey:

@@ -35,7 +35,7 @@ RunRow: TypeAlias = tuple[str, str, str, str, str, int, int]
 
 CELL_COLUMNS = (
     "run_id, case_id, harness, model, trial, status, reward, passed, threshold, seconds, cost_usd, "
-    "tokens, digest, error, flags, file, content, answer, subscores"
+    "tokens, digest, error, flags, file, content, answer, subscores, notes"
 )
 CellRow: TypeAlias = tuple[
     str,
@@ -50,6 +50,7 @@ CellRow: TypeAlias = tuple[
     float,
     float | None,
     int | None,
+    str,
     str,
     str,
     str,
@@ -125,6 +126,7 @@ def cell_row(cell: CellRecord) -> CellRow:
         plain(cell.content),
         plain(cell.answer),
         _encode(cell.subscores, f"the subscores of cell {cell.key}"),
+        _encode(cell.notes, f"the notes of cell {cell.key}"),
     )
 
 
@@ -150,6 +152,7 @@ def read_cell(row: CellRow) -> CellRecord:
         content=row[16],
         answer=row[17],
         subscores=tuple(cast("list[dict[str, Json]]", json.loads(row[18]))),
+        notes=cast("dict[str, Json]", json.loads(row[19])),
     )
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from assay.errors import SourceError
+from assay.graders.digest import framed
 from assay.scoring.json_safe import Json
 
-__all__ = ["NOT_SOURCE", "case_digest", "is_inside", "paths_digest", "tree_entries"]
+__all__ = ["NOT_SOURCE", "case_digest", "is_inside", "tree_entries"]
 
 NOT_SOURCE = frozenset(
     (
@@ -90,40 +91,20 @@ def case_digest(document: Json, root: str, *, file: str, outside: Iterable[tuple
     """
     whole = hashlib.sha256(b"assay case 1\0")
     canonical = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    whole.update(_framed(canonical.encode()))
+    whole.update(framed(canonical.encode()))
     own = str(Path(file).resolve())
     for relative, path, status in sorted(tree_entries(root)):
         if str(Path(path).parent.resolve() / Path(path).name) != own:
-            whole.update(_framed(os.fsencode(relative), *_content(path, status)))
+            whole.update(framed(os.fsencode(relative), *_content(path, status)))
     for text, path in sorted(set(outside)):
-        whole.update(_framed(b"outside", text.encode()))
-        _add(whole, path)
-    return whole.hexdigest()
-
-
-def paths_digest(paths: Iterable[str]) -> str:
-    """Digest files and directories, by where they are and what is in them.
-
-    Raises:
-        SourceError: For one that cannot be read, or is gone.
-    """
-    whole = hashlib.sha256(b"assay paths 1\0")
-    for path in sorted(set(paths)):
-        whole.update(_framed(os.fsencode(path)))
-        _add(whole, path)
-    return whole.hexdigest()
-
-
-def _add(whole: hashlib._Hash, path: str) -> None:  # pyright: ignore[reportPrivateUsage] - the only name of a hash object's type
-    try:
+        whole.update(framed(b"outside", text.encode()))
         status = Path(path).lstat()
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}") from error
-    if stat.S_ISDIR(status.st_mode):
-        for relative, inner, inner_status in sorted(tree_entries(path)):
-            whole.update(_framed(os.fsencode(relative), *_content(inner, inner_status)))
-    else:
-        whole.update(_framed(*_content(path, status)))
+        if stat.S_ISDIR(status.st_mode):
+            for relative, inner, inner_status in sorted(tree_entries(path)):
+                whole.update(framed(os.fsencode(relative), *_content(inner, inner_status)))
+        else:
+            whole.update(framed(*_content(path, status)))
+    return whole.hexdigest()
 
 
 def _content(path: str, status: os.stat_result) -> tuple[bytes, bytes]:
@@ -143,8 +124,3 @@ def _content(path: str, status: os.stat_result) -> tuple[bytes, bytes]:
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
     return (b"program" if mode & stat.S_IXUSR else b"file"), digest.digest()
-
-
-def _framed(*parts: bytes) -> bytes:
-    """The parts with their lengths before them, so that no two lists of parts look the same."""
-    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from assay.errors import nearest
 from assay.graders.kinds import kind_of
-from assay.graders.paths import named_paths, resolve_paths
+from assay.graders.paths import resolve_paths
 from assay.graders.spec import GraderSpec, read_spec
 from assay.scoring.json_safe import Json
 from assay.tasks.document import parse_document, problems_to_error, read_document
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = ["bind_injected", "hidden_paths", "load_graders", "read_graders"]
+__all__ = ["bind_injected", "load_graders", "read_graders"]
 
 _INJECT = "inject"
 
@@ -119,13 +119,3 @@ def _read_unbound(
         return read_spec(item, path, problems, base=base)
     codec.read(parameter.annotation, item[_INJECT], (*path, _INJECT), problems)
     return dataclasses.replace(spec, options={**spec.options, _INJECT: item[_INJECT]})
-
-
-def hidden_paths(graders: Sequence[GraderSpec]) -> tuple[str, ...]:
-    """The files and directories that graders judge by: hidden tests, expected files, rubrics."""
-    found: list[str] = []
-    for spec in graders:
-        for name, option in spec.options.items():
-            if parameter := spec.kind.parameters.get(name):
-                found += named_paths(parameter.annotation, option)
-    return tuple(found)

@@ -7,7 +7,7 @@ import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Literal, TypeAlias, cast
 
 from assay.errors import nearest
 from assay.tasks.checks import positive, refuse
@@ -15,13 +15,23 @@ from assay.tasks.document import problems_to_error, read_document
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = ["HARNESSES_FILE", "PLACEHOLDERS", "HarnessSpec", "find_harnesses_file", "load_harnesses"]
+__all__ = [
+    "HARNESSES_FILE",
+    "PLACEHOLDERS",
+    "HarnessSpec",
+    "TraceFormat",
+    "find_harnesses_file",
+    "load_harnesses",
+]
 
 HARNESSES_FILE = "harnesses.yaml"
 """Name of the file, beside the cases or above them."""
 
 PLACEHOLDERS = ("prompt", "model", "workspace", "sandbox", "artifacts_dir", "mcp")
 """What an argument may name in braces; ``sandbox`` is the older name of ``workspace``."""
+
+TraceFormat: TypeAlias = Literal["claude-code", "openai-chat", "atif", "auto"]
+"""What a harness may print instead of its answer; ``auto`` is recognised by content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +44,16 @@ class HarnessSpec:
         timeout_s: Seconds that it may work.
         env: Variables it is started with.
         mounts: Directories of this machine that it may read, such as where it is installed.
+        trace: What its standard output is a transcript in; by default its output is its answer,
+            and nothing is known of its work. A file that it writes is no trace: the agent can
+            write files too.
     """
 
     argv: tuple[str, ...]
     timeout_s: float = 1800.0
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     mounts: tuple[str, ...] = ()
+    trace: TraceFormat | None = None
 
     def __post_init__(self) -> None:
         problems = positive("timeout_s", self.timeout_s)

@@ -1,0 +1,211 @@
+"""Grade a stored run again: a pure second pass over what was kept. No agent runs.
+
+Every result is appended to the run, with the digest of what gave it; the old ones stay as history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.errors import InputError, Location, nearest
+from assay.eval.case_session import Keep
+from assay.eval.matrix import (
+    Coordinate,
+    cases_of,
+    give_back,
+    regraded_cell,
+    require_case_parts,
+)
+from assay.eval.records import graded_by, graders_digest, record_of
+from assay.eval.rollout import Cell
+from assay.eval.runner import run_cells
+from assay.eval.sessions import row_session
+from assay.graders.apply import require_parts, require_runnable
+from assay.graders.digest import grader_digest
+from assay.graders.spec import GraderSpec
+from assay.scoring.results import SubScore
+from assay.store.database import Store
+from assay.store.records import CellRecord, RunRecord
+from assay.tasks.case import Case
+from assay.tasks.rows import Row, read_rows
+from assay.tasks.task import RunOptions, Task
+from assay.types.run import Run
+
+__all__ = ["Regrade", "plan_regrade"]
+
+OnCell = Callable[[CellRecord], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Regrade:
+    """A second pass that is ready to go.
+
+    Attributes:
+        run: The run.
+        cells: Cells that will be graded again, by their newest results.
+        left_out: Cells of which nothing was kept to grade: their agent never finished.
+        work: What each cell is graded by: its case, or its row's graders.
+        digests: Digest of what it is graded by, by the same names.
+        only: Labels of the graders that are run; empty for all.
+    """
+
+    run: RunRecord
+    cells: Sequence[CellRecord]
+    left_out: int
+    work: Mapping[str, Case | Row]
+    digests: Mapping[str, str]
+    only: frozenset[str]
+
+    async def go(self, store: Store, *, workers: int, on_cell: OnCell) -> None:
+        """Grade; each result is stored as soon as it is there.
+
+        Raises:
+            StoreError: If what was kept is missing or damaged.
+        """
+
+        def done(number: int, run: Run) -> None:
+            before = self.cells[number]
+            record = record_of(
+                run,
+                run_id=self.run.id,
+                case=before.case,
+                threshold=before.threshold,
+                digest=self.digests[before.case],
+                file=before.file,
+            )
+            record = replace(record, seconds=before.seconds)  # the agent's, not this pass's
+            detail = run.to_dict()
+            if "row" in (kept := store.detail(self.run.id, before.key)):
+                detail["row"] = kept["row"]
+            store.add_cell(record, detail, str(run.metadata.get("snapshot") or ""))
+            on_cell(record)
+
+        await run_cells(self._cells(store), done, max_concurrent=workers)
+
+    def _cells(self, store: Store) -> Iterator[Cell]:
+        for before in self.cells:
+            work = self.work[before.case]
+            keep = _kept_nodes(before, work.graders, self.only) if self.only else {}
+            if isinstance(work, Case):
+                place = Coordinate(work, before.harness, before.model, before.trial)
+                yield regraded_cell(place, self.run.id, store, keep)
+            else:
+                detail = store.detail(self.run.id, before.key)
+                run = Run.from_dict({k: v for k, v in detail.items() if k != "row"})
+                yield _row_cell(work, before, run, keep, self.run.id)
+
+
+def plan_regrade(
+    ref: str,
+    store: Store,
+    *,
+    graders: Sequence[GraderSpec] | None = None,
+    only: Sequence[str] = (),
+) -> Regrade:
+    """Find out what there is to grade again, and with what.
+
+    Args:
+        ref: The run's id, a prefix of it, its label, or ``latest``.
+        store: Where it is kept.
+        graders: Graders to use instead of the cases' own; a dataset's run needs them.
+        only: Labels of the graders to run again; the other scores are taken over, which is refused
+            where their graders changed since.
+
+    Raises:
+        InputError: If the run is unknown, its cases are gone, or the graders do not fit it.
+    """
+    run = store.run(ref)
+    kind = run.config.get("kind")
+    if kind == "matrix":
+        work = _matrix_work(run, graders)
+    elif kind == "dataset":
+        work = _dataset_work(run, graders)
+    else:
+        raise InputError(f"run {run.id} kept nothing that can be graded again")
+    labels = {spec.label for each in work.values() for spec in each.graders}
+    for name in only:
+        if name not in labels:
+            raise InputError(f"no grader {name!r} in this run", hint=nearest(name, sorted(labels)))
+    cells = [cell for cell in store.cells(run.id) if cell.case in work]
+    kept = [cell for cell in cells if _is_kept(store, run.id, cell)]
+    if not kept:
+        raise InputError(f"run {run.id} has no cell that can be graded again")
+    for cell in kept if only else ():
+        _kept_nodes(cell, work[cell.case].graders, frozenset(only))
+    digests = {cell.case: _digest(work[cell.case], graders) for cell in kept}
+    return Regrade(run, kept, len(cells) - len(kept), work, digests, frozenset(only))
+
+
+def _matrix_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Case | Row]:
+    cases = cases_of(run)
+    if graders is not None:
+        cases = [replace(case, graders=tuple(graders)) for case in cases]
+    for case in cases:
+        require_runnable(case.graders)
+        require_case_parts(case)
+    return {case.id: case for case in cases}
+
+
+def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Case | Row]:
+    if graders is None:
+        raise InputError(f"run {run.id} graded a dataset", hint="say by what: --graders FILE")
+    require_runnable(graders)
+    require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
+    file, label = str(run.config.get("file")), run.config.get("label")
+    if not Path(file).is_file():
+        raise InputError("the dataset is gone", location=Location(file=file))
+    rows = read_rows(file, graders=graders, label=label if isinstance(label, str) else None)
+    return {row.id: row for row in rows}
+
+
+def _digest(work: Case | Row, graders: Sequence[GraderSpec] | None) -> str:
+    if graders is not None and isinstance(work, Case):
+        return graded_by(f"{work.digest}\n{graders_digest(graders)}")
+    return graded_by(work.digest) if isinstance(work, Case) else graders_digest(work.graders)
+
+
+def _is_kept(store: Store, run_id: str, cell: CellRecord) -> bool:
+    """Whether an agent finished, so that there is something to grade."""
+    detail = store.detail(run_id, cell.key)
+    metadata = detail.get("metadata")
+    kept = isinstance(metadata, dict) and isinstance(metadata.get("source"), str)
+    return cell.status != "skipped" and (kept or "row" in detail)
+
+
+def _kept_nodes(
+    cell: CellRecord, specs: Sequence[GraderSpec], only: frozenset[str]
+) -> dict[int, SubScore]:
+    """The scores that are taken over, by the place of their grader.
+
+    Raises:
+        InputError: If one of them was given by another version of its grader.
+    """
+    kept: dict[int, SubScore] = {}
+    for number, spec in enumerate(specs):
+        grader = spec.kind.grader
+        if spec.label in only or (grader is not None and grader.needs_credit):
+            continue
+        node = SubScore.from_dict(cell.subscores[number]) if number < len(cell.subscores) else None
+        if node is None or (node.metadata or {}).get("_digest") != grader_digest(spec):
+            raise InputError(
+                f"cell {cell.case}: the score of {spec.label!r} is not by this grader as it is now",
+                hint=f"regrade it too: --only {spec.label}, or leave --only out",
+            )
+        kept[number] = replace(node, name=spec.label, weight=spec.weight, gate=spec.gate)
+    return kept
+
+
+def _row_cell(row: Row, before: CellRecord, run: Run, keep: Keep, run_id: str) -> Cell:
+    return Cell(
+        task=Task(id=row.id, work=row, pass_threshold=before.threshold),
+        agent=give_back(run),
+        session=row_session(row, keep),
+        options=RunOptions(),
+        harness=before.harness,
+        model=before.model,
+        trial=before.trial,
+        job_id=run_id,
+        group_id=run.group_id,
+    )

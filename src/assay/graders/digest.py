@@ -1,0 +1,97 @@
+"""Digests of graders: what exactly gave a score, so that one knows which scores compare."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import stat
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from assay.errors import GraderError
+from assay.graders.base import Grader
+from assay.graders.paths import named_paths
+from assay.graders.spec import GraderSpec
+from assay.scoring.json_safe import Json
+from assay.types.codec import to_json
+
+__all__ = ["framed", "grader_digest"]
+
+
+def grader_digest(spec: GraderSpec) -> str:
+    """What a declared grader is made of: its code, its options, and the files they name.
+
+    Args:
+        spec: The grader.
+
+    Returns:
+        16 hexadecimal digits. Where the files lie does not count, but for their place among each
+        other; the weight does not count, because it changes no score.
+
+    Raises:
+        GraderError: If a file cannot be read.
+    """
+    whole = hashlib.sha256(b"assay grader 1\0")
+    paths: list[str] = []
+    for name, option in spec.options.items():
+        if parameter := spec.kind.parameters.get(name):
+            paths += named_paths(parameter.annotation, option)
+    declared = to_json({"type": spec.type, "options": spec.options})
+    text = json.dumps(_placeless(declared, paths), sort_keys=True, separators=(",", ":"))
+    whole.update(framed(_code(spec.kind.grader).encode(), text.encode("utf-8", "surrogatepass")))
+    for path in paths:
+        for name, content in _contents(path):
+            whole.update(framed(name, content))
+    return whole.hexdigest()[:16]
+
+
+def _placeless(value: Json, paths: list[str]) -> Json:
+    """The options without the directories that files lie in."""
+    if isinstance(value, str) and value in paths:
+        return Path(value).name
+    if isinstance(value, dict):
+        return {key: _placeless(item, paths) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_placeless(item, paths) for item in value]
+    return value
+
+
+@lru_cache(maxsize=256)
+def _code(grader: type[Grader] | None) -> str:
+    """A digest of the files that a grader's classes are written in, and assay's version."""
+    from assay import __version__
+
+    whole = hashlib.sha256(__version__.encode())
+    for part in grader.__mro__ if grader is not None else ():
+        if issubclass(part, Grader):
+            try:
+                file = inspect.getfile(part)
+            except (TypeError, OSError):  # defined nowhere, as in a notebook
+                continue
+            whole.update(Path(file).read_bytes() if Path(file).is_file() else b"")
+    return whole.hexdigest()
+
+
+def _contents(path: str) -> Iterator[tuple[bytes, bytes]]:
+    """Every file below a path, by its name from there, with a digest of what is in it."""
+    waiting = [(Path(path), b"")]
+    while waiting:
+        place, name = waiting.pop()
+        try:
+            mode = place.stat().st_mode
+            if stat.S_ISDIR(mode):
+                inside = sorted(place.iterdir(), reverse=True)
+                waiting += [(p, name + b"/" + os.fsencode(p.name)) for p in inside]
+            elif stat.S_ISREG(mode):
+                yield name, hashlib.sha256(place.read_bytes()).digest()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise GraderError(f"a grader's file {place} cannot be read: {reason}") from error
+
+
+def framed(*parts: bytes) -> bytes:
+    """The parts with their lengths before them, so that no two lists of parts look the same."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
