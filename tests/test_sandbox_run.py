@@ -161,6 +161,57 @@ def test_changes_are_kept_and_belong_to_the_owner(bash: Shell, workspace: Path) 
     assert (workspace / "d/new").stat().st_uid == workspace.stat().st_uid
 
 
+@pytest.mark.parametrize("way", ["overlay", "copy"])
+def test_a_layer_replaces_whatever_stands_in_its_way(
+    workspace: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """inject_dir_trap: a directory, a link or a file where a hidden file belongs."""
+    from assay.sandbox import run
+
+    whole = run._plan
+
+    def chosen(*argv: object, **options: object) -> dict[str, object]:
+        return {**whole(*argv, **options), "overlay": way == "overlay"}  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(run, "_plan", chosen)
+    layer = tmp_path / "layer"
+    (layer / "sub").mkdir(parents=True)
+    (layer / "hidden").write_text("hidden")
+    (layer / "link").mkdir()
+    (layer / "link" / "inside").write_text("inside")
+    (layer / "sub" / "new").write_text("new")
+    (workspace / "hidden").mkdir()
+    (workspace / "hidden" / "trap").write_text("trap")
+    (workspace / "link").symlink_to("/tmp")
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "old").write_text("old")
+    line = "cat hidden link/inside sub/new sub/old; echo more >> hidden; echo x > sub/new"
+    result = run_command_sync(
+        ["/bin/sh", "-c", line], workspace=str(workspace), layers=[str(layer)]
+    )
+    assert (result.stdout, result.exit_code) == ("hiddeninsidenewold", 0)
+    assert (layer / "hidden").read_text() == "hidden"
+    assert (workspace / "hidden" / "trap").read_text() == "trap"
+    assert (workspace / "link").is_symlink()
+
+
+def test_layers_need_a_workspace_that_is_not_changed(workspace: Path, tmp_path: Path) -> None:
+    for options in ({"workspace": None}, {"workspace": str(workspace), "changes": "keep"}):
+        with pytest.raises(InputError, match="layers"):
+            run_command_sync(["true"], layers=[str(tmp_path)], **options)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match=r"layer .* is not a directory"):
+        run_command_sync(["true"], workspace=str(workspace), layers=[str(tmp_path / "none")])
+
+
+def test_a_submission_cannot_rewrite_the_shell_that_judges_it(bash: Shell) -> None:
+    """rewrite_the_judges_memory: all processes inside share a uid, so /proc is read-only."""
+    attack = """import os
+with open(f"/proc/{os.getppid()}/mem", "r+b") as memory: memory.write(b"x")"""
+    result = bash(f"echo '{attack}' > a.py; python3 a.py; echo still here")
+    assert "Read-only file system" in result.stderr
+    assert result.stdout == "still here\n"
+
+
 def test_copy_where_overlays_are_refused(
     workspace: Path, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,122 @@
+"""`assay regrade`: a second pass over what was kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import assay
+
+pytestmark = pytest.mark.sandbox
+
+CASE = """\
+id: kit
+task: {prompt: Solve it.}
+source: {path: source}
+matrix: {harnesses: [replay], models: [good, bad]}
+graders:
+  - {type: command, name: solved, cmd: "grep -q 2 kit.py"}
+  - {type: command, name: tidy, cmd: "test ! -e conftest.py", weight: 0.5}
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    case = tmp_path / "evals" / "kit"
+    for name, text in {
+        "case.yaml": CASE,
+        "source/kit.py": "x = 1\n",
+        "source/big.txt": "same\n" * 1000,
+        "recordings/good/files/kit.py": "x = 2\n",
+        "recordings/bad/files/kit.py": "x = 3\n",
+        "recordings/bad/files/conftest.py": "evil\n",
+    }.items():
+        place = case / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return tmp_path
+
+
+def result(suite: Path, *words: str) -> dict[str, Any]:
+    done = assay(*words, "--json", cwd=suite)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def rewards(found: dict[str, Any]) -> dict[str, float]:
+    return {cell["model"]: round(cell["reward"], 2) for cell in found["cells"]}
+
+
+def change_case(suite: Path, old: str, new: str) -> None:
+    file = suite / "evals" / "kit" / "case.yaml"
+    file.write_text(file.read_text().replace(old, new))
+
+
+def test_the_same_graders_give_the_same_scores_without_agent_or_source(suite: Path) -> None:
+    before = result(suite, "run", "evals")
+    (suite / "evals" / "kit" / "source" / "kit.py").unlink()
+    (suite / "evals" / "kit" / "recordings" / "good" / "files" / "kit.py").unlink()
+    after = result(suite, "regrade", "latest")
+    assert rewards(after) == rewards(before) == {"good": 1.0, "bad": 0.33}
+    assert [c["notes"] for c in after["cells"]] == [c["notes"] for c in before["cells"]]
+    assert "conftest.py: test runner configuration" in str(after["cells"][0]["notes"])
+
+
+def test_a_changed_grader_changes_what_was_kept_and_says_why(suite: Path) -> None:
+    before = result(suite, "run", "evals")
+    change_case(suite, "grep -q 2", "grep -q 3")
+    after = result(suite, "regrade", "latest")
+    assert rewards(after) == {"good": 0.33, "bad": 1.0}
+    assert {c["digest"] for c in before["cells"]}.isdisjoint(c["digest"] for c in after["cells"])
+    reasons = [reason for change in after["summary"]["changes"] for reason in change["reasons"]]
+    assert any(r.startswith("solved 1.00 → 0.00: its grader changed") for r in reasons)
+    shown = assay("report", "latest", cwd=suite).stdout
+    assert "Graded again: 2  2 changed" in shown
+
+
+def test_only_one_grader_runs_and_the_others_are_taken_over(suite: Path) -> None:
+    result(suite, "run", "evals")
+    change_case(suite, "grep -q 2", "grep -q 3")
+    after = result(suite, "regrade", "latest", "--only", "solved")
+    assert rewards(after) == {"good": 0.33, "bad": 1.0}
+    change_case(suite, "conftest.py", "kit.py")
+    refused = assay("regrade", "latest", "--only", "solved", cwd=suite)
+    assert refused.returncode == 2
+    assert "--only tidy" in refused.stderr
+
+
+def test_other_graders_may_judge_a_run(suite: Path) -> None:
+    result(suite, "run", "evals")
+    (suite / "g.yaml").write_text('- {type: command, cmd: "grep -q 3 kit.py"}\n')
+    after = result(suite, "regrade", "latest", "--graders", "g.yaml")
+    assert rewards(after) == {"good": 0.0, "bad": 1.0}
+
+
+def test_a_dataset_is_graded_again_by_graders_of_a_file(suite: Path) -> None:
+    (suite / "d.jsonl").write_text('{"id": "a", "answer": "Yes", "expected": "yes"}\n')
+    (suite / "g.yaml").write_text("- {type: exact_match}\n")
+    (suite / "h.yaml").write_text("- {type: exact_match, normalize_text: false}\n")
+    before = result(suite, "grade", "d.jsonl", "--graders", "g.yaml")
+    refused = assay("regrade", "latest", cwd=suite)
+    assert refused.returncode == 2
+    assert "--graders FILE" in refused.stderr
+    after = result(suite, "regrade", "latest", "--graders", "h.yaml")
+    assert (before["cells"][0]["reward"], after["cells"][0]["reward"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("regrade", "none"), "there is no run 'none'"),
+        (("regrade", "latest", "--only", "sloved"), "did you mean 'solved'"),
+        (("regrade", "latest", "--graders", "none.yaml"), "none.yaml"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(suite: Path, words: tuple[str, ...], says: str) -> None:
+    result(suite, "run", "evals")
+    done = assay(*words, cwd=suite)
+    assert done.returncode == 2
+    assert says in done.stderr

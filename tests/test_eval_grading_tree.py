@@ -1,0 +1,252 @@
+"""The grading tree: the source with the permitted changes, whatever the agent left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from assay.errors import SourceError, StoreError
+from assay.eval import grading_tree
+from assay.scoring.json_safe import Json
+from assay.store.restore import restore_snapshot
+from assay.store.snapshots import take_snapshot
+from assay.store.sources import keep_source, source_tree
+from assay.tasks.permitted import Rules, SubmissionSpec
+
+
+class Trees:
+    """An agent's tree that was laid out from a source, and what grading makes of it."""
+
+    def __init__(self, directory: Path, files: dict[str, str]) -> None:
+        self.home = str(directory / "store")
+        self.left = directory / "left"
+        self.graded = directory / "graded"
+        self.left.mkdir()
+        write(self.left, files)
+        for path in self.left.rglob("*"):  # laid out long ago: a fresh file is read again
+            os.utime(path, (1, 1))
+        self.source = keep_source(self.home, str(self.left))
+
+    def grade(self, spec: SubmissionSpec | None = None) -> dict[str, list[str]]:
+        """Build the grading tree; what was dropped and restored, path by path."""
+        kept = take_snapshot(self.home, str(self.left), known=self.source.known)
+        chosen = grading_tree.plan(self.source.entries, kept.entries, Rules(spec))
+        shutil.rmtree(self.graded, ignore_errors=True)
+        links = grading_tree.build(self.home, chosen, self.source.digest, str(self.graded))
+        return {
+            "dropped": [item.path for item in (*chosen.dropped, *links, *kept.dropped)],
+            "restored": [item.path for item in chosen.restored],
+            "changes": list(chosen.changes),
+            "flags": list(chosen.flags),
+        }
+
+    def files(self) -> dict[str, str]:
+        """What stands in the grading tree."""
+        return {
+            str(path.relative_to(self.graded)): path.read_text()
+            for path in sorted(self.graded.rglob("*"))
+            if path.is_file() and not path.is_symlink()
+        }
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        place = root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> Trees:
+    return Trees(
+        tmp_path,
+        {
+            "kit.py": "stub",
+            "gone.py": "x",
+            "conftest.py": "ours",
+            "tests/test_kit.py": "ours",
+            "pkg/__init__.py": "",
+        },
+    )
+
+
+def test_changes_are_graded_and_protected_paths_are_the_sources(trees: Trees) -> None:
+    write(
+        trees.left,
+        {
+            "kit.py": "solved",
+            "new/mod.py": "new",
+            "conftest.py": "theirs",
+            "tests/test_kit.py": "pass",
+            "tests/test_mine.py": "mine",
+            "pytest.ini": "[pytest]",
+        },
+    )
+    (trees.left / "gone.py").unlink()
+    found = trees.grade()
+    assert trees.files() == {
+        "kit.py": "solved",
+        "new/mod.py": "new",
+        "conftest.py": "ours",
+        "tests/test_kit.py": "ours",
+        "pkg/__init__.py": "",
+    }
+    assert found["dropped"] == ["pytest.ini", "tests/test_mine.py"]
+    assert found["restored"] == ["conftest.py", "tests/test_kit.py"]
+    assert "gone.py" in found["changes"]
+    assert found["flags"] == []
+
+
+def test_deleted_tests_come_back(trees: Trees) -> None:
+    shutil.rmtree(trees.left / "tests")
+    (trees.left / "conftest.py").unlink()
+    assert trees.grade()["restored"] == ["conftest.py", "tests", "tests/test_kit.py"]
+    assert trees.files()["tests/test_kit.py"] == "ours"
+
+
+@pytest.mark.parametrize("trap", ["file", "link", "link to itself", "directory"])
+def test_nothing_stands_where_a_test_belongs(trees: Trees, trap: str) -> None:
+    """inject_dir_trap: the place of a test is taken by something else."""
+    shutil.rmtree(trees.left / "tests")
+    place = trees.left / "tests"
+    if trap == "file":
+        place.write_text("in the way")
+    elif trap == "link":
+        place.symlink_to("pkg")
+    elif trap == "link to itself":
+        place.symlink_to("tests")
+    else:
+        (place / "test_kit.py").mkdir(parents=True)
+        (place / "test_kit.py" / "conftest.py").write_text("evil")
+    trees.grade()
+    assert trees.files()["tests/test_kit.py"] == "ours"
+    assert not (trees.graded / "tests").is_symlink()
+    assert "evil" not in trees.files().values()
+
+
+def test_a_directory_that_became_a_link_gives_way_to_what_is_protected_in_it(
+    tmp_path: Path,
+) -> None:
+    """swap_parent_directory: the parent of a protected file leads elsewhere."""
+    trees = Trees(tmp_path, {"pkg/conftest.py": "ours", "pkg/a.py": "a", "other/conftest.py": "o"})
+    shutil.rmtree(trees.left / "pkg")
+    (trees.left / "pkg").symlink_to("other")
+    found = trees.grade()
+    assert trees.files()["pkg/conftest.py"] == "ours"
+    assert "pkg" in found["dropped"]
+
+
+def test_links_that_lead_out_are_dropped_and_others_are_kept(trees: Trees) -> None:
+    (trees.left / "passwd").symlink_to("/etc/passwd")
+    (trees.left / "up").symlink_to("../../etc")
+    (trees.left / "alias.py").symlink_to("kit.py")
+    found = trees.grade()
+    assert {"passwd", "up"} <= set(found["dropped"])
+    assert (trees.graded / "alias.py").readlink() == Path("kit.py")
+    assert not (trees.graded / "passwd").is_symlink()
+
+
+def test_hard_links_and_special_files_do_no_harm(trees: Trees) -> None:
+    os.link(trees.left / "conftest.py", trees.left / "same.py")
+    os.mkfifo(trees.left / "pipe.py")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = Path.cwd()
+        os.chdir(trees.left)
+        try:
+            server.bind("socket.py")
+        finally:
+            os.chdir(here)
+    found = trees.grade()
+    assert {"pipe.py", "socket.py"} <= set(found["dropped"])
+    assert trees.files()["same.py"] == "ours"
+
+
+def test_names_that_are_not_utf_8_and_long_paths_are_handled(trees: Trees) -> None:
+    odd = os.fsdecode(b"odd-\xff.py")
+    write(trees.left, {odd: "odd", "/".join(["d" * 200] * 6): "deep"})
+    found = trees.grade()
+    assert (trees.graded / odd).read_text() == "odd"
+    assert any(path.startswith("ddd") for path in found["dropped"])
+
+
+def test_start_up_hooks_are_flagged(trees: Trees) -> None:
+    write(trees.left, {"sitecustomize.py": "x", "deep/evil.pth": "import os"})
+    assert trees.grade()["flags"] == [
+        "planted a start-up hook: deep/evil.pth",
+        "planted a start-up hook: sitecustomize.py",
+    ]
+    assert "sitecustomize.py" not in trees.files()
+
+
+def test_a_case_may_let_tests_be_changed(trees: Trees) -> None:
+    write(trees.left, {"tests/test_kit.py": "theirs", "big.log": "x"})
+    trees.grade(SubmissionSpec(include=("tests",), exclude=("*.log",)))
+    assert trees.files()["tests/test_kit.py"] == "theirs"
+    assert "big.log" not in trees.files()
+
+
+def test_the_agents_tree_and_the_kept_source_are_never_written(trees: Trees) -> None:
+    write(trees.left, {"kit.py": "solved"})
+    trees.grade()
+    (trees.graded / "conftest.py").unlink()
+    (trees.graded / "kit.py").write_text("graders may write here")
+    assert (trees.left / "kit.py").read_text() == "solved"
+    assert (trees.left / "conftest.py").read_text() == "ours"
+    assert Path(source_tree(trees.home, trees.source.digest), "kit.py").read_text() == "stub"
+
+
+def test_a_change_that_keeps_size_and_time_is_seen(trees: Trees) -> None:
+    """backdated_write: same length, and the old times put back."""
+    place = trees.left / "kit.py"
+    before = place.stat()
+    place.write_text("evil")
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert trees.grade()["changes"] == ["kit.py"]
+    assert trees.files()["kit.py"] == "evil"
+
+
+def test_a_mode_is_part_of_the_work(trees: Trees) -> None:
+    (trees.left / "kit.py").chmod(0o755)
+    assert trees.grade()["changes"] == ["kit.py"]
+    assert (trees.graded / "kit.py").stat().st_mode & 0o777 == 0o755
+    assert Path(source_tree(trees.home, trees.source.digest), "kit.py").stat().st_mode & 0o111 == 0
+
+
+def test_a_snapshot_is_restored_with_its_source(trees: Trees, tmp_path: Path) -> None:
+    write(trees.left, {"kit.py": "solved"})
+    kept = take_snapshot(trees.home, str(trees.left), known=trees.source.known)
+    back = tmp_path / "back"
+    restore_snapshot(trees.home, kept.digest, str(back), source=trees.source.digest)
+    names = {str(p.relative_to(back)): p.read_text() for p in back.rglob("*") if p.is_file()}
+    assert names["kit.py"] == "solved"
+    assert names["conftest.py"] == "ours"
+
+
+def test_a_damaged_kept_source_is_an_error_not_a_score(trees: Trees) -> None:
+    archive = next(Path(trees.home, "sources").glob("*.zst"))
+    archive.write_bytes(archive.read_bytes()[:-20])
+    with pytest.raises(StoreError, match="damaged"):
+        source_tree(trees.home, trees.source.digest)
+
+
+def test_a_source_with_a_pipe_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    os.mkfifo(tmp_path / "tree" / "pipe")
+    with pytest.raises(SourceError, match=r"pipe: it is a named pipe"):
+        keep_source(str(tmp_path / "store"), str(tmp_path / "tree"))
+
+
+def test_lines_about_what_was_left_out_are_bounded() -> None:
+    left: dict[str, Json] = {
+        f"tests/t{n}.py": {"type": "file", "mode": 420, "size": 0, "sha256": "0" * 64}
+        for n in range(500)
+    }
+    notes = grading_tree.plan({}, left, Rules()).notes(())
+    dropped = notes["dropped"]
+    assert isinstance(dropped, list)
+    assert len(dropped) == 201
+    assert dropped[-1] == "... and 300 more"

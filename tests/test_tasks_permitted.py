@@ -1,0 +1,100 @@
+"""Which of an agent's changes are graded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.tasks.permitted import KEPT_FROM_SOURCE, Rules, SubmissionSpec
+from assay.types.codec import ShapeError
+
+_TAKEN = [
+    "mathkit.py",
+    "src/lib.rs",
+    "pkg/main.go",
+    "src/main/java/App.java",
+    "lib/index.js",
+    "django/test/client.py",
+    "contest.py",
+    "latest.py",
+    "protest.py",
+    "README.md",
+    "setup/tool.py",
+    "targets/a.c",
+    "a/target",
+]
+_KEPT = [
+    ("conftest.py", "test runner configuration"),
+    ("deep/down/conftest.py", "test runner configuration"),
+    ("CONFTEST.PY", "test runner configuration"),
+    ("\uff43onftest.py", "test runner configuration"),
+    ("setup.cfg", "test runner configuration"),
+    ("jest.config.mjs", "test runner configuration"),
+    ("tests/data/x.json", "tests"),
+    ("tests", "tests"),
+    ("test_mathkit.py", "tests"),
+    ("pkg/kit_test.go", "tests"),
+    ("src/kit.test.tsx", "tests"),
+    ("src/kit.spec.cjs", "tests"),
+    ("src/test/java/KitTest.java", "tests"),
+    ("package.json", "build configuration"),
+    ("Makefile", "build configuration"),
+    ("sub/makefile", "build configuration"),
+    (".cargo/config.toml", "build configuration"),
+    ("Cargo.toml", "build configuration"),
+    ("build.gradle.kts", "build configuration"),
+    ("sitecustomize.py", "start-up hooks"),
+    ("evil.pth", "start-up hooks"),
+    ("node_modules/.bin/jest", "installed packages"),
+    ("lib/helper.jar", "installed packages"),
+    ("pkg/__pycache__/mod.cpython-311.pyc", "caches and build output"),
+    (".git/hooks/post-checkout", "version control"),
+]
+
+
+@pytest.mark.parametrize("path", _TAKEN)
+def test_work_is_taken(path: str) -> None:
+    assert Rules().decide(path) == ("taken", "")
+
+
+@pytest.mark.parametrize(("path", "why"), _KEPT)
+def test_what_decides_the_judgement_is_kept_from_the_source(path: str, why: str) -> None:
+    assert Rules().decide(path) == ("protected", why)
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "verdict"),
+    [
+        (SubmissionSpec(include=("package.json",)), "package.json", "taken"),
+        (SubmissionSpec(include=("package.json",)), "a/package.json", "taken"),
+        (SubmissionSpec(include=("/package.json",)), "a/package.json", "protected"),
+        (SubmissionSpec(include=("tests/**/*.py",)), "tests/unit/test_a.py", "taken"),
+        (SubmissionSpec(include=("tests/**/*.py",)), "tests/conftest.cfg", "protected"),
+        (SubmissionSpec(protect=("**",), include=("src",)), "src/a/b.py", "taken"),
+        (SubmissionSpec(protect=("**",), include=("src",)), "other.py", "protected"),
+        (SubmissionSpec(exclude=("*.log",)), "out/x.log", "excluded"),
+        (SubmissionSpec(exclude=("*.log",), include=("*.log",)), "x.log", "excluded"),
+        (SubmissionSpec(protect=("data/[a-c]*.csv",)), "data/big.csv", "protected"),
+        (SubmissionSpec(protect=("data/[!a-c]*.csv",)), "data/big.csv", "taken"),
+        (SubmissionSpec(protect=("a?c",)), "x/abc/d", "protected"),
+    ],
+)
+def test_a_case_has_the_last_word(spec: SubmissionSpec, path: str, verdict: str) -> None:
+    assert Rules(spec).decide(path)[0] == verdict
+
+
+@pytest.mark.parametrize("pattern", ["", "!keep", "../out", "a\0b"])
+def test_a_pattern_that_means_nothing_is_refused(pattern: str) -> None:
+    with pytest.raises(ShapeError):
+        SubmissionSpec(include=(pattern,))
+
+
+@given(st.text(max_size=60), st.sampled_from(sorted(KEPT_FROM_SOURCE)))
+def test_any_path_gets_a_verdict(path: str, what: str) -> None:
+    assert Rules().decide(path)[0] in ("taken", "protected")
+    for pattern in KEPT_FROM_SOURCE[what]:
+        if not {"*", "[", "?"} & set(pattern):
+            name = pattern.strip("/")
+            assert Rules().decide(name)[0] == "protected"
+            assert Rules().decide(f"{name}/{path}")[0] == "protected"
