@@ -98,7 +98,7 @@ def test_other_graders_may_judge_a_run(suite: Path) -> None:
 def test_a_dataset_is_graded_again_by_graders_of_a_file(suite: Path) -> None:
     (suite / "d.jsonl").write_text('{"id": "a", "answer": "Yes", "expected": "yes"}\n')
     (suite / "g.yaml").write_text("- {type: exact_match}\n")
-    (suite / "h.yaml").write_text("- {type: exact_match, expected: "no"}\n")
+    (suite / "h.yaml").write_text("- {type: exact_match, expected: no}\n")
     before = result(suite, "grade", "d.jsonl", "--graders", "g.yaml")
     refused = assay("regrade", "latest", cwd=suite)
     assert refused.returncode == 2

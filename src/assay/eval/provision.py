@@ -15,10 +15,10 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 from assay.errors import ProvisionError
 from assay.sandbox import Limits, Mount, run_command, run_on_host
@@ -27,6 +27,8 @@ from assay.tasks.case import Case
 from assay.types.submission import Workspace
 
 __all__ = ["provision"]
+
+_LOCK_SECONDS = 0.1
 
 
 async def provision(case: Case, workspace: Workspace, cache: str) -> Workspace:
@@ -57,7 +59,7 @@ async def _virtual_environment(spec: EnvironmentSpec, case: Case, directory: Pat
     if done.exists():
         return venv
     directory.mkdir(parents=True, exist_ok=True)
-    lock = await asyncio.to_thread(lambda: _locked(directory / f"{venv.name}.lock"))
+    lock = await _lock(directory / f"{venv.name}.lock")
     with lock:
         if not done.exists():
             shutil.rmtree(venv, ignore_errors=True)
@@ -66,12 +68,23 @@ async def _virtual_environment(spec: EnvironmentSpec, case: Case, directory: Pat
     return venv
 
 
-@contextmanager
-def _locked(path: Path) -> Generator[None]:
-    """Hold a lock that other processes respect; two cells never build one environment twice."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+async def _lock(path: Path) -> TextIO:
+    """A lock that other processes respect, until it is closed; no environment is built twice.
+
+    It is tried again and again rather than waited for: another cell of this very process may hold
+    it, whose build needs the event loop.
+    """
+    file = path.open("w")
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            await asyncio.sleep(_LOCK_SECONDS)
+        except BaseException:
+            file.close()
+            raise
+        else:
+            return file
 
 
 async def _build(spec: EnvironmentSpec, venv: Path, case: Case) -> None:
