@@ -182,13 +182,12 @@ async def test_a_case_clamps_and_a_caller_may_not(clamp: bool, reward: float) ->
 async def test_what_cannot_be_run_yet_is_refused_before_anything_runs(own: str) -> None:
     specs = [
         GraderSpec(type="exact_match"),
-        spec(own, type="pytest"),
-        spec(own, type="efficiency"),
-        spec(own, type="pytest"),
+        spec(own, type="model_judge", rubric="own.py"),
+        spec(own, type="model_judge", rubric="own.py", name="again"),
     ]
-    with pytest.raises(InputError, match="cannot run yet: efficiency, pytest"):
+    with pytest.raises(InputError, match="cannot run yet: model_judge( |$)"):
         require_runnable(specs)
-    with pytest.raises(InputError, match="efficiency, pytest"):
+    with pytest.raises(InputError, match="model_judge"):
         await grade_submission(specs, Submission(answer="a"))
 
 

@@ -13,10 +13,13 @@ from typing import cast
 import pytest
 
 from assay.errors import GraderError
-from assay.graders import files
+from assay.graders import patterns, tree
 from assay.graders.files import FilesGrader
+from assay.graders.spec import read_spec
+from assay.graders.tree import read_regular
 from assay.scoring import Json, SubScore
 from assay.types import Workspace
+from assay.types.codec import Problem
 
 
 @pytest.fixture
@@ -84,7 +87,11 @@ def _socket(place: Path, wanted: Path) -> None:
         listener.bind(str(place))
 
 
-@pytest.mark.parametrize("make", [_link, _fifo, _directory, _socket])
+def _link_out(place: Path, wanted: Path) -> None:
+    place.symlink_to("/etc/passwd")
+
+
+@pytest.mark.parametrize("make", [_link, _link_out, _fifo, _directory, _socket])
 async def test_attack_special_file_in_place_of_the_expected_one(
     make: object, workspace: Path, wanted: Path
 ) -> None:
@@ -94,6 +101,54 @@ async def test_attack_special_file_in_place_of_the_expected_one(
     node = await grade(workspace, expect_dir=str(wanted))
     assert node.value == 0.0
     assert "regular file" in str(checks(node)[0][1])
+
+
+async def test_attack_sparse_file_of_any_size(workspace: Path, wanted: Path) -> None:
+    with (workspace / "a.txt").open("wb") as file:
+        file.write(b"alpha\n")
+        file.truncate(1 << 40)
+    node = await grade(workspace, expect_dir=str(wanted), patterns=["alpha"])
+    assert node.value == 0.0
+    assert checks(node)[0] == ("a.txt", "is too large")
+
+
+async def test_attack_file_that_grows_while_it_is_read(
+    workspace: Path, wanted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size said little: what is read is bounded all the same."""
+    real = os.fstat
+
+    def small(handle: int) -> os.stat_result:
+        fields = list(real(handle))
+        fields[6] = 0
+        return os.stat_result(fields)
+
+    (workspace / "a.txt").write_bytes(b"alpha\n" * 10_000)
+    monkeypatch.setattr(tree.os, "fstat", small)
+    assert read_regular(workspace, "a.txt", limit=6) == "is too large"
+
+
+@pytest.mark.parametrize("name", ["A.txt", "a.TXT", "a.txt ", "a.txt\n"])
+async def test_a_name_in_other_case_is_another_name(
+    name: str, workspace: Path, wanted: Path
+) -> None:
+    (workspace / name).write_bytes(b"alpha\n")
+    node = await grade(workspace, expect_dir=str(wanted))
+    assert checks(node)[0] == ("a.txt", "is missing")
+
+
+async def test_attack_expected_file_that_only_the_grading_tree_has(
+    tmp_path: Path, workspace: Path, wanted: Path
+) -> None:
+    """What is put beside the submission for grading is no work of the agent's."""
+    submitted = tmp_path / "submitted"
+    submitted.mkdir()
+    (workspace / "a.txt").write_bytes(b"alpha\n")
+    place = Workspace(path=str(workspace), submitted=str(submitted))
+    node = await FilesGrader.grade(
+        1.0, None, workspace=place, expect_dir=str(wanted), patterns=["alpha"]
+    )
+    assert node.value == 0.0
 
 
 async def test_attack_directory_that_is_a_link(workspace: Path, wanted: Path) -> None:
@@ -152,7 +207,7 @@ async def test_what_was_not_searched_is_said(workspace: Path) -> None:
 
 
 async def test_attack_flood_of_files(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MAX_FILES", 3)
+    monkeypatch.setattr(patterns, "_MAX_FILES", 3)
     for number in range(9):
         (workspace / f"{number}").write_text(f"needle {number}")
     assert await pattern(workspace, "needle 2") == 1.0
@@ -162,7 +217,7 @@ async def test_attack_flood_of_files(workspace: Path, monkeypatch: pytest.Monkey
 
 
 async def test_attack_flood_of_bytes(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MAX_TOTAL", 100)
+    monkeypatch.setattr(patterns, "_MAX_TOTAL", 100)
     (workspace / "a").write_bytes(b"x" * 90)
     (workspace / "b").write_bytes(b"y" * 20)
     (workspace / "c").write_bytes(b"needle")
@@ -227,6 +282,17 @@ async def test_what_an_author_got_wrong_is_an_error(
     (workspace / "a").write_text("a")
     with pytest.raises(GraderError, match=why):
         await grade(workspace, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"patterns": "retry"}, "patterns"), ({"patterns": ["a"], "files": []}, "files is empty")],
+)
+def test_a_declaration_is_checked_before_any_run(options: dict[str, Json], why: str) -> None:
+    """A plain string is not the list of its letters."""
+    problems: list[Problem] = []
+    assert read_spec({"type": "files", **options}, (), problems, base=".") is None
+    assert why in str(problems)
 
 
 async def test_an_expected_directory_without_files_expects_nothing(

@@ -71,7 +71,7 @@ BAD: list[tuple[Json, str, str]] = [
     ({"type": "similarity", "metric": "rouge_m"}, "metric", "'rouge_m' is not valid here"),
     ({"type": "model_judge", "rubric": "gone.md"}, "rubric", "'gone.md' does not exist"),
     ({"type": "pytest", "inject": [{"src": "gone", "dest": "a"}]}, "inject[0].src", "not exist"),
-    ({"type": "swebench"}, "fail_to_pass", "swebench needs 'fail_to_pass'"),
+    ({"type": "swebench"}, "", "swebench needs fail_to_pass"),
     ({"type": "trace", "require_tools": [{}]}, "require_tools[0]", "needs kind, name"),
     ({"type": "python:nowhere:X"}, "type", "cannot be imported: ModuleNotFoundError"),
     ({"type": "python:own.py:Lenght"}, "type", "no Grader 'Lenght' (did you mean 'Length'?)"),

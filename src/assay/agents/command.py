@@ -1,15 +1,23 @@
-"""The harness ``command``: any program, run in the agent's sandbox."""
+"""The harness ``command``: any program, run in the agent's sandbox.
+
+What it prints is its answer or, where its declaration says so, a transcript of its work. Only its
+standard output is ever read as one: it comes from the program, which a model cannot make print an
+event, whatever it says or writes to a file.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from assay.errors import AgentError, AgentTimeoutError
+from assay.agents.transcripts import MOST_BYTES, read_transcript
+from assay.errors import AgentError, AgentTimeoutError, InputError
+from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.tasks.harnesses import HarnessSpec
 from assay.types.run import Run
-from assay.types.steps import AgentStep
+from assay.types.steps import AgentStep, Step
 from assay.types.submission import Workspace
 
 __all__ = ["CommandAgent"]
@@ -20,7 +28,7 @@ _FIND = 'command -v -- "$1"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandAgent:
-    """Runs a command in the workspace; what it prints is its answer.
+    """Runs a command in the workspace; what it prints is its answer, or a transcript.
 
     Attributes:
         spec: The command, its variables and its limits.
@@ -36,7 +44,9 @@ class CommandAgent:
         """Do the work.
 
         Raises:
-            AgentError: If the command cannot be started, or there is no workspace.
+            AgentError: If the command cannot be started or there is no workspace; if what it
+                prints is not the transcript that is declared, or says that its model never
+                answered.
             AgentTimeoutError: If it worked longer than it may; its output so far is kept.
         """
         if run.workspace is None:
@@ -53,19 +63,56 @@ class CommandAgent:
             env={**workspace.env, **self.spec.env},
             mounts=mounts,
             network=self.network,
-            limits=Limits(wall_seconds=self.spec.timeout_s),
+            limits=self._limits(),
         )
-        run.record(
-            AgentStep(
-                content=result.stdout, done=True, model=run.model or None, error=_ending(result)
-            )
-        )
-        run.trace.content = result.stdout.strip()
         run.trace.extra["exit_code"] = result.exit_code
         run.trace.extra["stderr"] = result.stderr[-4000:]
+        if self.spec.trace is None:
+            _record_answer(result, run)
+        else:
+            await self._record_transcript(result, run)
         if result.status == "timed_out":
             raise AgentTimeoutError(
                 f"harness {self.name!r} worked longer than {self.spec.timeout_s:g} s"
+            )
+
+    def _limits(self) -> Limits:
+        if self.spec.trace is None:
+            return Limits(wall_seconds=self.spec.timeout_s)
+        # A transcript is kept whole: what is cut out of the middle could hold any call.
+        return Limits(
+            wall_seconds=self.spec.timeout_s, output_bytes=MOST_BYTES, output_kill_bytes=MOST_BYTES
+        )
+
+    async def _record_transcript(self, result: CommandResult, run: Run) -> None:
+        assert self.spec.trace is not None
+        ending = _ending(result)
+        try:
+            found = await asyncio.to_thread(read_transcript, result.stdout, self.spec.trace)
+        except InputError as error:
+            killed = result.status != "exited" or (result.exit_code or 0) < 0
+            if not killed:
+                raise AgentError(
+                    f"harness {self.name!r}: {error}{f'; {ending}' if ending else ''}",
+                    hint="its standard output must be what `trace` declares",
+                ) from error
+            # Whoever kills its own recorder shows nothing, and that counts against it.
+            run.trace.content = ""
+            run.trace.extra |= {INCOMPLETE: f"no transcript: {ending}", USAGE: Totals().to_dict()}
+            run.record(Step(source="system", error=ending))
+            return
+        run.trace.steps.extend(found.trace.steps)
+        run.trace.content = found.trace.content or ""
+        run.trace.stop_reason, run.trace.status = found.trace.stop_reason, found.trace.status
+        run.trace.extra |= found.trace.extra
+        run.trace.extra[USAGE] = replace(found.totals, seconds=result.seconds).to_dict()
+        run.tokens, run.cost_usd = found.totals.tokens, found.totals.cost_usd
+        if ending:
+            run.record(Step(source="system", error=ending))
+        if found.failure:
+            raise AgentError(
+                f"harness {self.name!r}: its model never answered: {found.failure}",
+                hint="check the key and the network that the harness needs",
             )
 
     async def _require_program(
@@ -86,6 +133,14 @@ class CommandAgent:
                 f"harness {self.name!r}: no program {program!r} in the sandbox",
                 hint="it must be under /usr, in the workspace, or in a directory under `mounts`",
             )
+
+
+def _record_answer(result: CommandResult, run: Run) -> None:
+    run.record(
+        AgentStep(content=result.stdout, done=True, model=run.model or None, error=_ending(result))
+    )
+    run.trace.content = result.stdout.strip()
+    run.trace.extra[OBSERVED] = False
 
 
 def _ending(result: CommandResult) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from assay.graders.usage import OBSERVED
 from assay.sandbox.inside import open_inside
 from assay.types.run import Run
 from assay.types.steps import AgentStep
@@ -28,4 +29,5 @@ class EchoAgent:
                 file.write(text)
         run.record(AgentStep(content=text, done=True, model=run.model or None))
         run.trace.content = text
+        run.trace.extra[OBSERVED] = False
         run.cost_usd, run.tokens = 0.0, 0

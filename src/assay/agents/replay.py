@@ -6,26 +6,36 @@ A recording is a directory ``recordings/<model>/`` with any of:
 * ``deleted.txt``: paths to delete from it, one per line;
 * ``run.sh``: run in the agent's sandbox with the workspace as its directory;
 * ``answer.txt``: the final answer;
-* ``trace.jsonl``: one step of the trace per line.
+* ``trace.jsonl``: one step of the trace per line, or a transcript of another agent, which is
+  recognised by its content;
+* ``transcript.json``: such a transcript that is one document.
+
+Without a trace it is known what was done: nothing was asked of a model, and no tool was called.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from assay.agents.transcripts import MOST_BYTES, detect, read_transcript, tool_kind
 from assay.errors import AgentError, AgentTimeoutError, InputError, nearest
+from assay.graders.usage import OBSERVED, USAGE, Totals, totals_of
 from assay.sandbox.inside import make_directory_inside, open_inside, remove_inside
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json
 from assay.types.run import Run
-from assay.types.steps import AgentStep, Step
+from assay.types.steps import AgentStep, Step, ToolCall, ToolStep
 from assay.types.trace import Trace
 
 __all__ = ["RecordedAgent", "ReplayAgent", "recordings_of"]
+
+_TRACES = ("trace.jsonl", "transcript.json")
+_PARTS = frozenset({"files", "deleted.txt", "run.sh", "answer.txt", *_TRACES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +63,7 @@ class ReplayAgent:
         answer = recording / "answer.txt"
         if answer.is_file():
             run.trace.content = answer.read_text(encoding="utf-8", errors="replace").rstrip("\n")
-        self._record_trace(recording / "trace.jsonl", run)
+        await asyncio.to_thread(_record_trace, recording, run)
         if run.workspace is not None:
             workspace = Path(run.workspace.path)
             _lay_over(recording / "files", workspace)
@@ -68,19 +78,6 @@ class ReplayAgent:
                 f"no recording {model!r} in {self.directory}", hint=nearest(model, sorted(found))
             )
         return found[model]
-
-    def _record_trace(self, file: Path, run: Run) -> None:
-        if not file.is_file():
-            if run.trace.content is not None:
-                run.record(AgentStep(content=run.trace.content, done=True))
-            return
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            if line.strip():
-                run.record(_step(line, f"{file}:{number}"))
-        if run.trace.content is None:
-            run.trace.content = run.trace.final(
-                lambda step: step.content if isinstance(step, AgentStep) else None
-            )
 
     async def _run_script(self, script: Path, run: Run) -> None:
         from assay.sandbox import Limits, Mount, run_command
@@ -121,6 +118,7 @@ class RecordedAgent:
         if self.answer is None:
             raise AgentError("the recorded answer is null", hint='"" is an empty answer')
         run.trace.content = self.answer
+        run.trace.extra[OBSERVED] = False
 
 
 def recordings_of(directory: str) -> dict[str, Path]:
@@ -131,18 +129,64 @@ def recordings_of(directory: str) -> dict[str, Path]:
         inside = path.relative_to(root)
         if path.is_dir() and not any(parent in found.values() for parent in path.parents):
             names = {entry.name for entry in path.iterdir()}
-            if not names or names & {"files", "deleted.txt", "run.sh", "answer.txt", "trace.jsonl"}:
+            if not names or names & _PARTS:
                 found[inside.as_posix()] = path
     return found
+
+
+def _record_trace(recording: Path, run: Run) -> None:
+    """Record what was recorded, and what it used."""
+    files = [recording / name for name in _TRACES if (recording / name).is_file()]
+    if len(files) > 1:
+        raise AgentError(f"{recording} has both {' and '.join(_TRACES)}", hint="keep one")
+    if not files:
+        if run.trace.content is not None:
+            run.record(AgentStep(content=run.trace.content, done=True))
+        run.trace.extra[USAGE] = Totals(tokens=0, cost_usd=0.0).to_dict()
+    else:
+        _read_trace(files[0], run)
+    if run.trace.content is None:
+        run.trace.content = run.trace.final(
+            lambda step: step.content if isinstance(step, AgentStep) else None
+        )
+    totals = totals_of(run.trace)
+    run.tokens, run.cost_usd = totals.tokens, totals.cost_usd
+
+
+def _read_trace(file: Path, run: Run) -> None:
+    if file.stat().st_size > MOST_BYTES:
+        raise AgentError(f"{file} has more than {MOST_BYTES} bytes")
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if file.suffix != ".json" and detect(text) is None:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                run.record(_step(line, f"{file}:{number}"))
+        return
+    try:
+        found = read_transcript(text)
+    except InputError as error:
+        raise AgentError(f"{file}: {error}") from error
+    run.trace.steps.extend(found.trace.steps)
+    run.trace.stop_reason, run.trace.status = found.trace.stop_reason, found.trace.status
+    run.trace.extra |= found.trace.extra
+    if run.trace.content is None:
+        run.trace.content = found.trace.content
 
 
 def _step(line: str, where: str) -> Step:
     try:
         data = cast("Json", json.loads(line))
         trace = from_json(Trace, {"steps": [data]})
-    except (ValueError, InputError) as error:
+    except (ValueError, InputError, RecursionError) as error:
         raise AgentError(f"{where}: not a step of a trace: {error}") from error
-    return trace.steps[0]
+    step = trace.steps[0]
+    if isinstance(step, AgentStep):
+        return replace(step, tool_calls=tuple(_with_kind(call) for call in step.tool_calls))
+    return replace(step, call=_with_kind(step.call)) if isinstance(step, ToolStep) else step
+
+
+def _with_kind(call: ToolCall) -> ToolCall:
+    return call if call.kind is not None else replace(call, kind=tool_kind(call.name))
 
 
 def _lay_over(files: Path, workspace: Path) -> None:

@@ -36,14 +36,14 @@ KINDS: Mapping[str, str] = {
     "command": "assay.graders.command:CommandGrader",
     "files": "assay.graders.files:FilesGrader",
     **{name: f"assay.graders.comparison:{name}" for name in _COMPARISONS},
-    "pytest": "assay.graders.planned:Tests",
-    "tests": "assay.graders.planned:Tests",
-    "swebench": "assay.graders.planned:SweBench",
-    "implemented": "assay.graders.planned:Implemented",
+    "pytest": "assay.graders.tests:PytestGrader",
+    "tests": "assay.graders.tests:TestsGrader",
+    "swebench": "assay.graders.swebench:SweBenchGrader",
+    "implemented": "assay.graders.implemented:ImplementedGrader",
     "model_judge": "assay.graders.planned:ModelJudge",
-    "trace": "assay.graders.planned:TraceBudget",
-    "tool_correctness": "assay.graders.planned:ToolCorrectness",
-    "efficiency": "assay.graders.planned:Efficiency",
+    "trace": "assay.graders.trace:TraceGrader",
+    "tool_correctness": "assay.graders.tool_correctness:ToolCorrectnessGrader",
+    "efficiency": "assay.graders.efficiency:EfficiencyGrader",
 }
 """Every declared kind and where it lives."""
 

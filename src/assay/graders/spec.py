@@ -18,6 +18,9 @@ from assay.types.submission import SUBMISSION_PARTS
 
 __all__ = ["GraderSpec", "read_spec", "spec_schema"]
 
+_NEVER_WRITTEN = ("workspace", "trace", "thread")
+"""Parts of a submission that no YAML can hold."""
+
 _COMMON: dict[str, type] = {"type": str, "name": str, "weight": float, "gate": bool}
 
 
@@ -163,7 +166,11 @@ def spec_schema() -> dict[str, Json]:
     branches: list[Json] = []
     for name in KINDS:
         kind = kind_of(name)
-        options = {p.name: codec.schema(p.annotation) for p in kind.parameters.values()}
+        options = {
+            p.name: codec.schema(p.annotation)
+            for p in kind.parameters.values()
+            if p.name not in _NEVER_WRITTEN
+        }
         required = [
             p.name
             for p in kind.parameters.values()

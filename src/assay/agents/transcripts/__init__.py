@@ -1,0 +1,11 @@
+"""Transcripts of other agents, read into a `Trace`: recognised by content, never by name."""
+
+from assay.agents.transcripts.reading import (
+    MOST_BYTES,
+    Transcript,
+    detect,
+    read_transcript,
+)
+from assay.agents.transcripts.tool_kinds import tool_kind
+
+__all__ = ["MOST_BYTES", "Transcript", "detect", "read_transcript", "tool_kind"]

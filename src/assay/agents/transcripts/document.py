@@ -1,0 +1,191 @@
+"""Read JSON that nobody vouches for: bounded, never failing on a value, saying what it left out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from assay.scoring.json_safe import Json
+
+__all__ = [
+    "MOST_LINE",
+    "Notes",
+    "amount",
+    "clean",
+    "count",
+    "listing",
+    "mapping",
+    "parse",
+    "shortened",
+    "text_of",
+    "texts_of",
+]
+
+MOST_LINE = 16 << 20
+"""Characters of one line; a longer one is not read."""
+
+_MOST_DOCUMENT = 32 << 20  # 60 MiB of empty lists took 3 GB
+_MOST_NOTES = 50
+_MOST_DEPTH = 32
+_MOST_RESULT = 100_000
+_MOST_COUNT = 10**15
+
+
+class Notes:
+    """What a reader did not understand, each once with how often, and what is missing."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+        self._others = 0
+        self.missing = ""
+
+    def add(self, what: str) -> None:
+        """Something was left out, and nothing depends on it."""
+        what = what if len(what) <= 200 else f"{what[:200]}..."
+        if what in self._seen or len(self._seen) < _MOST_NOTES:
+            self._seen[what] = self._seen.get(what, 0) + 1
+        else:
+            self._others += 1
+
+    def lack(self, why: str) -> None:
+        """A part of the trace is missing, or may be."""
+        self.add(why)
+        self.missing = self.missing or why
+
+    def to_list(self) -> list[Json]:
+        """For ``trace.extra``."""
+        listed: list[Json] = [
+            what if times == 1 else f"{what} ({times} times)" for what, times in self._seen.items()
+        ]
+        return [*listed, f"{self._others} more"] if self._others else listed
+
+
+def parse(text: str, notes: Notes) -> tuple[list[Json] | None, Iterator[Json]]:
+    """The values of one JSON document, or of a file with one to a line.
+
+    Returns:
+        For one document the list that holds it (or is it), else None; and the values in turn.
+    """
+    decoder = json.JSONDecoder(parse_constant=lambda _: math.nan)
+    text = text.removeprefix("\ufeff").strip()
+    if text[:1] in ("[", "{") and len(text) <= _MOST_DOCUMENT:
+        try:
+            whole, end = cast("tuple[Json, int]", decoder.raw_decode(text))
+        except (ValueError, RecursionError):
+            whole, end = None, 0
+        if end == len(text):
+            cleaned = clean(whole, notes)
+            values: list[Json] = cleaned if isinstance(cleaned, list) else [cleaned]
+            return values, iter(values)
+    return None, _lines(text, decoder, notes)
+
+
+def _lines(text: str, decoder: json.JSONDecoder, notes: Notes) -> Iterator[Json]:
+    # Only a line feed ends a line: a text inside JSON may hold any other separator of Unicode's.
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end].strip() if end - start <= MOST_LINE else None
+        start = end + 1
+        if line is None:
+            notes.lack(f"a line of more than {MOST_LINE} characters was not read")
+        elif line[:1] in ("{", "["):
+            try:
+                yield clean(cast("Json", decoder.decode(line)), notes)
+            except (ValueError, RecursionError):
+                notes.lack("a line is broken JSON")
+        elif line:
+            notes.add("a line is not JSON")
+
+
+def clean(value: Json, notes: Notes, depth: int = 0) -> Json:
+    """A copy that can be stored anywhere: of bounded depth, finite, without lone surrogates.
+
+    Args:
+        value: Parsed JSON.
+        notes: Told of what was left out.
+        depth: How deep the value lies in its document.
+    """
+    if isinstance(value, str):
+        return _encodable(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        notes.add("a number is not finite")
+        return None
+    if not isinstance(value, dict | list):
+        return value
+    if depth >= _MOST_DEPTH:
+        notes.lack("a value is nested too deeply and was left out")
+        return None
+    if isinstance(value, list):
+        return [clean(item, notes, depth + 1) for item in value]
+    return {_encodable(key): clean(item, notes, depth + 1) for key, item in value.items()}
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def mapping(value: Json) -> Mapping[str, Json]:
+    """The value if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def listing(value: Json) -> list[Json]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text_of(value: Json) -> str | None:
+    """The value if it is text, else None."""
+    return value if isinstance(value, str) else None
+
+
+def count(value: Json, notes: Notes, what: str) -> int | None:
+    """The value if it can be a count, else None and a note."""
+    if value is None:
+        return None
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _MOST_COUNT:
+        notes.add(f"{what} is no count: {str(value)[:40]}")
+        return None
+    return number
+
+
+def amount(value: Json, notes: Notes, what: str) -> float | None:
+    """The value if it can be an amount of something, else None and a note."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 10**15:
+        notes.add(f"{what} is no amount: {str(value)[:40]}")
+        return None
+    return float(value)
+
+
+def texts_of(content: Json) -> str | None:
+    """The text of a message: as it is, or its text blocks joined; None where there is none."""
+    if isinstance(content, str):
+        return content
+    parts = [mapping(block).get("text") for block in listing(content)]
+    texts = [part for part in parts if isinstance(part, str)]
+    return "\n".join(texts) if texts else None
+
+
+def shortened(content: Json) -> Json:
+    """What a tool answered, bounded: long texts keep both ends, and binary parts their kind."""
+    if isinstance(content, list):
+        blocks = [mapping(block) for block in content]
+        if all(isinstance(block.get("text"), str) for block in blocks):
+            return shortened("\n".join(str(block["text"]) for block in blocks))
+        return [
+            {"type": block.get("type"), "text": shortened(block.get("text"))} for block in blocks
+        ]
+    if isinstance(content, dict):
+        return shortened(json.dumps(content, ensure_ascii=False))
+    if isinstance(content, str) and len(content) > _MOST_RESULT:
+        half = _MOST_RESULT // 2
+        cut = len(content) - 2 * half
+        return f"{content[:half]}\n... [{cut} characters cut] ...\n{content[-half:]}"
+    return content

@@ -1,0 +1,189 @@
+"""What the readers share: turns and tool calls that are put together from several entries."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
+
+from assay.agents.transcripts.document import Notes, clean, shortened
+from assay.agents.transcripts.tool_kinds import tool_kind
+from assay.scoring.json_safe import Json
+from assay.types.steps import AgentStep, AnyStep, Step, ToolCall, ToolResult, ToolStep, Usage
+
+__all__ = ["MOST_STEPS", "CallDraft", "Calls", "Drafts", "TurnDraft", "arguments_of", "numbered"]
+
+MOST_STEPS = 50_000
+"""Steps that are read of one transcript, subagents included."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnDraft:
+    """A turn of the model that may still grow."""
+
+    texts: list[str] = field(default_factory=list[str])
+    reasoning: list[str] = field(default_factory=list[str])
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    usage: Usage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    refusal: str | None = None
+    error: str | None = None
+    started_at: str | None = None
+    extra: dict[str, Json] = field(default_factory=dict[str, Json])
+
+    def step(self) -> AgentStep:
+        """The turn as it is now."""
+        return AgentStep(
+            content="\n".join(self.texts) or None,
+            reasoning="\n".join(self.reasoning) or None,
+            tool_calls=tuple(self.calls),
+            usage=self.usage,
+            model=self.model,
+            finish_reason=self.finish_reason,
+            refusal=self.refusal,
+            error=self.error,
+            started_at=self.started_at,
+            extra=self.extra,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class CallDraft:
+    """A tool call whose result may still come."""
+
+    call: ToolCall
+    result: ToolResult | None = None
+    permission: Literal["denied"] | None = None
+    extra: dict[str, Json] = field(default_factory=dict[str, Json])
+
+    def answer(self, content: Json, *, is_error: bool, notes: Notes) -> None:
+        """Take in a result; of several one error is enough."""
+        if self.result is not None:
+            notes.add("a tool call has more than one result")
+            self.result = replace(self.result, is_error=self.result.is_error or is_error)
+            return
+        self.result = ToolResult(content=shortened(content), is_error=is_error, id=self.call.id)
+
+    def step(self) -> ToolStep:
+        """The call as it is now."""
+        return ToolStep(
+            call=self.call, result=self.result, permission=self.permission, extra=self.extra
+        )
+
+
+Draft = TurnDraft | CallDraft | Step
+
+
+class Calls:
+    """The calls of a whole transcript by id; a result may come before its call."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.by_id: dict[str, list[CallDraft]] = {}
+        self._notes = notes
+        self._left = MOST_STEPS
+        self._open: dict[str, deque[CallDraft]] = {}
+        self._early: dict[str, list[tuple[Json, bool]]] = {}
+
+    def room(self) -> bool:
+        """Take a place for one more step, if there is any."""
+        self._left -= 1
+        if self._left < 0:
+            self._notes.lack(f"only the first {MOST_STEPS} steps were read")
+        return self._left >= 0
+
+    def add(self, draft: CallDraft) -> None:
+        """Take in a call, and give it the results that came before it."""
+        call_id = draft.call.id
+        self.by_id.setdefault(call_id, []).append(draft)
+        self._open.setdefault(call_id, deque()).append(draft)
+        for content, is_error in self._early.pop(call_id, ()):
+            self.answer(call_id, content, is_error=is_error)
+
+    def answer(self, call_id: str, content: Json, *, is_error: bool) -> None:
+        """Give a result to the first call of that id that has none."""
+        if call_id not in self.by_id:
+            self._early.setdefault(call_id, []).append((content, is_error))
+            return
+        waiting = self._open[call_id]
+        draft = waiting.popleft() if waiting else self.by_id[call_id][0]
+        draft.answer(content, is_error=is_error, notes=self._notes)
+
+    def close(self) -> None:
+        """No more entries come: a result without a call means that the call is missing."""
+        if self._early:
+            self._notes.lack(f"{len(self._early)} results belong to calls that are not there")
+            self._early.clear()
+
+
+class Drafts:
+    """The entries of one agent in order."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.entries: list[Draft] = []
+        self._calls = calls
+
+    def turn(self) -> TurnDraft:
+        """Begin a turn of the model."""
+        turn = TurnDraft()
+        self._append(turn)
+        return turn
+
+    def add(self, step: Step) -> None:
+        """Add a step that is complete."""
+        self._append(step)
+
+    def call(
+        self, turn: TurnDraft, *, name: str, arguments: Mapping[str, Json], call_id: str
+    ) -> CallDraft:
+        """Add a call that a turn asked for."""
+        call = ToolCall(name=name, arguments=arguments, id=call_id, kind=tool_kind(name))
+        draft = CallDraft(call=call)
+        if self._append(draft):
+            turn.calls.append(call)
+            self._calls.add(draft)
+        return draft
+
+    def _append(self, entry: Draft) -> bool:
+        has_room = self._calls.room()
+        if has_room:
+            self.entries.append(entry)
+        return has_room
+
+    def answer(self, call_id: str, content: Json) -> None:
+        """Give a result to a call of any step."""
+        self._calls.answer(call_id, content, is_error=False)
+
+    def steps(self) -> list[AnyStep]:
+        """The entries as steps."""
+        return [
+            cast("AnyStep", entry if isinstance(entry, Step) else entry.step())
+            for entry in self.entries
+        ]
+
+
+def arguments_of(given: Json, notes: Notes) -> dict[str, Json]:
+    """The arguments of a call, also where they are JSON in a text, or are not what they should be.
+
+    What is no mapping is kept under the key ``_``, so that no path in it is lost.
+    """
+    if isinstance(given, str) and given.strip():
+        try:
+            given = cast("Json", json.loads(given))
+        except (ValueError, RecursionError):
+            notes.add("the arguments of a call are broken JSON")
+            return {"_": given}
+        given = clean(given, notes)
+    if isinstance(given, dict):
+        return given
+    if given is None or given == "":
+        return {}
+    notes.add("the arguments of a call are no mapping")
+    return {"_": given}
+
+
+def numbered(steps: Sequence[Step]) -> list[AnyStep]:
+    """The steps, numbered from 1."""
+    return [cast("AnyStep", replace(step, step_id=n)) for n, step in enumerate(steps, 1)]

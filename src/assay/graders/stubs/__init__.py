@@ -1,0 +1,1 @@
+"""Tell functions that do something from stubs, in several languages."""

@@ -1,0 +1,315 @@
+"""Read Python: which functions there are, and what else a file says to the interpreter."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from assay.graders.stubs.functions import Code, Function, comment_says_todo
+from assay.graders.stubs.python_bodies import body_of, is_idle, lambda_body, without_idle
+
+__all__ = ["parse_python", "python_code", "read_python"]
+
+_NO_MEANING = frozenset(
+    {
+        *("staticmethod", "classmethod", "property", "cached_property"),
+        *("cache", "lru_cache", "override", "final", "wraps"),
+    }
+)
+"""Decorators under which an empty body is as empty as without them."""
+
+_QUIET_DUNDERS = frozenset(
+    {"__exit__", "__aexit__", "__del__", "__init_subclass__", "__class_getitem__"}
+)
+_HOOKISH = re.compile(
+    r"_*(?:on|before|after|pre|post|visit|handle)_.*|(?:.*_)?(?:noop|no_op|nop|null|dummy|hook)(?:_.*)?"
+    r"|setUp.*|tearDown.*|_"
+)
+_ABSTRACT_WORDS = re.compile(
+    r"subclass|sub-class|overrid|overload|abstract|derived|must implement|child class",
+    re.IGNORECASE,
+)
+_ABSTRACT_CLASS = re.compile(r"_*(?:Base|Abstract)[A-Z_].*|.*(?:Base|Interface|Mixin|ABC)")
+_DUNDER = re.compile(r"__\w+__")
+_NULL_CLASS = re.compile(r"_*(?:Null|No|Noop|NoOp|Dummy|Fake|Empty)[A-Z].*")
+
+
+def parse_python(source: str | bytes) -> ast.Module | str:
+    """Parse a file of somebody who may want the parser to fail; else say why it cannot be."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the file warns about is not our reader's affair
+            return ast.parse(source)
+    except SyntaxError as error:
+        return f"does not parse: line {error.lineno or 1}: {error.msg}"
+    except (RecursionError, MemoryError):
+        return "does not parse: it is nested too deeply"
+    except (ValueError, LookupError, OverflowError, SystemError) as error:
+        return f"does not parse: {error}"
+
+
+def read_python(source: bytes) -> Code | str:
+    """Read a Python file; as text, why it cannot be read."""
+    module = parse_python(source)
+    if isinstance(module, str):
+        return module
+    lines = (
+        source.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("utf-8", "replace").split("\n")
+    )
+    reader = _Reader(lines)
+    reader.block(module.body, _Place())
+    return Code(
+        functions=tuple(sorted(reader.functions, key=lambda function: function.line)),
+        bases=reader.bases,
+        names=frozenset(reader.names),
+        fingerprint=_fingerprint(module),
+        substance=bool(without_idle(module.body)),
+    )
+
+
+def python_code(source: bytes) -> str | None:
+    """A Python file without its comments and idle statements; None if it does not parse.
+
+    Lines and columns are kept.
+    """
+    source = source.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    module = parse_python(source)
+    if isinstance(module, str):
+        return None
+    lines = source.split(b"\n")
+    for first, start, last, end in _idle_spans(module, source):
+        for number in range(first, min(last, len(lines)) + 1):
+            line = lines[number - 1]
+            begin, stop = (start if number == first else 0), (end if number == last else len(line))
+            lines[number - 1] = line[:begin] + b" " * (stop - begin) + line[stop:]
+    return b"\n".join(lines).decode("utf-8", "replace")
+
+
+def _idle_spans(module: ast.Module, source: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Idle statements and comments: first line (from 1), first byte in it, last line, end byte."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Expr) and is_idle(node):
+            end = node.end_lineno or node.lineno
+            yield node.lineno, node.col_offset, end, node.end_col_offset or 0
+    text = source.decode("utf-8", "replace")
+    lines = text.split("\n")
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start
+                start = len(lines[row - 1][:column].encode())
+                yield row, start, row, start + len(token.string.encode())
+    except (tokenize.TokenError, SyntaxError):
+        return  # only where the encoding is none of ours; what was found stands
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a statement stands."""
+
+    prefix: str = ""
+    owner: ast.ClassDef | None = None
+    nested: bool = False
+
+
+@dataclass(slots=True)
+class _Reader:
+    lines: list[str]
+    functions: list[Function] = field(default_factory=list[Function])
+    bases: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    names: set[str] = field(default_factory=set[str])
+
+    def block(self, statements: Sequence[ast.stmt], place: _Place) -> None:
+        """Read statements, without recursion: how deep they go is the author's choice."""
+        waiting = deque([(statements, place)])
+        while waiting:
+            block, here = waiting.popleft()
+            self.functions.extend(self._defined(block, here))
+            for statement in block:
+                waiting.extend(self._inner(statement, here))
+                self._bind(statement, here)
+
+    def _defined(self, block: Sequence[ast.stmt], place: _Place) -> Iterator[Function]:
+        """The functions of one block; of two with one name the later stands."""
+        last: dict[str, Function] = {}
+        for statement in block:
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                function = self._function(statement, place)
+                before = last.pop(function.name, None)
+                if before is not None and (function.hook or function.abstract):
+                    yield before
+                last[function.name] = function
+            elif (found := _lambda(statement, place)) is not None:
+                last[found.name] = found
+        yield from last.values()
+
+    def _inner(
+        self, statement: ast.stmt, place: _Place
+    ) -> Iterator[tuple[Sequence[ast.stmt], _Place]]:
+        match statement:
+            case ast.ClassDef():
+                self.bases[statement.name] = tuple(_simple(base) for base in _parents(statement))
+                yield (
+                    statement.body,
+                    _Place(f"{place.prefix}{statement.name}.", statement, place.nested),
+                )
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield statement.body, _Place(f"{place.prefix}{statement.name}.", None, True)
+            case ast.If():
+                if not (isinstance(statement.test, ast.Constant) and not statement.test.value):
+                    yield statement.body, place
+                yield statement.orelse, place
+            case ast.Try() | ast.TryStar():
+                yield from ((handler.body, place) for handler in statement.handlers)
+                yield from ((b, place) for b in (statement.body, statement.orelse))
+                yield statement.finalbody, place
+            case ast.With() | ast.AsyncWith() | ast.For() | ast.AsyncFor() | ast.While():
+                yield statement.body, place
+            case _:
+                return
+
+    def _bind(self, statement: ast.stmt, place: _Place) -> None:
+        match statement:
+            case ast.Import() | ast.ImportFrom():
+                bound = [(name.asname or name.name).partition(".")[0] for name in statement.names]
+            case ast.Assign(value=value) if not isinstance(value, ast.Constant | ast.Lambda):
+                bound = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
+                bound = [name]
+            case _:
+                return
+        self.names.update(place.prefix + name for name in bound)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, place: _Place) -> Function:
+        decorators = [_simple(decorator) for decorator in node.decorator_list]
+        accessor = next((d for d in decorators if d in ("setter", "deleter", "getter")), "")
+        body = body_of(node.body)
+        text = self.lines[node.lineno - 1 : node.end_lineno]
+        if body in ("constant", "nothing", "empty") and any(map(comment_says_todo, text)):
+            body = "todo"
+        bound = place.owner is not None and "staticmethod" not in decorators
+        return Function(
+            name=f"{place.prefix}{node.name}{'.' if accessor else ''}{accessor}",
+            line=node.lineno,
+            body=body,
+            inputs=_inputs(node.args, bound=bound),
+            fingerprint=_fingerprint(node),
+            owner=place.owner.name if place.owner else "",
+            abstract=_is_abstract(node, decorators, place.owner),
+            hook=_is_hook(node, decorators, place),
+        )
+
+
+def _lambda(statement: ast.stmt, place: _Place) -> Function | None:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as value):
+            return Function(
+                name=place.prefix + name,
+                line=statement.lineno,
+                body=lambda_body(value),
+                inputs=_inputs(value.args, bound=False),
+                fingerprint=_fingerprint(value),
+                hook=True,
+            )
+        case _:
+            return None
+
+
+def _inputs(arguments: ast.arguments, *, bound: bool) -> bool:
+    plain = len(arguments.posonlyargs) + len(arguments.args) - (1 if bound else 0)
+    return plain > 0 or bool(arguments.kwonlyargs or arguments.vararg or arguments.kwarg)
+
+
+def _is_abstract(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: list[str], owner: ast.ClassDef | None
+) -> bool:
+    """Whether its declaration says that others fill it in."""
+    if any(name.startswith(("overload", "singledispatch", "abstract")) for name in decorators):
+        return True
+    if owner is None:
+        return False
+    parents = {_simple(parent) for parent in _parents(owner)}
+    parents |= {_simple(keyword.value) for keyword in owner.keywords}
+    if parents & {"Protocol", "Interface"}:
+        return True
+    return body_of(node.body) == "todo" and bool(
+        parents & {"ABC", "ABCMeta"}
+        or _DUNDER.fullmatch(node.name)  # `return NotImplemented` is how an operator declines
+        or _ABSTRACT_CLASS.fullmatch(owner.name)
+        or _ABSTRACT_WORDS.search(_said(node) + (ast.get_docstring(owner) or ""))
+    )
+
+
+def _said(node: ast.AST) -> str:
+    texts = [inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant)]
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+def _is_hook(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: list[str], place: _Place
+) -> bool:
+    arguments = node.args
+    collected = arguments.vararg is not None or arguments.kwarg is not None
+    only_collected = collected and not (
+        arguments.posonlyargs or arguments.kwonlyargs or len(arguments.args) > 1
+    )
+    owner = place.owner
+    with_bases = owner is not None and (
+        any(_simple(parent) != "object" for parent in owner.bases) or bool(owner.keywords)
+    )
+    return (
+        place.nested
+        or only_collected
+        or with_bases
+        or any(name not in _NO_MEANING for name in decorators)
+        or node.name in _QUIET_DUNDERS
+        or any(isinstance(inner, ast.Yield) for inner in ast.walk(node))  # yields nothing: meant
+        or (node.name == "__init__" and not _inputs(arguments, bound=True))
+        or _HOOKISH.fullmatch(node.name) is not None
+        or (owner is not None and _NULL_CLASS.fullmatch(owner.name) is not None)
+    )
+
+
+def _parents(node: ast.ClassDef) -> list[ast.expr]:
+    return [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+
+
+def _simple(node: ast.expr) -> str:
+    """The last part of a dotted name, called or not; "" for any other expression."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _fingerprint(root: ast.AST) -> str:
+    """A digest of a syntax tree without its idle statements; iterative, for trees of any depth."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    waiting: deque[object] = deque([root])
+    while waiting:
+        item = waiting.popleft()
+        if isinstance(item, ast.AST):
+            digest.update(type(item).__name__.encode())
+            for name, value in ast.iter_fields(item):
+                if name in ("type_comment", "kind", "type_ignores"):
+                    continue
+                waiting.append(value)
+        elif isinstance(item, list):
+            items = without_idle(cast("list[object]", item))
+            digest.update(b"[%d" % len(items))
+            waiting.extend(items)
+        else:
+            shown = hex(item) if isinstance(item, int) else repr(item)
+            digest.update(f"{type(item).__name__}:{shown}".encode("utf-8", "replace"))
+        digest.update(b"\0")
+    return digest.hexdigest()

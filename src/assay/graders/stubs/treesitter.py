@@ -1,0 +1,306 @@
+"""Read other languages than Python, by the grammars of tree-sitter (the extra ``languages``)."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol, cast
+
+from assay.errors import MissingExtraError
+from assay.graders.stubs.functions import Code, Function, comment_says_todo
+from assay.graders.stubs.grammars import GRAMMARS, Grammar
+from assay.graders.stubs.treesitter_bodies import Node, body_of, children, text_of
+
+__all__ = ["can_read", "read_tree", "require_grammar"]
+
+_HOOKISH = re.compile(
+    r"_*(?:on|before|after|pre|post|visit|handle)(?:[A-Z_].*)?"
+    r"|(?:.*_)?(?:noop|no_op|nop|null|dummy)(?:_.*)?|noOp|Noop|NoOp|~.*|_"
+    r"|constructor|initialize|finalize|drop"
+)
+_WORD_OF_HOOK = re.compile(r"@Override\b|\boverride\b|\bvirtual\b")
+_ABSTRACT_WORDS = re.compile(r"subclass|overrid|abstract|derived|must implement", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_HERITAGE = frozenset(
+    {
+        *("class_heritage", "superclass", "super_interfaces", "base_class_clause"),
+        *("extends_clause", "implements_clause", "extends_interfaces"),
+    }
+)
+
+
+_BINDINGS = frozenset({"variable_declarator", "assignment_expression", "import_specifier", "pair"})
+_NO_VALUES = frozenset({"null", "undefined", "number", "function_expression", "arrow_function"})
+
+
+class _TreeSitter(Protocol):
+    Language: Callable[[object], object]
+    Parser: Callable[[object], _Parser]
+
+
+class _Tree(Protocol):
+    @property
+    def root_node(self) -> Node: ...
+
+
+class _Parser(Protocol):
+    def parse(self, source: bytes, /) -> _Tree: ...
+
+
+def can_read(language: str) -> bool:
+    """Whether this installation has the grammar of a language."""
+    grammar = GRAMMARS.get(language)
+    return grammar is not None and all(
+        importlib.util.find_spec(name) is not None for name in ("tree_sitter", grammar.package)
+    )
+
+
+def require_grammar(language: str) -> None:
+    """Refuse a language whose grammar is not installed.
+
+    Raises:
+        MissingExtraError: Naming the extra.
+    """
+    if not can_read(language):
+        raise MissingExtraError(f"implemented for {language}", extra="languages")
+
+
+@lru_cache(maxsize=16)
+def _parser(language: str) -> _Parser:
+    grammar = GRAMMARS[language]
+    library = cast("_TreeSitter", importlib.import_module("tree_sitter"))
+    entry = cast(
+        "Callable[[], object]", getattr(importlib.import_module(grammar.package), grammar.entry)
+    )
+    return library.Parser(library.Language(entry()))
+
+
+def read_tree(source: bytes, language: str) -> Code | str:
+    """Read a file of one of the languages of `GRAMMARS`; as text, why it cannot be read."""
+    grammar = GRAMMARS[language]
+    root = _parser(language).parse(source).root_node
+    if root.has_error and grammar.strict:
+        return f"does not parse: line {_first_error(root)}"
+    reader = _Reader(grammar)
+    reader.read(root)
+    substance = any(
+        child.type not in ("package_clause", "package_declaration") for child in children(root)
+    )
+    return Code(
+        functions=tuple(reader.functions),
+        bases=reader.bases,
+        names=frozenset(reader.names),
+        fingerprint=_fingerprint(root),
+        substance=substance,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    prefix: str = ""
+    owner: str = ""
+    interface: bool = False
+    bases: bool = False
+    nested: bool = False
+
+
+@dataclass(slots=True)
+class _Reader:
+    grammar: Grammar
+    functions: list[Function] = field(default_factory=list[Function])
+    bases: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    names: set[str] = field(default_factory=set[str])
+
+    def read(self, root: Node) -> None:
+        """Walk the tree with a stack of our own: how deep it goes is the author's choice."""
+        waiting = [(root, _Place())]
+        while waiting:
+            node, place = waiting.pop()
+            inner = place
+            if node.type in self.grammar.classes and node.is_named:
+                inner = self._class(node, place)
+            elif node.type in self.grammar.functions and node.is_named:
+                function = _function(node, place)
+                if function is not None:
+                    self.functions.append(function)
+                    inner = _Place(f"{function.name}.", nested=True)
+            elif (name := _bound(node)) is not None:
+                self.names.add(place.prefix + name)
+            waiting.extend((child, inner) for child in reversed(children(node)))
+
+    def _class(self, node: Node, place: _Place) -> _Place:
+        name = _class_name(node)
+        bases = tuple(_base_names(node))
+        if name:
+            self.bases[name] = (*self.bases.get(name, ()), *bases)
+        abstract = "abstract" in node.type or any(
+            "abstract" in text_of(child) for child in children(node) if child.type == "modifiers"
+        )
+        return _Place(
+            prefix=f"{place.prefix}{name}." if name else place.prefix,
+            owner=name,
+            interface=node.type in self.grammar.interfaces,
+            bases=abstract or bool(bases),
+            nested=place.nested,
+        )
+
+
+def _class_name(node: Node) -> str:
+    if node.type == "impl_item":
+        target = node.child_by_field_name("type")
+        words = _WORD.findall(text_of(target)) if target is not None else []
+        return words[0] if words else ""
+    name = node.child_by_field_name("name")
+    return text_of(name) if name is not None else ""
+
+
+def _base_names(node: Node) -> Iterator[str]:
+    trait = node.child_by_field_name("trait")
+    if trait is not None:
+        yield from _WORD.findall(text_of(trait))[:1]
+    for child in children(node):
+        if child.type in _HERITAGE:
+            words = _WORD.findall(text_of(child)[:2_000])
+            yield from (w for w in words if w not in ("extends", "implements", "public", "virtual"))
+
+
+def _function(node: Node, place: _Place) -> Function | None:
+    """A function with a name and a body; None for a declaration or a mere callback."""
+    name = _name(node)
+    body = node.child_by_field_name("body")
+    if not name or (body is None and node.type not in ("method", "singleton_method")):
+        return None
+    qualified, owner = _belongs(node, name, place)
+    said = text_of(node)
+    ending = body_of(body)
+    if ending in ("constant", "nothing", "empty") and comment_says_todo(said):
+        ending = "todo"
+    head = said[: len(said) - len(text_of(body))] if body is not None else said
+    inputs = _inputs(node)
+    return Function(
+        name=qualified,
+        line=node.start_point[0] + 1,
+        body=ending,
+        inputs=inputs,
+        fingerprint=_fingerprint(node),
+        owner=owner,
+        abstract=place.interface
+        or ("@Override" in head and "UnsupportedOperation" in said)
+        or (bool(owner) and ending == "todo" and _ABSTRACT_WORDS.search(said) is not None),
+        hook=place.nested
+        or place.bases
+        or _WORD_OF_HOOK.search(head) is not None
+        or _HOOKISH.fullmatch(name.rpartition("::")[2]) is not None
+        or name.rpartition("::")[2] == owner
+        or _is_callback(node, inputs=inputs),
+    )
+
+
+def _belongs(node: Node, name: str, place: _Place) -> tuple[str, str]:
+    """The qualified name of a function, and its class: Go and C++ say it at the method."""
+    receiver = node.child_by_field_name("receiver")
+    if receiver is not None and node.type == "method_declaration":
+        words = _WORD.findall(text_of(receiver))
+        owner = words[-1] if words else ""
+        return f"{owner}.{name}", owner
+    if "::" in name:
+        return name.replace("::", "."), name.split("::")[-2]
+    return f"{place.prefix}{name}", place.owner
+
+
+def _is_callback(node: Node, *, inputs: bool) -> bool:
+    """What is often given only to be called: a value that takes nothing, a member of an object.
+
+    So are methods of Go that take nothing: they mark a type.
+    """
+    parent = node.parent
+    if parent is not None and parent.type in ("object", "pair"):
+        return True
+    return not inputs and node.type in (
+        *("arrow_function", "function_expression"),
+        "method_declaration",
+    )
+
+
+def _name(node: Node) -> str:
+    name = node.child_by_field_name("name")
+    if name is not None:
+        return text_of(name)
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None:
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None:
+            return text_of(declarator)
+        declarator = inner
+    parent = node.parent
+    if parent is None:
+        return ""
+    if parent.type == "export_statement":
+        return "default"
+    target = {
+        "variable_declarator": "name",
+        "assignment_expression": "left",
+        "pair": "key",
+        "field_definition": "property",
+        "public_field_definition": "name",
+    }.get(parent.type)
+    found = parent.child_by_field_name(target) if target else None
+    return "" if found is None else text_of(found).removeprefix("module.").removeprefix("exports.")
+
+
+def _inputs(node: Node) -> bool:
+    if node.child_by_field_name("parameter") is not None:
+        return True
+    parameters = node.child_by_field_name("parameters")
+    declarator = node.child_by_field_name("declarator")
+    while parameters is None and declarator is not None:
+        parameters = declarator.child_by_field_name("parameters")
+        declarator = declarator.child_by_field_name("declarator")
+    if parameters is None:
+        return False
+    counted = [c for c in children(parameters) if c.type != "self_parameter"]
+    return bool(counted) and [text_of(c) for c in counted] != ["void"]
+
+
+def _bound(node: Node) -> str | None:
+    """What a declaration binds to anything that is no function of ours and no constant."""
+    if node.type not in _BINDINGS:
+        return None
+    value = node.child_by_field_name("value") or node.child_by_field_name("right")
+    if value is not None and value.type in _NO_VALUES:
+        return None
+    for role in ("alias", "name", "left", "key"):
+        found = node.child_by_field_name(role)
+        if found is not None:
+            return text_of(found).removeprefix("module.").removeprefix("exports.")
+    return None
+
+
+def _first_error(root: Node) -> int:
+    waiting: list[Node] = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.is_error or node.is_missing:
+            return node.start_point[0] + 1
+        waiting.extend(child for child in reversed(node.children) if child.has_error)
+    return root.start_point[0] + 1
+
+
+def _fingerprint(root: Node) -> str:
+    """A digest of the tokens of a tree, without its comments."""
+    digest = hashlib.sha256()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if "comment" in node.type:
+            continue
+        if node.children:
+            waiting.extend(reversed(node.children))
+        else:
+            digest.update((node.text or b"") + b"\0")
+    return digest.hexdigest()

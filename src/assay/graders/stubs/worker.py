@@ -1,0 +1,71 @@
+"""The process that reads source files of adversaries, so that it can be killed.
+
+Parsers are native code, and some need quadratic time where the text was made for it. After
+``ready``, JSON lines in: ``{"language": str, "source": base64, "seconds": number}``. JSON lines
+out: ``{"why": str}``, or ``{"code": str}`` for the language ``python-code``, or the fields of
+`Code`. A file that takes more CPU seconds than that ends the process: the kernel sees to it.
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from dataclasses import asdict
+
+from assay.graders.stubs.functions import Code
+
+__all__ = ["main"]
+
+_MEMORY = 2 * 1024**3
+
+
+def main() -> None:
+    """Serve requests until standard input ends."""
+    out = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+    for kind, most in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_CORE, 0)):
+        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+    gc.disable()  # a syntax tree has no garbage worth looking for, and many nodes to look at
+    out.write("ready\n")
+    out.flush()
+    for line in sys.stdin:
+        request = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, request["seconds"])
+        answer = _answer(request["language"], base64.b64decode(request["source"]))
+        out.write(json.dumps(answer) + "\n")
+        out.flush()
+
+
+def _answer(language: str, source: bytes) -> dict[str, object]:
+    started = time.process_time()
+    if language == "python-code":
+        from assay.graders.stubs.python import python_code
+
+        code = python_code(source)
+        answer: dict[str, object] = {"why": "does not parse"} if code is None else {"code": code}
+        return {**answer, "cpu": time.process_time() - started}
+    found = _read(language, source)
+    cpu = time.process_time() - started
+    if isinstance(found, str):
+        return {"why": found, "cpu": cpu}
+    return {**asdict(found), "names": sorted(found.names), "cpu": cpu}
+
+
+def _read(language: str, source: bytes) -> Code | str:
+    if language == "python":
+        from assay.graders.stubs.python import read_python
+
+        return read_python(source)
+    from assay.graders.stubs.treesitter import read_tree
+
+    return read_tree(source, language)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Find the tests that a benchmark names among those that a runner reports.
+
+SWE-bench's lists were read from console logs. Most of their names are the runner's own; some are
+not: parametrised names were cut at the first space, a ``- message`` was left behind, and unittest
+printed ``test_x (module.Class)``. A name is only ever taken for a test that it can mean; where it
+can mean several, it stands for all of them (cut names) or for none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from assay.errors import InputError
+from assay.scoring.json_safe import Json
+
+__all__ = ["is_node_id", "module_of", "nearest_ids", "read_ids", "resolve_ids"]
+
+_NODE = re.compile(r"[^\s:\[\]]+\.py(::\w+)*::\w+(\[.*\])?")
+_IN_CLASS = re.compile(r"(\w+) \(([\w.]+)\)(?:\s.*)?")
+_DOTTED = re.compile(r"\w+(\.\w+)+")
+_MOST_COMPARED = 5_000
+
+
+def read_ids(given: object, *, what: str) -> tuple[str, ...]:
+    """Read a list of test names: a list, or the text of one as JSON or as Python writes it.
+
+    Args:
+        given: The list, its text, or None.
+        what: How to name it in a message.
+
+    Returns:
+        The names, each once, in their order.
+
+    Raises:
+        InputError: For anything else, and for a name that no runner could have.
+    """
+    items = _parsed(given, what) if isinstance(given, str) else given
+    if items is None:
+        return ()
+    if not isinstance(items, list | tuple):
+        raise InputError(f"{what} is a list of test ids, or its text in JSON")
+    names: dict[str, None] = {}
+    for item in items:  # pyright: ignore[reportUnknownVariableType] - each is checked in the next line
+        if not isinstance(item, str) or not item.strip() or re.search(r"[\0\r\n]", item):
+            raise InputError(f"{what}: {item!r} is no test id")
+        if item.startswith("-"):
+            raise InputError(f"{what}: {item!r} would be an option of the test runner")
+        names[item.strip()] = None
+    return tuple(names)
+
+
+def _parsed(text: str, what: str) -> object:
+    import ast
+    import json
+
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            parsed: Json = parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(parsed, list):
+            return parsed
+    raise InputError(f"{what} is no list: {text[:80]!r}", hint='write ["tests/test_a.py::test_x"]')
+
+
+def is_node_id(name: str) -> bool:
+    """Whether a name is one that pytest takes on its command line, in full."""
+    return _NODE.fullmatch(name) is not None
+
+
+def module_of(name: str) -> str:
+    """The dotted module path, and perhaps a class, that a unittest name has; else empty."""
+    if "::" in name:
+        return ""
+    return ".".join(_parts(name)[:-1])
+
+
+def resolve_ids(wanted: Iterable[str], seen: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Find what each name means.
+
+    Args:
+        wanted: The names a benchmark lists.
+        seen: The ids that a runner reported.
+
+    Returns:
+        For each name the ids it stands for; empty where it is not found or could be several.
+    """
+    index = _Index(seen)
+    return {name: index.find(name) for name in wanted}
+
+
+def nearest_ids(name: str, seen: Collection[str]) -> list[str]:
+    """Up to three reported ids that look like a name that was not found."""
+    import difflib
+
+    few = sorted(seen)[:_MOST_COMPARED]
+    return difflib.get_close_matches(name, few, n=3, cutoff=0.5)
+
+
+class _Index:
+    """Reported ids, found by what the benchmarks' names keep of them."""
+
+    def __init__(self, seen: Collection[str]) -> None:
+        self._seen = frozenset(seen)
+        self._by_start: dict[str, list[str]] = defaultdict(list)
+        self._by_test: dict[str, list[tuple[tuple[str, ...], str]]] = defaultdict(list)
+        for name in sorted(self._seen):
+            if " " in name and "[" in name:
+                self._by_start[name.partition(" ")[0]].append(name)
+            if parts := _parts(name):
+                self._by_test[parts[-1]].append((parts, name))
+
+    def find(self, name: str) -> tuple[str, ...]:
+        if name in self._seen:
+            return (name,)
+        if "[" in name and not name.endswith("]") and name in self._by_start:
+            return tuple(self._by_start[name])
+        for bare in _without_message(name):
+            if bare in self._seen:
+                return (bare,)
+        return self._find_elsewhere(name)
+
+    def _find_elsewhere(self, name: str) -> tuple[str, ...]:
+        """The one test whose path ends like the name's, or the other way round."""
+        parts = _parts(name)
+        if len(parts) < 2:
+            return ()
+        fitting = [
+            (found, seen)
+            for found, seen in self._by_test.get(parts[-1], ())
+            if len(found) >= 2 and _ends_alike(parts, found)
+        ]
+        same = [seen for found, seen in fitting if found == parts]
+        chosen = same or [seen for _, seen in fitting]
+        return (chosen[0],) if len(chosen) == 1 else ()
+
+
+def _without_message(name: str) -> Iterable[str]:
+    pieces = name.split(" - ")
+    return (" - ".join(pieces[:count]) for count in range(len(pieces) - 1, 0, -1))
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Packages, module, classes and test of a name, whichever runner wrote it."""
+    if "::" in name:
+        base, bracket, values = name.partition("[")
+        file, *inner = base.removeprefix("./").split("::")
+        parts = [*file.removesuffix(".py").split("/"), *inner]
+        return (*parts[:-1], f"{parts[-1]}{bracket}{values}")
+    if said := _IN_CLASS.fullmatch(name):
+        test, place = said[1], said[2].split(".")
+        # Since Python 3.11 the place repeats the name of the test.
+        return (*(place[:-1] if place[-1] == test and len(place) > 1 else place), test)
+    return tuple(name.split(".")) if _DOTTED.fullmatch(name) else ()
+
+
+def _ends_alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    shorter = min(len(one), len(other))
+    return tuple(one[-shorter:]) == tuple(other[-shorter:])

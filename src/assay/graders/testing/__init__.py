@@ -1,0 +1,1 @@
+"""Running tests: hidden files, runners, and the outcomes of single tests."""

@@ -1,0 +1,105 @@
+"""One run of a test command in the sandbox, with the channel open beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.graders.testing.channel import Brief, Channel, open_channel
+from assay.graders.testing.commands import Invocation
+from assay.graders.testing.hidden import Injected
+from assay.graders.testing.runners import surroundings
+from assay.sandbox import CommandResult, Limits, Mount, run_command
+from assay.types.submission import Workspace
+
+__all__ = ["Plan", "TestCommand", "attempt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCommand:
+    """A command that runs tests, and how to learn what came of them.
+
+    Attributes:
+        cmd: Shell line, run in the workspace with ``/bin/sh -c``.
+        inject: Hidden files: paths of the case's files (to the workspace root under their own
+            name) or `Injected`.
+        junit_xml: Globs inside the workspace of the JUnit reports that the command writes.
+        format: Name of the console format that the command prints.
+        timeout_s: Seconds for all runs together.
+        shuffle: Whether the tests of a file may run in any order.
+        ids: Exactly the tests that are expected, where the case says; empty: they are found.
+    """
+
+    __test__ = False
+
+    cmd: str
+    inject: Sequence[str | Injected] = ()
+    junit_xml: Sequence[str] = ()
+    format: str | None = None
+    timeout_s: float = 300.0
+    shuffle: bool = True
+    ids: Sequence[str] = ()
+
+    @property
+    def declares(self) -> bool:
+        """Whether it says how else to learn the outcomes than from a runner of ours."""
+        return bool(self.junit_xml or self.format)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that the runs of one command have in common.
+
+    Attributes:
+        command: What is asked for.
+        workspace: The grading tree.
+        invocation: How the command starts its tests.
+        layer: Directory of the hidden files, to be laid over the tree.
+        told: Hidden sources that the runner is told, by path in the workspace.
+        deadline: When the time is over, on the monotonic clock.
+    """
+
+    command: TestCommand
+    workspace: Workspace
+    invocation: Invocation
+    layer: str
+    told: Mapping[str, str]
+    deadline: float
+
+
+async def attempt(
+    plan: Plan,
+    *,
+    argv: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    mounts: Sequence[Mount] = (),
+    output_bytes: int = 64 * 1024,
+) -> tuple[Channel, CommandResult]:
+    """Run the command once.
+
+    Args:
+        plan: What to run.
+        argv: What to run instead of the command as it is.
+        skip: Tests that the runner is to leave out.
+        mounts: What to show in the sandbox beside the rest.
+        output_bytes: How much of stdout, and of stderr, is kept.
+
+    Returns:
+        The channel, closed, and what the command did.
+    """
+    left = max(plan.deadline - time.monotonic(), 0.1)
+    brief = Brief(hidden=plan.told, shuffle=plan.command.shuffle, skip=skip)
+    async with open_channel(brief) as channel:
+        env, around = surroundings(
+            plan.invocation, plan.command.cmd, plan.workspace, channel=channel.path
+        )
+        result = await run_command(
+            argv or ["/bin/sh", "-c", plan.command.cmd],
+            workspace=plan.workspace.path,
+            layers=(plan.layer,),
+            env=env,
+            mounts=[*around, *mounts],
+            limits=Limits(wall_seconds=left, output_bytes=output_bytes),
+        )
+    return channel, result

@@ -1,0 +1,210 @@
+"""The host's end of the private channel over which a test runner in the sandbox reports.
+
+A Unix socket that one process of the command may use: the first that connects. It is told a
+*brief* (the key to sign with, the hidden sources, the canary to plant), which is why runners
+connect before they load anything else. What else connects is refused. A nested run of tests, below
+the process that is served, is no more than that; a refused process elsewhere was the real runner,
+come too late, and whatever was served in its place is an impostor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import struct
+import tempfile
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.graders.testing.frames import FrameReader, Heard
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+__all__ = ["Brief", "Channel", "open_channel"]
+
+_CHUNK = 256 * 1024
+_LONGEST_PATH = 100
+"""Of a Unix socket; the kernel takes 107 bytes."""
+
+_MOST_REFUSED = 1000
+_REFUSAL = b'{"refused": "this run is already reported by another process"}\n'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What a runner is told.
+
+    Attributes:
+        hidden: Sources that the runner loads from here: path inside the workspace to text.
+        shuffle: Whether it may run the tests of a file in any order.
+        skip: Tests not to run again: they ended the process before.
+        settle: Seconds that it may wait at its end for what the tests left running.
+    """
+
+    hidden: Mapping[str, str] = field(default_factory=dict[str, str])
+    shuffle: bool = True
+    skip: Sequence[str] = ()
+    settle: float = 20.0
+
+
+class Channel:
+    """One run's channel; made by `open_channel`.
+
+    Attributes:
+        path: The socket on the host.
+        canary: Name of the test that must fail, and the value it must fail with.
+        connected: Whether a runner was served.
+        nested: How many connections from below that runner were refused.
+        rivals: How many other connections were.
+    """
+
+    def __init__(self, brief: Brief, path: str, loop: AbstractEventLoop) -> None:
+        key = secrets.token_bytes(32)
+        self._loop = loop
+        self.path = path
+        self.canary = (f"c{secrets.token_hex(8)}", secrets.token_hex(16))
+        self.connected = False
+        self.nested = 0
+        self.rivals = 0
+        self._reader = FrameReader(key)
+        self._unsent = memoryview(_line(brief, key, self.canary))
+        self._served: socket.socket | None = None
+        self._pid = 0
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.setblocking(False)
+        self._listener.bind(path)
+        os.chmod(path, 0o666)  # noqa: PTH101, S103 - the directory around it is ours alone
+        self._listener.listen(16)
+        self._loop.add_reader(self._listener, self._accept)
+
+    @property
+    def heard(self) -> Heard:
+        """What the runner has said."""
+        return self._reader.heard
+
+    @property
+    def forged(self) -> str:
+        """Why the report cannot be genuine; empty while it can."""
+        return self._reader.forged
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        connection.setblocking(False)
+        if self._served is not None:
+            self._refuse(connection)
+            return
+        self.connected = True
+        self._served, self._pid = connection, _peer(connection)
+        self._loop.add_writer(connection, self._tell, connection)
+        self._loop.add_reader(connection, self._listen, connection)
+
+    def _tell(self, connection: socket.socket) -> None:
+        """Send what the connection takes of the brief."""
+        try:
+            self._unsent = self._unsent[connection.send(self._unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent = self._unsent[:0]
+        if not self._unsent:
+            self._loop.remove_writer(connection)
+
+    def _listen(self, connection: socket.socket) -> None:
+        """Take what has arrived; at its end, or once it is forged, no more."""
+        try:
+            chunk = connection.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if not chunk or not self._reader.feed(chunk):
+            self._loop.remove_reader(connection)
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _refuse(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            if _descends(_peer(connection), self._pid):
+                self.nested += 1
+            else:
+                self.rivals += 1
+            connection.send(_REFUSAL)
+        if self.nested + self.rivals >= _MOST_REFUSED:  # whoever floods it is not answered any more
+            self._loop.remove_reader(self._listener)
+
+    def finish(self) -> None:
+        """Take what the ended command left in the socket, waiting for nobody."""
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+        if self._served is None:
+            return
+        self._loop.remove_writer(self._served)
+        self._loop.remove_reader(self._served)
+        with self._served, suppress(OSError):
+            while (chunk := self._served.recv(_CHUNK)) and self._reader.feed(chunk):
+                pass
+
+
+@asynccontextmanager
+async def open_channel(brief: Brief) -> AsyncGenerator[Channel]:
+    """Listen while a command runs.
+
+    On leaving, what the command left in the socket has been read; nothing is awaited.
+    """
+    import asyncio
+
+    parent = tempfile.gettempdir()
+    if len(parent) > _LONGEST_PATH - 30:
+        parent = "/tmp"  # noqa: S108 - mkdtemp makes a directory that is ours alone
+    with tempfile.TemporaryDirectory(prefix="assay-", dir=parent) as directory:
+        loop = asyncio.get_running_loop()
+        channel = Channel(brief, str(Path(directory, "channel")), loop)
+        try:
+            yield channel
+        finally:
+            channel.finish()
+
+
+def _line(brief: Brief, key: bytes, canary: tuple[str, str]) -> bytes:
+    content: dict[str, Json] = {
+        "v": 1,
+        "key": key.hex(),
+        "hidden": dict(brief.hidden),
+        "canary": {"name": canary[0], "planted": canary[1]},
+        "seed": secrets.randbelow(2**32),
+        "shuffle": brief.shuffle,
+        "skip": list(brief.skip),
+        "settle": brief.settle,
+    }
+    return json.dumps(content).encode() + b"\n"
+
+
+def _peer(connection: socket.socket) -> int:
+    """The process at the other end, as the kernel knows it; 0 if it is not visible from here."""
+    packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, _, _ = struct.unpack("3i", packed)
+    return pid
+
+
+def _descends(pid: int, ancestor: int) -> bool:
+    """Whether a living process stands below another in the tree of processes."""
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+        # The name, in parentheses, may itself hold anything.
+        pid = int(stat.rpartition(")")[2].split()[1])
+    return False

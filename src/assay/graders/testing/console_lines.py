@@ -1,0 +1,256 @@
+"""Console formats in which every test has a line: go test -json, cargo test, TAP, unittest -v."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import cast
+
+from assay.graders.testing.outcomes import Outcome
+from assay.graders.testing.tally import MOST_COUNTED, Tally
+from assay.scoring.json_safe import Json
+
+__all__ = ["read_cargo", "read_go_json", "read_tap", "read_unittest"]
+
+_GO: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+
+
+def read_go_json(lines: list[str]) -> Tally:
+    """``go test -json``: events per test and per package.
+
+    A test's id is ``package::Test/subtest``. A package that fails although no test of it did (it
+    does not compile, it panicked) is an error with the package as its id.
+    """
+    tally = Tally()
+    running: set[str] = set()
+    broken: dict[str, str] = {}
+    for line in lines:
+        event = _go_event(line)
+        action = event.get("Action")
+        package, test = event.get("Package"), event.get("Test")
+        if action == "build-fail":
+            package = str(event.get("ImportPath", "")).partition(" ")[0]
+        if not isinstance(package, str) or not isinstance(action, str):
+            continue
+        if isinstance(test, str):
+            name = f"{package}::{test}"
+            if action == "run":
+                running.add(name)
+            elif action in _GO:
+                running.discard(name)
+                tally.add(name, _GO[action])
+        elif action in ("fail", "build-fail"):
+            broken[package] = "the package failed"
+    for name in running:
+        tally.add(name, "failed", "it did not come to an end")
+    failed = {
+        name.partition("::")[0] for name, one in tally.named.items() if one.outcome == "failed"
+    }
+    for package in broken.keys() - failed:
+        tally.add(package, "error", broken[package])
+    return tally
+
+
+def _go_event(line: str) -> dict[str, Json]:
+    if not line.startswith("{"):
+        return {}
+    try:
+        event: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Json]", event) if isinstance(event, dict) else {}
+
+
+_CARGO_TEST = re.compile(r"^test (?P<name>.+?)(?: - should panic)? \.\.\. (?P<rest>.*)$")
+_CARGO_LATE = re.compile(r"^(ok|FAILED|ignored)(?: <[\d.]+s>)?$")
+_CARGO_WORD = re.compile(r"(?:^|\s)(ok|FAILED|ignored(?:, .*)?)(?: <[\d.]+s>)?$")
+_CARGO_TOTAL = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+_CARGO_PLAN = re.compile(r"^running (\d+) tests?$")
+_CARGO: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
+
+
+def read_cargo(lines: list[str]) -> Tally:
+    """``cargo test``: the test harness's line for each test.
+
+    More tests announced (``running 3 tests``) than reported means that the process ended before
+    they did: each is a failure. Where there are only totals (``-q``), they are taken.
+    """
+    tally = Tally()
+    planned, totals, open_test, reported = 0, [0, 0, 0], "", 0
+    for line in lines:
+        if match := _CARGO_PLAN.match(line):
+            planned += min(int(match[1]), MOST_COUNTED)
+        elif match := _CARGO_TOTAL.match(line):
+            totals = [have + int(more) for have, more in zip(totals, match.groups(), strict=True)]
+        elif match := _CARGO_TEST.match(line):
+            word = _CARGO_WORD.search(match["rest"])
+            open_test = "" if word else match["name"]
+            if word:
+                reported += 1
+                tally.add(match["name"], _CARGO[word[1].partition(",")[0]])
+        elif open_test and (late := _CARGO_LATE.match(line)):
+            # With --nocapture the test's own output stands between.
+            reported += 1
+            tally.add(open_test, _CARGO[late[1]])
+            open_test = ""
+    if not tally.named:
+        tally.count({"passed": totals[0], "failed": totals[1], "skipped": totals[2]})
+        reported = sum(totals)
+    elif totals[1] > sum(one.outcome == "failed" for one in tally.named.values()):
+        tally.add("failed without a name", "failed", f"the totals say {totals[1]} failed")
+    for index in range(1, planned - reported + 1):
+        tally.add(f"unreported {index}", "failed", "it did not come to an end")
+    return tally
+
+
+_UNITTEST_START = re.compile(r"^(?P<test>\w+) \((?P<where>[\w.<>]+)\)(?P<rest>.*)$")
+_UNITTEST_WORD = re.compile(
+    r"(?:^|\.\.\. |\s)(ok|FAIL|ERROR|skipped(?: .*)?|expected failure|unexpected success)$"
+)
+_UNITTEST_RAN = re.compile(r"^Ran (\d+) tests? in ")
+_UNITTEST_END = re.compile(r"^(?:OK|FAILED)(?: \((?P<counts>[\w =,]*)\))?$")
+_UNITTEST: dict[str, Outcome] = {
+    "ok": "passed",
+    "FAIL": "failed",
+    "ERROR": "error",
+    "skipped": "skipped",
+    "expected failure": "xfailed",
+    "unexpected success": "xpassed",
+}
+_UNITTEST_COUNTS: dict[str, Outcome] = {
+    "failures": "failed",
+    "errors": "error",
+    "skipped": "skipped",
+    "expected failures": "xfailed",
+    "unexpected successes": "xpassed",
+}
+
+
+def read_unittest(lines: list[str]) -> Tally:
+    """``python -m unittest``: its verbose lines, else its last totals.
+
+    A test's id is ``module.Class.test``. Without ``-v`` only the totals are known.
+    """
+    tally = Tally()
+    ran: int | None = None
+    counts: dict[Outcome, int] = {}
+    name = ""
+    for line in lines:
+        start = _UNITTEST_START.match(line)
+        if start:
+            where, test = start["where"], start["test"]
+            name = where if where.endswith(f".{test}") else f"{where}.{test}"
+        if name and (word := _UNITTEST_WORD.search(start["rest"] if start else line)):
+            tally.add(name, _UNITTEST[word[1] if word[1] in _UNITTEST else "skipped"])
+            name = ""
+        if total := _UNITTEST_RAN.match(line):
+            ran, name = int(total[1]), ""
+        elif ran is not None and (end := _UNITTEST_END.match(line)):
+            counts = _unittest_counts(end["counts"] or "")
+    if ran is not None:
+        bad = sum(counts.values())
+        tally.count({**counts, "passed": max(ran - bad, 0)})
+    return tally
+
+
+def _unittest_counts(text: str) -> dict[Outcome, int]:
+    pairs = (part.split("=") for part in text.split(",") if part.count("=") == 1)
+    return {
+        _UNITTEST_COUNTS[key.strip()]: int(value)
+        for key, value in pairs
+        if key.strip() in _UNITTEST_COUNTS and value.isdecimal()
+    }
+
+
+_TAP_POINT = re.compile(
+    r"^(?P<indent> *)(?P<word>not ok|ok)\b *(?P<number>\d{1,9})?(?: *- | +|$)(?P<name>.*)$",
+    re.IGNORECASE,
+)
+_TAP_DIRECTIVE = re.compile(r"\s*(skip|todo)", re.IGNORECASE)
+_TAP_PLAN = re.compile(r"^(?P<indent> *)1\.\.(?P<last>\d+)")
+_TAP_TITLE = re.compile(r"^(?P<indent> *)# Subtest(?:: *(?P<name>.*))?$")
+
+
+@dataclass(slots=True)
+class _Level:
+    """The test points of one depth of subtests, until the point that sums them up."""
+
+    points: list[tuple[str, Outcome]] = field(default_factory=list["tuple[str, Outcome]"])
+    planned: int = 0
+    seen: int = 0
+
+
+def read_tap(lines: list[str]) -> Tally:
+    """TAP 13 and 14, with subtests.
+
+    A test's id is its description, behind those of the points around it (``outer > inner``), or
+    its number. A point that sums up subtests counts only where it failed and none of them did.
+    Points that a plan promised and that never came are failures.
+    """
+    tally = Tally()
+    levels: list[_Level] = [_Level()]
+    in_yaml = ""
+    for line in lines:
+        if in_yaml:
+            in_yaml = "" if line.rstrip() == in_yaml else in_yaml
+        elif line.strip() == "---" and line.startswith("  "):
+            in_yaml = line.rstrip().replace("---", "...")
+        elif line.lower().startswith("bail out!"):
+            tally.add("bail out", "error", line[9:])
+        elif plan := _TAP_PLAN.match(line):
+            level = _level(levels, len(plan["indent"]))
+            level.planned = max(level.planned, min(int(plan["last"]), MOST_COUNTED))
+        elif not _TAP_TITLE.match(line) and (point := _TAP_POINT.match(line)):
+            _take_point(levels, point)
+    while len(levels) > 1:
+        _fold(levels, "unfinished", "failed")
+    for name, outcome in _complete(levels[0]):
+        tally.add(name, outcome, again=True)
+    return tally
+
+
+def _level(levels: list[_Level], indent: int) -> _Level:
+    depth = min(indent // 4, 64)
+    while len(levels) <= depth:
+        levels.append(_Level())
+    return levels[depth]
+
+
+def _take_point(levels: list[_Level], point: re.Match[str]) -> None:
+    ok, name = point["word"].lower() == "ok", point["name"].rstrip()
+    before, hash_, after = name.rpartition("#")
+    directive = _TAP_DIRECTIVE.match(after)
+    if hash_ and directive and not before.endswith("\\"):
+        name, word = before.rstrip(), directive[1].lower()
+    else:
+        word = ""
+    outcome: Outcome = "passed" if ok else "failed"
+    if word == "skip":
+        outcome = "skipped" if ok else "failed"
+    elif word == "todo":
+        outcome = "xpassed" if ok else "xfailed"
+    level = _level(levels, len(point["indent"]))
+    level.seen += 1
+    name = name or f"test {point['number'] or level.seen}"
+    while len(levels) > levels.index(level) + 2:
+        _fold(levels, "unfinished", "failed")
+    if levels[-1] is level:
+        level.points.append((name, outcome))
+    else:
+        _fold(levels, name, outcome)
+
+
+def _fold(levels: list[_Level], name: str, outcome: Outcome) -> None:
+    """Hang the points of the innermost level below the point that sums them up."""
+    points = _complete(levels.pop())
+    levels[-1].points.extend((f"{name} > {inner}", verdict) for inner, verdict in points)
+    explained = any(verdict == "failed" for _, verdict in points)
+    if not points or (outcome == "failed" and not explained):
+        levels[-1].points.append((name, outcome))
+
+
+def _complete(level: _Level) -> list[tuple[str, Outcome]]:
+    missing = range(level.seen + 1, level.planned + 1)
+    failed: Outcome = "failed"
+    return [*level.points, *((f"test {number} (missing)", failed) for number in missing)]

@@ -1,0 +1,242 @@
+"""Which tests a score is divided by: what the author wrote, as far as it can be known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
+
+from assay.graders.testing.commands import Invocation
+from assay.graders.testing.frames import Heard
+from assay.graders.testing.outcomes import TestOutcome
+from assay.graders.testing.python_ids import PythonTests
+
+__all__ = ["Expected", "answer_given", "conditions_heard", "expect", "is_test_file"]
+
+_NARROWING = ("-k", "-m", "--deselect", "--ignore", "--lf", "--ff", "--sw", "--last-failed")
+_NOT_RUN = frozenset({"skipped", "xfailed", "xpassed"})
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The expected tests.
+
+    Attributes:
+        ids: Their ids, sorted.
+        notes: What was left out, and why.
+    """
+
+    ids: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Found:
+    counted: set[str] = field(default_factory=set[str])
+    places: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    strangers: list[str] = field(default_factory=list[str])
+    left_out: list[str] = field(default_factory=list[str])
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a path has the name of a Python test file."""
+    name = PurePosixPath(path).name
+    return fnmatch(name, "test*.py") or fnmatch(name, "*_test.py")
+
+
+def expect(
+    heard: Heard,
+    hidden: Mapping[str, PythonTests],
+    invocation: Invocation,
+    *,
+    true: Collection[str] = (),
+    changed: Collection[str] = (),
+) -> Expected:
+    """Merge what a Python runner collected with what the hidden sources say.
+
+    Args:
+        heard: What the runner said.
+        hidden: The tests of the injected files, and of others known to be the author's.
+        invocation: The command; files that it does not name are not expected.
+        true: Conditions, of those in `conditions_heard`, that hold.
+        changed: Paths that the submission changed: tests in them are its own.
+    """
+    if invocation.runner == "unknown":  # its words are those of make and the like
+        dotted = bool(heard.collected) and not any("::" in name for name in heard.collected)
+        runner = "unittest" if dotted else "pytest"
+        invocation = replace(invocation, runner=runner, args=())
+    found = _Found()
+    for name in dict.fromkeys([*heard.collected, *heard.outcomes]):
+        path, test = _split(name, hidden)
+        tests = hidden.get(path)
+        if path in changed if tests is None else not tests.knows(test):
+            found.strangers.append(name)
+            continue
+        found.places.add((path, test))
+        outcome = heard.outcomes.get(name)
+        conditions = tests.skips.get(test, ()) if tests else ()
+        if outcome and outcome.outcome in _NOT_RUN and {"True", *true} & {*conditions}:
+            found.left_out.append(name)
+        else:
+            found.counted.add(name)
+    heard_of = {path for path, _ in found.places}
+    selected = {path for path in hidden if _is_selected(path, invocation, heard_of)}
+    for name in heard.errors:
+        path, _ = _split(name, hidden)
+        if path not in selected or not hidden[path].required:
+            found.counted.add(name)
+    expected = {*found.counted}
+    for path in selected:
+        expected.update(_missing(path, hidden[path], invocation, found.places))
+    notes = [
+        *_note(found.strangers, "not among the author's tests, so not counted"),
+        *_note(found.left_out, "skipped or expected to fail by the author, so not counted"),
+    ]
+    return Expected(ids=tuple(sorted(expected)), notes=tuple(notes))
+
+
+def conditions_heard(heard: Heard, hidden: Mapping[str, PythonTests]) -> list[str]:
+    """The author's skip conditions that have to be looked at, each once."""
+    wanted: dict[str, None] = {}
+    for name, outcome in heard.outcomes.items():
+        if outcome.outcome in _NOT_RUN:
+            path, test = _split(name, hidden)
+            if path in hidden:
+                wanted.update(dict.fromkeys(hidden[path].skips.get(test, ())))
+    return [condition for condition in wanted if condition != "True"]
+
+
+def answer_given(ids: Sequence[str], outcomes: Mapping[str, TestOutcome]) -> dict[str, TestOutcome]:
+    """Outcomes for ids that the case gives, beside those as the runner names them.
+
+    An id without parameters stands for all of its variants, the worst of which counts. One that
+    names a file by the end of its path stands for that file, if there is only one.
+    """
+    answers = dict(outcomes)
+    for wanted in ids:
+        if wanted in outcomes:
+            continue
+        variants = [one for name, one in outcomes.items() if name.partition("[")[0] == wanted]
+        if not variants:
+            alike = [one for name, one in outcomes.items() if _same_end(name, wanted)]
+            files = {one.id.partition("::")[0] for one in alike}
+            variants = alike if len(files) == 1 else []
+        if variants:
+            bad = [one for one in variants if one.outcome != "passed"]
+            answers[wanted] = replace((bad or variants)[0], id=wanted)
+    return answers
+
+
+def _same_end(name: str, wanted: str) -> bool:
+    return any(
+        one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+        for one, other in ((name, wanted), (name.partition("[")[0], wanted))
+    )
+
+
+def _split(name: str, hidden: Mapping[str, PythonTests]) -> tuple[str, str]:
+    """The file and the test within it that an id of pytest or unittest names."""
+    path, separator, test = name.partition("::")
+    if separator or path.endswith(".py") or "/" in path:
+        return _known_path(path, hidden), test.partition("[")[0]
+    dotted = name.partition(" ")[0]
+    best, best_test = "", name
+    for known in hidden:
+        steps = known.removesuffix(".py").split("/")
+        for start in range(len(steps)):
+            module = ".".join(steps[start:])
+            if dotted.startswith(f"{module}.") and len(dotted) - len(module) - 1 < len(best_test):
+                best, best_test = known, dotted[len(module) + 1 :]
+    return best, best_test.replace(".", "::") if best else name
+
+
+def _known_path(path: str, hidden: Mapping[str, PythonTests]) -> str:
+    """A path as the case knows it; runners may name files from another directory."""
+    if path in hidden:
+        return path
+    alike = [one for one in hidden if one.endswith(f"/{path}") or path.endswith(f"/{one}")]
+    return alike[0] if len(alike) == 1 else path
+
+
+def _missing(
+    path: str, tests: PythonTests, invocation: Invocation, places: Collection[tuple[str, str]]
+) -> Iterator[str]:
+    for test in tests.required:
+        if (path, test) in places:
+            continue
+        if invocation.runner == "unittest":
+            if test in tests.cases:
+                yield f"{path.removesuffix('.py')}::{test}".replace("/", ".").replace("::", ".")
+        elif _names(invocation, path, test):
+            yield f"{path}::{test}"
+
+
+def _is_selected(path: str, invocation: Invocation, heard_of: Collection[str]) -> bool:
+    """Whether the command runs the tests of a file, all of them."""
+    args = invocation.args
+    narrowed = any(word.partition("=")[0] in _NARROWING for word in args) or any(
+        word[:2] in ("-k", "-m") for word in args
+    )
+    if narrowed:
+        return False
+    if invocation.runner == "unittest":
+        return _unittest_selects(path, args)
+    named = _named(invocation)
+    explicit = any(target == path for target, _ in named)
+    if not is_test_file(path) and not explicit:
+        return path in heard_of
+    below = any(target in ("", ".") or path.startswith(f"{target}/") for target, _ in named)
+    return explicit or below or not named
+
+
+def _named(invocation: Invocation) -> list[tuple[str, str]]:
+    """Paths and tests that a pytest command names, relative to the workspace."""
+    found: list[tuple[str, str]] = []
+    valued = False
+    for word in invocation.args:
+        is_value, valued = valued, word in ("-p", "-c", "-o", "-W", "-n", "-r", "--tb", "--rootdir")
+        if is_value or word.startswith("-"):
+            continue
+        path, _, test = word.partition("::")
+        if path.endswith(".py") or "/" in path or word == path:
+            found.append((_joined(invocation.cwd, path), test))
+    return found
+
+
+def _joined(cwd: str, path: str) -> str:
+    steps: list[str] = []
+    for step in PurePosixPath(cwd, path.removeprefix("/workspace/")).parts:
+        if step == "..":
+            steps = steps[:-1]
+        elif step != ".":
+            steps.append(step)
+    return "/".join(steps)
+
+
+def _names(invocation: Invocation, path: str, test: str) -> bool:
+    """Whether a test is meant, where the command names single tests of its file."""
+    tests = [name.partition("[")[0] for target, name in _named(invocation) if target == path]
+    return not any(tests) or any(
+        not name or test == name or test.startswith(f"{name}::") for name in tests
+    )
+
+
+def _unittest_selects(path: str, args: Sequence[str]) -> bool:
+    if not is_test_file(path) and not any(PurePosixPath(path).stem in word for word in args):
+        return False
+    words = [word for word in args if not word.startswith("-")]
+    if not words or words[0] == "discover":
+        return True
+    module = path.removesuffix(".py").replace("/", ".")
+    names = (word.removesuffix(".py").replace("/", ".") for word in words)
+    return any(f".{module}".endswith(f".{name}") or name.startswith(f"{module}.") for name in names)
+
+
+def _note(names: Iterable[str], why: str) -> list[str]:
+    shown = list(names)
+    if not shown:
+        return []
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return [f"{', '.join(name[:200] for name in shown[:_SHOWN])}{more}: {why}"]

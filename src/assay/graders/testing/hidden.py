@@ -1,0 +1,197 @@
+"""Hidden files: what a case declares, and how they are laid over a workspace.
+
+What a runner of ours loads itself (test sources) goes to it in its brief and is an empty file on
+disk, so that a solution which opens the test beside it reads nothing. All else is a real file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import cast
+
+from assay.errors import GraderError, InputError
+from assay.graders.paths import CasePath
+
+__all__ = ["Injected", "hidden_files", "lay_out", "read_inject", "source_text"]
+
+_SKIPPED = frozenset({"__pycache__", ".git", ".pytest_cache"})
+_MOST_FILES = 20_000
+_LARGEST_SOURCE = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injected:
+    """A hidden file and where it goes.
+
+    Attributes:
+        src: File or directory of the case.
+        dest: Path inside the workspace.
+    """
+
+    src: CasePath
+    dest: str
+
+
+def read_inject(given: object) -> list[Injected]:
+    """Read the option ``inject``, as a declaration or as Python code gives it.
+
+    Raises:
+        InputError: For an entry that is neither a path nor a pair of ``src`` and ``dest``, or whose
+            ``dest`` is not a plain path inside the workspace.
+    """
+    if given is None:
+        return []
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError("inject is a list", hint="write [./hidden/test_it.py]")
+    return [_read_entry(entry) for entry in cast("Sequence[object]", given)]
+
+
+def _read_entry(entry: object) -> Injected:
+    if isinstance(entry, Injected):
+        return Injected(src=entry.src, dest=_plain(entry.dest))
+    if isinstance(entry, str) and entry:
+        return Injected(src=entry, dest=_plain(PurePosixPath(os.path.normpath(entry)).name))
+    pair = cast("Mapping[str, object]", entry if isinstance(entry, Mapping) else {})
+    src, dest = pair.get("src"), pair.get("dest")
+    if not isinstance(src, str) or not isinstance(dest, str):
+        raise InputError(f"{entry!r} cannot be injected", hint="give a path, or src and dest")
+    return Injected(src=src, dest=_plain(dest))
+
+
+def _plain(dest: str) -> str:
+    """A destination in its shortest form; a slash at its end is kept, for it means a directory."""
+    path = PurePosixPath(dest)
+    if path.is_absolute() or ".." in path.parts or "\0" in dest or dest[:1] in ("", "-"):
+        raise InputError(
+            f"dest {dest!r} is not a path inside the workspace",
+            hint="write it like tests/test_a.py",
+        )
+    return f"{path}/" if dest.endswith("/") or str(path) == "." else str(path)
+
+
+def hidden_files(inject: Sequence[Injected]) -> dict[str, str]:
+    """Every hidden file: its path in the workspace to its path on this machine.
+
+    A directory goes as a whole, without caches; links in it may lead anywhere inside it.
+
+    Raises:
+        GraderError: For a file that is missing or special, a link that leads out of its directory,
+            and two files for one place.
+    """
+    found: dict[str, str] = {}
+    for entry in inject:
+        for dest, src in _expand(entry):
+            if found.setdefault(dest, src) != src:
+                raise GraderError(f"two hidden files are injected as {dest!r}")
+            if len(found) > _MOST_FILES:
+                raise GraderError(f"more than {_MOST_FILES} hidden files are injected")
+    return found
+
+
+def _expand(entry: Injected) -> Iterator[tuple[str, str]]:
+    root = os.path.realpath(entry.src)
+    into = "" if entry.dest in ("./", ".") else entry.dest.rstrip("/")
+    if os.path.isfile(root):  # noqa: PTH113 - Path raises for a name too long
+        name = PurePosixPath(entry.src).name
+        to_directory = entry.dest.endswith("/")
+        yield (str(PurePosixPath(into, name)) if to_directory else into), root
+        return
+    if not Path(root).is_dir():
+        raise GraderError(f"the hidden file {entry.src!r} is gone")
+    yield from _walk(Path(root), Path(root), PurePosixPath(into), ())
+
+
+def _walk(
+    root: Path, directory: Path, dest: PurePosixPath, above: tuple[Path, ...]
+) -> Iterator[tuple[str, str]]:
+    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+        if entry.name in _SKIPPED or entry.name.endswith(".pyc"):
+            continue
+        real = Path(entry.path).resolve()
+        if not real.is_relative_to(root) or real == directory or real in above:
+            raise GraderError(f"the hidden link {entry.path!r} leads out of {root.name!r}")
+        if real.is_dir():
+            yield from _walk(root, real, dest / entry.name, (*above, directory))
+        elif real.is_file():
+            yield str(dest / entry.name), str(real)
+        else:
+            raise GraderError(f"the hidden file {entry.path!r} is neither a file nor a directory")
+
+
+@contextmanager
+def lay_out(
+    files: Mapping[str, str],
+    *,
+    told: Collection[str] = (),
+    planted: Mapping[str, str] | None = None,
+) -> Generator[str]:
+    """Make a directory of hidden files to lay over a workspace, and remove it afterwards.
+
+    Args:
+        files: Path in the workspace to path on this machine, from `hidden_files`.
+        told: Those of them whose text goes into the runner's brief: empty on disk.
+        planted: Texts of further files, and of files to be different than in the case, by path in
+            the workspace.
+
+    Raises:
+        GraderError: For a file that cannot be read, or that stands where another needs a directory.
+    """
+    import shutil
+    import tempfile
+
+    directory = tempfile.mkdtemp(prefix="assay-layer-")
+    try:
+        try:
+            _fill(directory, files, told, planted or {})
+        except OSError as error:
+            message = f"the hidden file {error.filename!r} cannot be laid out: {error.strerror}"
+            raise GraderError(message) from error
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _fill(
+    directory: str, files: Mapping[str, str], told: Collection[str], planted: Mapping[str, str]
+) -> None:
+    import shutil
+
+    for dest in sorted({*files, *planted}):
+        place = Path(directory, dest)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if dest in planted:
+            place.write_text(planted[dest], encoding="utf-8")
+        elif dest in told:
+            place.touch()
+        else:
+            shutil.copyfile(files[dest], place)
+        runs = dest in files and os.access(files[dest], os.X_OK)
+        place.chmod(0o755 if runs else 0o644)
+    for parent, _, _ in os.walk(directory):
+        Path(parent).chmod(0o755)
+
+
+def source_text(path: str) -> str:
+    """A hidden source as text, in the encoding that it declares.
+
+    Raises:
+        GraderError: If it cannot be read.
+    """
+    import io
+    import tokenize
+
+    try:
+        with Path(path).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > _LARGEST_SOURCE or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise GraderError(f"the hidden source {path!r} is too large to be one")
+            content = file.read()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        return content.decode(encoding)
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        raise GraderError(f"the hidden source {path!r} cannot be read: {error}") from error

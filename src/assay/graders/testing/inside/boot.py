@@ -1,0 +1,112 @@
+"""Runs pytest or unittest so that what comes of the tests is told to the host, not to a console.
+
+``python boot.py pytest ARGUMENTS...`` stands for ``python -m pytest ARGUMENTS...``, and likewise
+for unittest. It runs under whatever Python (3.8 or later) the tests need. Everything of ours, and
+the runner, is imported before the workspace is on the path.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import NoReturn
+
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - no pathlib yet
+_PACKAGE = "assay.graders.testing.inside"
+_NO_CHANNEL = 70
+
+
+def main() -> NoReturn:
+    """Take the brief, run the tests, say what came of them, and leave at once."""
+    sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != _HERE]
+    sys.dont_write_bytecode = True
+    _make_importable()
+    from assay.graders.testing.inside import channel_client
+
+    runner, arguments = sys.argv[1], sys.argv[2:]
+    taken = _take_variables()
+    try:
+        brief, send = channel_client.connect(taken["channel"])
+    except channel_client.RefusedError:
+        return _run_unreported(runner, arguments)
+    except OSError as error:
+        sys.stderr.write(f"the tests cannot report to {taken['channel']}: {error}\n")
+        return os._exit(_NO_CHANNEL)
+    _be_private()
+    if sys.flags.no_site:
+        import site
+
+        site.main()
+    from assay.graders.testing.inside.session import Settings
+
+    if runner == "unittest":
+        from assay.graders.testing.inside.unittest_runner import run
+    else:
+        from assay.graders.testing.inside.pytest_runner import run
+    return run(arguments, brief, send, Settings(taken["root"], _entries(taken), _forget_parts()))
+
+
+def _make_importable() -> None:
+    """Give the files beside this one the name of a package, whether or not assay is installed."""
+    name = ""
+    for step in _PACKAGE.split("."):
+        name = f"{name}.{step}".lstrip(".")
+        package = ModuleType(name)
+        package.__path__ = [_HERE] if name == _PACKAGE else []
+        sys.modules[name] = package
+
+
+def _forget_parts() -> list[ModuleType]:
+    """Take our modules out of ``sys.modules``: nothing is to find them by name."""
+    names = [name for name in sys.modules if f"{_PACKAGE}.".startswith(f"{name}.")]
+    parts = [name for name in sys.modules if name.startswith(f"{_PACKAGE}.")]
+    modules = [sys.modules[name] for name in parts]
+    for name in (*names, *parts):
+        del sys.modules[name]
+    return modules
+
+
+def _take_variables() -> dict[str, str]:
+    """Read our variables once, and leave none that tells of us to the tests and their children."""
+    taken = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("ASSAY_")}
+    python_path = taken.get("ASSAY_PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    if python_path:
+        os.environ["PYTHONPATH"] = python_path
+    # Our shims go; the Python that they stand in front of takes their place.
+    real = sys.executable.rpartition(os.sep)[0]
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    shims = os.path.join(_HERE, "bin")  # noqa: PTH118 - no pathlib yet
+    kept = [place for place in places if os.path.realpath(place) != shims and place != real]
+    os.environ["PATH"] = os.pathsep.join([real, *kept])
+    return {
+        "channel": taken.get("ASSAY_CHANNEL", "/opt/assay/channel"),
+        "root": os.path.realpath(taken.get("ASSAY_WORKSPACE", "/workspace")),
+        "path": python_path,
+        "script": taken.get("ASSAY_SCRIPT", ""),
+    }
+
+
+def _entries(taken: dict[str, str]) -> list[str]:
+    """What goes in front of ``sys.path``: the working directory, then PYTHONPATH."""
+    entries = [os.path.realpath(entry) for entry in taken["path"].split(os.pathsep) if entry]
+    return entries if taken["script"] else [os.path.realpath(""), *entries]
+
+
+def _run_unreported(runner: str, arguments: list[str]) -> NoReturn:
+    """Become the plain runner: another process of this command reports."""
+    os.execv(sys.executable, [sys.executable, "-m", runner, *arguments])  # noqa: S606 - no shell
+
+
+def _be_private() -> None:
+    """Keep other processes of the sandbox out of this one's memory, where that is possible."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+    except (ImportError, OSError, AttributeError):
+        return
+
+
+if __name__ == "__main__":
+    main()

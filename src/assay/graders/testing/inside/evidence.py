@@ -1,0 +1,178 @@
+"""Proof that a hidden test ran to its end, gathered by the test itself, not by its runner.
+
+The source of every hidden test is changed to run its body inside ``with WATCH[n]:`` and to take its
+constants from ``VAULT[n]``. So a report that says "passed" of a test whose body never ended is
+known to be false, whoever made it; and a submission that reads the bytecode of its caller finds
+numbers of constants, not the constants.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from assay.graders.testing.inside.origins import Origins, frame_above
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Watched:
+    """The body of one test while it runs."""
+
+    __slots__ = ("_active", "_index", "_runs")
+
+    def __init__(self, index: int, runs: list[tuple[int, bool]], active: list[object]) -> None:
+        self._index = index
+        self._runs = runs
+        self._active = active
+
+    def __enter__(self) -> None:
+        self._active.append(self)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self in self._active:
+            self._active.remove(self)
+        self._runs.append((self._index, kind is None))
+
+
+class Watch:
+    """What ``WATCH[n]`` is: writes down how the bodies of tests end.
+
+    Args:
+        origins: Knows the hidden code.
+        report: Takes a sentence about whoever runs hidden tests beside the runner.
+    """
+
+    def __init__(self, origins: Origins, report: Callable[[str], None]) -> None:
+        self._origins = origins
+        self._report = report
+        self._runs: list[tuple[int, bool]] = []
+        self._active: list[object] = []
+
+    def __getitem__(self, index: int) -> _Watched:
+        frame = frame_above(1)
+        if not self._origins.is_hidden_frame(frame):
+            raise LookupError("this belongs to the tests")
+        if self._origins.is_run_by_submission(frame, nested=bool(self._active)):
+            self._report("a hidden test was run by the submission")
+        return _Watched(index, self._runs, self._active)
+
+    def forget(self) -> None:
+        """Start anew, before a test."""
+        del self._runs[:]
+        del self._active[:]
+
+    def saw(self, indices: tuple[int, ...], *, clean: bool) -> bool:
+        """Whether one of some bodies ended; if ``clean``, its last run without an exception."""
+        ends = [is_clean for index, is_clean in self._runs if index in indices]
+        return bool(ends) and (ends[-1] or not clean)
+
+
+class Vault(NamedTuple):
+    """A place for constants.
+
+    Attributes:
+        put: Keeps a constant; returns its number.
+        witness: What ``VAULT[n]`` is: gives a constant to the code that it was taken from.
+    """
+
+    put: Callable[[object], int]
+    witness: object
+
+
+def open_vault(origins: Origins) -> Vault:
+    """Make a vault.
+
+    The constants are known to an audit hook only: no attribute of anything leads to one, nor does
+    ``gc``. The witness asks the hook by an event of its own.
+    """
+    held: dict[int, object] = {}
+    draw = random.SystemRandom().getrandbits
+    event, audit = f"vault {draw(128):x}", sys.audit
+
+    class Witness:
+        __slots__ = ()
+
+        def __getitem__(self, number: int) -> object:
+            answer: list[object] = []
+            audit(event, number, answer)
+            if not answer:
+                raise LookupError("this belongs to the tests")
+            return answer[0]
+
+    asking = vars(Witness)["__getitem__"].__code__
+
+    def hear(name: str, arguments: tuple[object, ...]) -> None:
+        if name != event:
+            return
+        asker = frame_above(1)
+        number, answer = cast("tuple[int, list[object]]", arguments)
+        if asker.f_code is asking and origins.takes_item(asker.f_back):
+            answer.append(held[number])
+
+    def put(constant: object) -> int:
+        number = draw(60)
+        held[number] = constant
+        return number
+
+    sys.addaudithook(hear)
+    return Vault(put, Witness())
+
+
+class Expectation:
+    """What must have been seen of a test that passed.
+
+    Attributes:
+        indices: Bodies, of which one must have ended.
+        clean: Whether without an exception: nothing around it may catch one.
+    """
+
+    __slots__ = ("clean", "indices")
+
+    def __init__(self, indices: tuple[int, ...], *, clean: bool) -> None:
+        self.indices = indices
+        self.clean = clean
+
+
+class Ledger:
+    """The tests that leave evidence, by where they are written and by their code."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[tuple[str, str], Expectation] = {}
+        self._by_line: dict[tuple[str, str, int], Expectation] = {}
+        self._count = 0
+
+    def add(self, path: str, name: str, line: int, *, clean: bool) -> int:
+        """Enter a test; returns the number of its body.
+
+        Args:
+            path: Of its file.
+            name: Dotted, inside the file.
+            line: Where its ``def`` is.
+            clean: Whether nothing around it may catch an exception.
+        """
+        index = self._count
+        self._count += 1
+        known = self._by_name.get((path, name))
+        before = known.indices if known else ()
+        clean = clean and (known.clean if known else True)
+        self._by_name[path, name] = Expectation((*before, index), clean=clean)
+        self._by_line[path, name, line] = Expectation((index,), clean=clean)
+        return index
+
+    def of(self, path: str, name: str, function: object) -> Expectation | None:
+        """What to expect of a test; None where it leaves no evidence.
+
+        Args:
+            path: Of the file that it was collected from.
+            name: Dotted, as collected: an inherited test has its subclass's name.
+            function: What will be called.
+        """
+        if (path, name) in self._by_name:
+            return self._by_name[path, name]
+        code = getattr(function, "__code__", None)
+        qualified = getattr(function, "__qualname__", "")
+        where = (getattr(code, "co_filename", ""), qualified, getattr(code, "co_firstlineno", 0))
+        return self._by_line.get(where)

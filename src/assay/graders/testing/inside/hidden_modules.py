@@ -1,0 +1,244 @@
+"""Serves the hidden sources to the import system from memory; their files on disk are empty."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+
+from assay.graders.testing.inside import strict_asserts
+from assay.graders.testing.inside.comparisons import Comparisons, Left, Right
+from assay.graders.testing.inside.evidence import Ledger, Watch, open_vault
+from assay.graders.testing.inside.origins import Origins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    RewriteAsserts = Callable[[ast.Module, bytes, str], None]
+
+
+class Stops(NamedTuple):
+    """Exceptions by which a run is ended or a test is skipped.
+
+    Attributes:
+        ends: They end the run.
+        skips: They skip what is being run.
+    """
+
+    ends: tuple[type[BaseException], ...]
+    skips: tuple[type[BaseException], ...]
+
+
+class HiddenTests:
+    """Everything made of the hidden sources, and the witnesses they call.
+
+    The sources themselves are dropped once they are compiled.
+
+    Args:
+        sources: By path below the workspace.
+        root: The workspace.
+        origins: Is told which code is hidden.
+        canary: Name that the planted tests' names contain, and the value they fail with.
+        report: Takes signs of tampering.
+        rewrite: Makes assertions explain themselves; the runner's own way, if it has one.
+        stops: What a submission may raise to be skipped, or to end the run, instead of failing.
+
+    Attributes:
+        ledger: The tests that leave evidence.
+        watch: How the bodies of tests ended.
+        comparisons: Looks at the values that tests compare.
+        canaries: The planted test of each file, by the file's path.
+        paths: Real paths of the hidden files.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, str],
+        *,
+        root: str,
+        origins: Origins,
+        canary: Mapping[str, str],
+        report: Callable[[str], None],
+        rewrite: RewriteAsserts | None,
+        stops: Stops,
+    ) -> None:
+        self.ledger = Ledger()
+        self.watch = Watch(origins, report)
+        self.canaries: dict[str, str] = {}
+        self._origins = origins
+        self._vault = open_vault(origins)
+        self._stops = stops
+        self._compiled: dict[str, CodeType | SyntaxError] = {}
+        imported: set[str] = set()
+        self.comparisons = comparisons = Comparisons(origins, report)
+        self._witnesses: dict[str, object] = {
+            strict_asserts.WATCH: self.watch,
+            strict_asserts.VAULT: self._vault.witness,
+            strict_asserts.LEFT: Left(comparisons),
+            strict_asserts.RIGHT: Right(comparisons, "equal"),
+            strict_asserts.ORDER: Right(comparisons, "order"),
+            strict_asserts.WITHIN: Right(comparisons, "within"),
+        }
+        for name, text in sources.items():
+            path = f"{root}/{name}"
+            mark = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+            self.canaries[path] = f"test_{canary['name']}_{mark}"
+            self._compiled[path] = self._compile(path, text, canary["planted"], imported, rewrite)
+        self.paths = frozenset(self._compiled)
+        comparisons.choose(imported)
+        # Even where nothing is hidden there must be a test that has to fail.
+        alone = f"{root}/test_alone.py"
+        self.canaries[alone] = f"test_{canary['name']}_alone"
+        self._compiled[alone] = self._compile(alone, "", canary["planted"], set(), rewrite)
+        self._alone = alone
+
+    def owns(self, function: FunctionType) -> bool:
+        """Whether a function is what the hidden source says."""
+        return self._origins.is_hidden_code(function.__code__)
+
+    def lone_canary(self) -> FunctionType:
+        """A planted test that belongs to no file."""
+        module = ModuleType("test_alone")
+        self._execute(self._alone, module)
+        return vars(module)[self.canaries[self._alone]]
+
+    def _compile(
+        self,
+        path: str,
+        text: str,
+        planted: str,
+        imported: set[str],
+        rewrite: RewriteAsserts | None,
+    ) -> CodeType | SyntaxError:
+        try:
+            tree = ast.parse(text, path)
+            imported.update(strict_asserts.imports_of(tree))
+            strict_asserts.plant(tree, self.canaries[path], planted)
+            strict_asserts.strengthen(tree, path, self.ledger, self._vault.put)
+            if rewrite:
+                rewrite(tree, b"", path)
+            code = strict_asserts.compile_with(tree, path, self._witnesses)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            return error if isinstance(error, SyntaxError) else SyntaxError(f"{path}: {error}")
+        self._origins.add_hidden(code)
+        return code
+
+    def finder(self) -> Finder:
+        """The finder to put first on ``sys.meta_path``."""
+        return Finder(self.paths, self._execute)
+
+    def _execute(self, path: str, module: ModuleType) -> None:
+        code = self._compiled[path]
+        if not isinstance(code, CodeType):
+            raise SyntaxError(*code.args)  # noqa: TRY004 - the one that was met before
+        self._origins.add_hidden_space(vars(module))
+        try:
+            exec(code, vars(module))  # noqa: S102 - the hidden test, from the host
+        except self._stops.ends as error:
+            raise ImportError(_told(error, path)) from error
+        except self._stops.skips as error:
+            if self._is_submissions(error):
+                raise ImportError(_told(error, path)) from error
+            raise
+
+    def _is_submissions(self, error: BaseException) -> bool:
+        """Whether it was the submission, not the test, that raised an exception."""
+        raised_by_test, trace = True, error.__traceback__
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            if not self._origins.is_package(code.co_filename):
+                raised_by_test = self._origins.is_trusted(code.co_filename)
+            trace = trace.tb_next
+        return not raised_by_test
+
+    def forget(self) -> None:
+        """Forget what earlier tests did, before one starts."""
+        self.watch.forget()
+        self.comparisons.forget()
+
+
+class Loader(importlib.machinery.SourceFileLoader):
+    """Loads one hidden module. It has no source to give away."""
+
+    def __init__(self, fullname: str, path: str, execute: Callable[[ModuleType], None]) -> None:
+        super().__init__(fullname, path)
+        self._execute = execute
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module."""
+        self._execute(module)
+
+    def get_code(self, fullname: str) -> NoReturn:
+        """Refuse."""
+        raise ImportError(f"the code of {fullname} is not given out", name=fullname)
+
+    def get_source(self, fullname: str) -> NoReturn:
+        """Refuse."""
+        raise ImportError(f"the source of {fullname} is not given out", name=fullname)
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds what the other finders find, and loads it from memory if it is hidden.
+
+    Args:
+        paths: Real paths of the hidden files.
+        execute: Runs the module at a path.
+    """
+
+    def __init__(self, paths: Iterable[str], execute: Callable[[str, ModuleType], None]) -> None:
+        self._paths = frozenset(paths)
+        self._names = frozenset(map(_module_name, self._paths))
+        self._execute = execute
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of a hidden module, None for every other."""
+        if fullname.rpartition(".")[2] not in self._names:
+            return None
+        for finder in self._others():
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                return self._ours(fullname, spec)
+        return None
+
+    def _others(self) -> list[importlib.abc.MetaPathFinder]:
+        # pytest's own finder would compile the empty file.
+        return [
+            cast("importlib.abc.MetaPathFinder", one)
+            for one in sys.meta_path
+            if one is not self
+            and type(one).__name__ != "AssertionRewritingHook"
+            and hasattr(one, "find_spec")
+        ]
+
+    def _ours(
+        self, fullname: str, spec: importlib.machinery.ModuleSpec
+    ) -> importlib.machinery.ModuleSpec | None:
+        real = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
+        if real not in self._paths:
+            return None
+        origin = str(spec.origin)
+        loader = Loader(fullname, origin, lambda module: self._execute(real, module))
+        found = importlib.machinery.ModuleSpec(fullname, loader, origin=origin)
+        found.submodule_search_locations = spec.submodule_search_locations
+        found.has_location = True
+        return found
+
+
+def _told(error: BaseException, path: str) -> str:
+    return f"{type(error).__name__} while {path.rpartition(os.sep)[2]} was imported: {error}"
+
+
+def _module_name(path: str) -> str:
+    directory, name = os.path.split(path)
+    stem = name[: -len(".py")]
+    return directory.rpartition(os.sep)[2] if stem == "__init__" else stem

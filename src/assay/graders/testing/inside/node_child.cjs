@@ -1,0 +1,76 @@
+// Runs one test file. Preloaded (`--require`) before anything else, so that what it takes hold of
+// is node's own.
+//
+// Descriptor 3 leads to node_run.cjs, which sends one line of JSON - the key to sign with, the
+// sources that are not on disk, the canary - and then only listens. What is told there:
+//   registered  a test was declared by the test file itself
+//   start, ran  its function was called, came to an end
+//   said        node's own report of a test
+//   loaded      the file was evaluated to its end
+//   ended       what became of a check that must fail (in files without tests)
+'use strict';
+
+const fs = require('node:fs');
+const { threadId } = require('node:worker_threads');
+
+require('./node_guard.cjs');
+
+if (threadId === 0) main();
+
+function main() {
+  const { signer } = require('./node_sign.cjs');
+  const { facade } = require('./node_facade.cjs');
+  const { loader } = require('./node_load.cjs');
+  const { stringify } = JSON;
+  const { writeSync } = fs;
+  const bind = Function.prototype.call.bind.bind(Function.prototype.call);
+  const slice = bind(String.prototype.slice);
+  const { strictEqual } = require('node:assert');
+
+  const brief = JSON.parse(readLine(3));
+  const sign = signer(brief.key);
+  brief.key = '';
+
+  // Without a prototype, so that no `toJSON` or setter of the submission is asked.
+  function tell(event, details) {
+    let line = sign(stringify({ __proto__: null, event, ...details }));
+    while (line !== '') line = slice(line, writeSync(3, line));
+  }
+
+  const load = loader(brief.hidden, brief.entry);
+  const plant = () => strictEqual(brief.planted, '');
+  const api = facade({ tell, skip: new Set(brief.skip), only: brief.only });
+
+  // Leaving from inside a test would hide the tests behind it.
+  process.exit = (code) => {
+    throw new Error(`process.exit(${code ?? ''}) was called`);
+  };
+  process.once('exit', () => {
+    if (api.count() > 0) return;
+    try {
+      plant();
+      tell('ended', { __proto__: null, outcome: 'passed', message: '' });
+    } catch (error) {
+      tell('ended', { __proto__: null, outcome: 'failed', message: `${error.message}` });
+    }
+  });
+
+  // node_reporter.cjs and node_file.cjs take these; neither can make a failing test pass.
+  process[Symbol.for('assay.said')] = (details) => tell('said', details);
+  process[Symbol.for('assay.start')] = async () => {
+    api.plantWhenUsed(brief.canary, plant);
+    await load.run(api.exports);
+    tell('loaded', { __proto__: null });
+    api.loaded();
+  };
+}
+
+function readLine(descriptor) {
+  const chunks = [];
+  const chunk = Buffer.alloc(65536);
+  for (;;) {
+    const size = fs.readSync(descriptor, chunk, 0, chunk.length, null);
+    chunks.push(Buffer.from(chunk.subarray(0, size)));
+    if (size === 0 || chunk[size - 1] === 10) return Buffer.concat(chunks).toString('utf8');
+  }
+}

@@ -1,0 +1,170 @@
+// The node:test that test files see: node's own, with every function that a test file hands over
+// wrapped, so that whether a test ran to its end is known from the test itself and not only from
+// what the runner prints. Everybody else gets plain node:test, whose tests do not count.
+'use strict';
+
+const { AsyncLocalStorage } = require('node:async_hooks');
+const nodeTest = require('node:test');
+
+const { apply } = Reflect;
+const { create, defineProperty, freeze, getOwnPropertyDescriptors } = Object;
+const bind = Function.prototype.call.bind.bind(Function.prototype.call);
+const runInside = bind(AsyncLocalStorage.prototype.run);
+const innermost = bind(AsyncLocalStorage.prototype.getStore);
+const has = bind(Set.prototype.has);
+const inspect = String;
+
+const SEPARATOR = ' > ';
+const TESTS = ['test', 'it'];
+const SUITES = ['describe', 'suite'];
+const VARIANTS = ['skip', 'todo', 'only'];
+
+// The name, options and function of a test, as node reads them.
+function read(name, options, fn) {
+  if (typeof name === 'function') fn = name;
+  else if (name !== null && typeof name === 'object') {
+    fn = options;
+    options = name;
+  } else if (typeof options === 'function') fn = options;
+  if (options === null || typeof options !== 'object') options = {};
+  if (typeof fn !== 'function') fn = undefined;
+  if (typeof name !== 'string' || name === '') name = fn?.name || '<anonymous>';
+  return { name, options, fn };
+}
+
+function wordsOf(error) {
+  try {
+    return inspect(error?.message ?? error);
+  } catch {
+    return 'an error that cannot be shown';
+  }
+}
+
+// Node looks at both to decide how to call a test.
+function shapedLike(fn, wrapped) {
+  defineProperty(wrapped, 'length', { value: fn.length });
+  defineProperty(wrapped, 'name', { value: fn.name });
+  return wrapped;
+}
+
+function facade({ tell, skip, only }) {
+  const within = new AsyncLocalStorage();
+  let count = 0;
+  let loaded = false;
+  let plant;
+
+  function ran(serial, failure) {
+    tell('ran', { __proto__: null, serial, ok: failure === undefined, message: failure ?? '' });
+  }
+
+  // Give a test's own context a `test` that counts too.
+  function adopt(context, path) {
+    const original = context?.test;
+    if (typeof original !== 'function') return context;
+    const own = (...given) => {
+      const { name, options, fn } = read(given[0], given[1], given[2]);
+      return register((...words) => apply(original, context, words), path, name, options, fn);
+    };
+    defineProperty(context, 'test', { value: own });
+    return context;
+  }
+
+  function body(serial, path, fn) {
+    const begin = () => tell('start', { __proto__: null, serial });
+    if (fn.length === 2) {
+      return shapedLike(fn, function (context, done) {
+        begin();
+        const ended = (error) => {
+          ran(serial, error ? wordsOf(error) : undefined);
+          return done(error);
+        };
+        try {
+          return runInside(within, path, () => apply(fn, this, [adopt(context, path), ended]));
+        } catch (error) {
+          ran(serial, wordsOf(error));
+          throw error;
+        }
+      });
+    }
+    return shapedLike(fn, async function (context) {
+      begin();
+      try {
+        await runInside(within, path, () => apply(fn, this, [adopt(context, path)]));
+      } catch (error) {
+        ran(serial, wordsOf(error));
+        throw error;
+      }
+      ran(serial, undefined);
+    });
+  }
+
+  function register(original, above, name, options, fn) {
+    const path = above === '' ? name : above + SEPARATOR + name;
+    const serial = count;
+    count += 1;
+    tell('registered', { __proto__: null, serial, id: path, empty: fn === undefined });
+    const again = has(skip, path) ? { ...options, skip: 'it ended the process before' } : options;
+    const begun = fn === undefined ? original(name, again) : original(name, again, body(serial, path, fn));
+    if (loaded) plantNow();
+    return begun;
+  }
+
+  function plantNow() {
+    const planted = plant;
+    plant = undefined;
+    if (planted !== undefined) planted();
+  }
+
+  const wrapTest = (original) => (...given) => {
+    const { name, options, fn } = read(given[0], given[1], given[2]);
+    return register(original, innermost(within) ?? '', name, options, fn);
+  };
+
+  const wrapSuite = (original) => (...given) => {
+    const { name, options, fn } = read(given[0], given[1], given[2]);
+    const above = innermost(within) ?? '';
+    const path = above === '' ? name : above + SEPARATOR + name;
+    const inner = fn && shapedLike(fn, function (...words) {
+      return runInside(within, path, () => apply(fn, this, words));
+    });
+    return inner === undefined ? original(name, options) : original(name, options, inner);
+  };
+
+  function wrap(name, original, kind) {
+    const wrapped = kind(original);
+    for (const variant of VARIANTS) {
+      if (typeof original[variant] === 'function') wrapped[variant] = kind(original[variant]);
+    }
+    return defineProperty(wrapped, 'name', { value: name });
+  }
+
+  const wrapped = create(null);
+  for (const name of TESTS) wrapped[name] = wrap(name, nodeTest[name], wrapTest);
+  for (const name of SUITES) {
+    if (nodeTest[name] !== undefined) wrapped[name] = wrap(name, nodeTest[name], wrapSuite);
+  }
+  const exported = wrapped.test;
+  for (const [name, descriptor] of Object.entries(getOwnPropertyDescriptors(nodeTest))) {
+    if (['length', 'name', 'prototype', ...VARIANTS].includes(name)) continue;
+    const value = name in wrapped ? { value: wrapped[name], enumerable: true } : descriptor;
+    defineProperty(exported, name, { ...value, configurable: true });
+  }
+  for (const name of [...TESTS, ...SUITES]) {
+    if (wrapped[name] !== undefined) freeze(wrapped[name]);
+  }
+
+  return {
+    exports: exported,
+    count: () => count,
+    // A test that must fail, registered behind the file's own and only if it has any.
+    plantWhenUsed(name, fail) {
+      plant = () => void nodeTest.test(name, only ? { only } : {}, fail);
+    },
+    loaded() {
+      loaded = true;
+      if (count > 0) plantNow();
+    },
+  };
+}
+
+module.exports = { facade };

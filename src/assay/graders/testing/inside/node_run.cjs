@@ -1,0 +1,174 @@
+// Runs `node --test ...` and reports over the private channel. No code of the submission is ever
+// loaded here: each test file has a process of its own, which is told its sources over a pipe.
+'use strict';
+
+process.on('SIGUSR1', () => {}); // which would open a debugger's port
+
+const { spawn } = require('node:child_process');
+const { randomBytes } = require('node:crypto');
+const fs = require('node:fs');
+const net = require('node:net');
+const os = require('node:os');
+const path = require('node:path');
+const vm = require('node:vm');
+
+const args = require('./node_args.cjs');
+const { judge, Reader } = require('./node_judge.cjs');
+const { signer } = require('./node_sign.cjs');
+
+const CHANNEL = '/opt/assay/channel';
+const ROOT = '/workspace';
+const LONGEST_MESSAGE = 4000;
+const MOST_CRASHES = 5;
+const SETTLE_MS = 1000;
+
+function connect() {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(CHANNEL);
+    let text = '';
+    const failed = () => reject(new Error('the channel is closed'));
+    socket.once('error', failed).once('close', failed).setEncoding('utf8');
+    socket.on('data', (chunk) => {
+      text += chunk;
+      if (text.endsWith('\n')) {
+        socket.removeListener('close', failed);
+        resolve({ socket, brief: JSON.parse(text) });
+      }
+    });
+  });
+}
+
+// A run of tests below another that is reported already: plain node, nobody listens.
+function runUnreported() {
+  const child = spawn(process.execPath, process.argv.slice(2), { stdio: 'inherit' });
+  child.on('close', (code) => {
+    process.exitCode = code ?? 1;
+  });
+}
+
+function nameOf(file) {
+  const relative = path.relative(ROOT, file);
+  return relative.startsWith('..') ? file : relative;
+}
+
+// One process for one file, once. Resolves to what it told and how it ended.
+function runOnce(file, brief, command, skip) {
+  const key = randomBytes(32).toString('hex');
+  const options = [...command.options];
+  // What lets a source from memory use import() before there was a constant for it.
+  if (vm.constants === undefined) options.push('--experimental-vm-modules');
+  if (command.byName) options.push(`--test-name-pattern=^${brief.canary.name}$`);
+  const child = spawn(
+    process.execPath,
+    [
+      '--require',
+      path.join(__dirname, 'node_child.cjs'),
+      ...options,
+      `--test-reporter=${path.join(__dirname, 'node_reporter.cjs')}`,
+      '--test-reporter-destination=stdout',
+      path.join(__dirname, 'node_file.cjs'),
+    ],
+    { stdio: ['ignore', 'inherit', 'inherit', 'pipe'], detached: true },
+  );
+  const reader = new Reader(key, brief.canary);
+  const link = child.stdio[3];
+  link.on('error', () => {});
+  link.write(
+    `${JSON.stringify({
+      key,
+      entry: file,
+      canary: brief.canary.name,
+      planted: brief.canary.planted,
+      hidden: brief.hidden,
+      only: command.only,
+      skip,
+    })}\n`,
+  );
+  const stop = () => {
+    try {
+      process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      child.kill('SIGKILL');
+    }
+  };
+  return new Promise((resolve) => {
+    let patience;
+    link.on('data', (chunk) => {
+      if (!reader.feed(chunk)) stop();
+      // Every test has ended; what they left open must not hold us for ever.
+      if (reader.done() && patience === undefined) patience = setTimeout(stop, SETTLE_MS);
+    });
+    child.on('error', () => resolve({ reader, code: 1 }));
+    child.on('exit', (code, signal) => {
+      clearTimeout(patience);
+      const settled = () => resolve({ reader, code: signal === null ? code : 1, signal });
+      stop();
+      if (link.readableEnded || link.destroyed) settled();
+      else {
+        // A process that the tests left behind may hold the other end.
+        const late = setTimeout(() => link.destroy(), 1000);
+        link.once('close', () => {
+          clearTimeout(late);
+          settled();
+        });
+      }
+    });
+  });
+}
+
+// One file; again without the test that ended its process, if one did.
+async function runFile(file, brief, command) {
+  const crashed = new Map();
+  for (;;) {
+    const ended = await runOnce(file, brief, command, [...crashed.keys()]);
+    const verdict = judge(ended, { name: nameOf(file), selecting: command.selecting, crashed });
+    if (verdict.crash === undefined || crashed.size >= MOST_CRASHES) return verdict;
+    crashed.set(verdict.crash, 'it ended the process');
+  }
+}
+
+function show({ id, outcome, message }) {
+  const mark = outcome === 'passed' ? '\u2714' : '\u2716';
+  const why = outcome === 'passed' ? '' : ` (${outcome}) ${message.split('\n')[0]}`;
+  fs.writeSync(1, `${mark} ${id}${why}\n`);
+}
+
+async function run({ socket, brief }) {
+  const sign = signer(brief.key);
+  const tell = (payload) => socket.write(sign(JSON.stringify(payload)));
+  const hidden = {};
+  for (const [file, text] of Object.entries(brief.hidden)) hidden[path.join(ROOT, file)] = text;
+  const told = { ...brief, hidden };
+  const command = args.read(process.argv.slice(2));
+  const files = args.files(command.patterns);
+  const canaries = [];
+  let failed = files.length === 0;
+  const queue = files.values();
+  const work = async () => {
+    for (const file of queue) {
+      const { results, canary, tampering } = await runFile(file, told, command);
+      if (canary !== undefined) canaries.push(canary);
+      tell({ event: 'collected', ids: results.map(({ id }) => id) });
+      for (const what of tampering) tell({ event: 'tamper', what });
+      for (const result of results) {
+        const message = result.message.slice(0, LONGEST_MESSAGE);
+        failed ||= result.outcome !== 'passed' && result.outcome !== 'skipped';
+        tell({ event: 'result', ...result, message });
+        show(result);
+      }
+    }
+  };
+  const width = Math.max(1, command.concurrency || os.cpus().length - 1);
+  await Promise.all(Array.from({ length: width }, work));
+  const worst = canaries.find(({ outcome }) => outcome !== 'failed') ?? canaries[0];
+  if (worst !== undefined) tell({ event: 'canary', name: brief.canary.name, ...worst });
+  tell({ event: 'end', exit: failed ? 1 : 0 });
+  process.exitCode = failed ? 1 : 0;
+  await new Promise((resolve) => socket.end(resolve));
+  socket.destroy();
+}
+
+connect().then(
+  (open) => (open.brief.refused === undefined ? run(open) : runUnreported()),
+  runUnreported,
+);

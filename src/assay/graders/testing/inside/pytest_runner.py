@@ -1,0 +1,380 @@
+"""Runs pytest, and tells the host what came of each test."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import _pytest.assertion
+import _pytest.config
+import pluggy
+import pytest
+from _pytest.assertion.rewrite import rewrite_asserts
+from _pytest.runner import runtestprotocol
+
+from assay.graders.testing.inside.channel_client import Brief
+from assay.graders.testing.inside.hidden_modules import Stops
+from assay.graders.testing.inside.order import arrange
+from assay.graders.testing.inside.session import Session, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from assay.graders.testing.inside.channel_client import Send
+
+_WRAPPER = pytest.hookimpl(hookwrapper=True, tryfirst=True)
+_GUARDED = (
+    "_pytest.assertion",
+    "_pytest.assertion.rewrite",
+    "_pytest.assertion.util",
+    "_pytest.fixtures",
+    "_pytest.main",
+    "_pytest.nodes",
+    "_pytest.outcomes",
+    "_pytest.python",
+    "_pytest.raises",
+    "_pytest.python_api",
+    "_pytest.reports",
+    "_pytest.runner",
+    "_pytest.skipping",
+    "_pytest.unittest",
+    "pluggy",
+    "pluggy._callers",
+    "pluggy._execution",
+    "pluggy._hooks",
+    "pluggy._manager",
+    "pluggy._result",
+    "unittest.case",
+)
+
+
+def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> NoReturn:
+    """Run pytest, tell what came of it, and end the process.
+
+    Args:
+        arguments: Of pytest's command line.
+        brief: What the host told.
+        send: Tells the host.
+        settings: Where all this happens.
+    """
+    stops = Stops(
+        ends=(SystemExit, KeyboardInterrupt, GeneratorExit, pytest.exit.Exception),
+        skips=(pytest.skip.Exception, importlib.import_module("unittest").SkipTest),
+    )
+    session = Session(brief, send, settings, rewrite_asserts, stops)
+    _load_everything()
+    _stay_first(session)
+    _keep_plugins_out(session)
+    session.open_workspace("pytest", arguments, _GUARDED)
+    try:
+        status = int(pytest.main(arguments, plugins=[_Collector(session)]))
+    except BaseException as error:
+        sys.stderr.write(f"pytest was ended by {type(error).__name__}: {error}\n")
+        status = int(pytest.ExitCode.INTERNAL_ERROR)
+    session.leave(status)
+
+
+def _load_everything() -> None:
+    """Import what pytest would import later, when files of the workspace could take its place."""
+    plugins = cast("tuple[str, ...]", getattr(_pytest.config, "default_plugins", ()))
+    for name in (*(f"_pytest.{plugin}" for plugin in plugins), "difflib", "pprint", "json"):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+
+
+def _stay_first(session: Session) -> None:
+    """Keep our finder before pytest's, which would compile the empty files."""
+    install = _pytest.assertion.install_importhook
+
+    def install_importhook(config: pytest.Config) -> object:
+        hook = install(config)
+        sys.meta_path.remove(session.finder)
+        sys.meta_path.insert(0, session.finder)
+        return hook
+
+    _pytest.assertion.install_importhook = install_importhook
+
+
+def _keep_plugins_out(session: Session) -> None:
+    """Let no ``entry_points.txt`` in the workspace name a plugin."""
+    load = pluggy.PluginManager.load_setuptools_entrypoints
+
+    def load_setuptools_entrypoints(
+        self: pluggy.PluginManager, group: str, name: str | None = None
+    ) -> int:
+        everything = sys.path[:]
+        sys.path[:] = session.without_workspace()
+        try:
+            return load(self, group, name)
+        finally:
+            sys.path[:] = everything
+
+    pluggy.PluginManager.load_setuptools_entrypoints = load_setuptools_entrypoints
+
+
+class _Collector:
+    """The plugin that is there from the start: settings, collection and order."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._errors: list[tuple[str, str]] = []
+        self._pytest_session: pytest.Session | None = None
+        self._is_told = False
+
+    @_WRAPPER
+    def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, object, None]:
+        option = config.option
+        option.continue_on_collection_errors = True
+        if hasattr(option, "numprocesses"):  # workers would report to nobody
+            option.numprocesses, option.dist, option.tx = None, "no", []
+        if hasattr(option, "randomly_reorganize"):
+            option.randomly_reorganize = False
+            option.randomly_seed = self._session.seed & 0xFFFFFFFF
+        yield
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._pytest_session = session
+        session.config.pluginmanager.register(_Phases(self._session, session.config))
+
+    @_WRAPPER
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pluggy.Result[pytest.CollectReport], None]:
+        outcome = yield
+        error = _error_of(outcome)
+        if isinstance(error, (SystemExit, KeyboardInterrupt, pytest.exit.Exception)):
+            message = f"{type(error).__name__} while {collector.nodeid} was imported: {error}"
+            outcome.force_result(pytest.CollectReport(collector.nodeid, "failed", message, []))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._errors.append((self._place(report.nodeid), _message(report)))
+        # An id that is not found, because its file cannot be imported, must not end the others.
+        lost = getattr(self._pytest_session, "_notfound", None)
+        if not report.nodeid and lost and self._errors:
+            self._errors += [(self._place(str(argument)), "not found") for argument, _ in lost]
+            del lost[:]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if self._is_told:
+            return
+        self._is_told = True
+        planted = set(self._session.hidden.canaries.values())
+        items = [item for item in session.items if _function_name(item) not in planted]
+        left_out = [item for item in items if self.id_of(item) in self._session.skip]
+        if left_out:
+            items = [item for item in items if item not in left_out]
+            session.config.hook.pytest_deselected(items=left_out)
+        self._session.collected([self.id_of(item) for item in items], self._errors)
+        reporter = _Reporter(self._session, self.id_of)
+        canaries = {
+            module.path: canary
+            for module in dict.fromkeys(map(_module_of, items))
+            if module is not None and (canary := self._canary(module)) is not None
+        }
+        lone = _plain_function(session, self._session.hidden.lone_canary())
+        reporter.canaries = [*canaries.values(), lone]
+        session.items = arrange(
+            items,
+            _group_of,
+            cast("dict[object, pytest.Item]", canaries),  # type: ignore[arg-type] # paths hash
+            lone,
+            self._session.seed,
+            shuffle=self._session.shuffle,
+        )
+        manager = session.config.pluginmanager
+        manager.register(reporter)
+        manager.register(_CanaryProtocol(self._session, reporter.canaries))
+
+    def id_of(self, item: pytest.Item) -> str:
+        _, separator, rest = item.nodeid.partition("::")
+        return f"{self._session.relative(str(item.path))}{separator}{rest}"
+
+    def _place(self, nodeid: str) -> str:
+        path, separator, rest = nodeid.partition("::")
+        root = str(self._pytest_session.config.rootpath) if self._pytest_session else ""
+        place = self._session.relative(f"{root}/{path}")
+        return f"{place}{separator}{rest}"
+
+    def _canary(self, module: pytest.Module) -> pytest.Function | None:
+        name = self._session.hidden.canaries.get(os.path.realpath(str(module.path)))
+        if name is None:
+            return None
+        if any(next(module.iter_markers(mark), None) for mark in ("skip", "skipif", "xfail")):
+            return None  # it would be skipped, too
+        function = vars(cast("ModuleType", module.obj)).get(name)
+        if function is None or not self._session.hidden.owns(function):
+            self._session.tamper(f"a hidden module was replaced: {module.name}")
+            return None
+        return _plain_function(module, function)
+
+
+def _plain_function(parent: pytest.Collector, function: Callable[..., object]) -> pytest.Function:
+    """A test of a function, without the fixtures that other tests use by themselves."""
+    item = cast(
+        "pytest.Function",
+        pytest.Function.from_parent(parent, name=function.__name__, callobj=function),  # type: ignore[arg-type] # any node will do
+    )
+    item.fixturenames = []
+    return item
+
+
+class _Phases:
+    """Lets nothing that a test raises end the run, and looks at the runner after each phase."""
+
+    def __init__(self, session: Session, config: pytest.Config) -> None:
+        self._session = session
+        self.config = config
+
+    @_WRAPPER
+    def pytest_runtest_setup(self) -> Generator[None, pluggy.Result[None], None]:
+        self._contain((yield))
+
+    @_WRAPPER
+    def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
+        self._contain((yield))
+        self._session.integrity.check()
+
+    @_WRAPPER
+    def pytest_runtest_teardown(self) -> Generator[None, pluggy.Result[None], None]:
+        self._contain((yield))
+
+    def _contain(self, outcome: pluggy.Result[None]) -> None:
+        error = _error_of(outcome)
+        if isinstance(error, (KeyboardInterrupt, pytest.exit.Exception)):
+            told = RuntimeError(f"{type(error).__name__}: {error}").with_traceback(
+                error.__traceback__
+            )
+            outcome.force_exception(told)
+
+
+class _Reporter:
+    """Gathers the reports of each test and tells what they come to."""
+
+    def __init__(self, session: Session, id_of: Callable[[pytest.Item], str]) -> None:
+        self.canaries: list[pytest.Item] = []
+        self._session = session
+        self._id_of = id_of
+        self._raised: BaseException | None = None
+        self._reports: list[pytest.TestReport] = []
+
+    @_WRAPPER
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, None]:
+        if item in self.canaries:
+            yield
+            return
+        name = self._id_of(item)
+        self._reports, self._raised = [], None
+        self._session.start(name)
+        yield
+        self._session.integrity.check()
+        outcome, message = _conclude(self._reports)
+        function = getattr(item, "function", None)
+        place = os.path.realpath(str(item.path)), _dotted_name(item)
+        outcome, why = self._session.believe(outcome, place, _innermost(function))
+        if outcome == "passed" and self._raised is not None:
+            outcome, why = "failed", f"a test that raised is said to have passed: {name}"
+            self._session.tamper(why)
+        seconds = sum(report.duration for report in self._reports)
+        self._session.result(name, outcome, seconds, why or message)
+
+    @_WRAPPER
+    def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
+        outcome = yield
+        self._raised = _error_of(outcome)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome == cast("object", "rerun"):
+            self._reports = []
+        else:
+            self._reports.append(report)
+
+
+class _CanaryProtocol:
+    """Runs planted tests as others are run, but keeps them out of pytest's own counts."""
+
+    def __init__(self, session: Session, canaries: list[pytest.Item]) -> None:
+        self._session = session
+        self._canaries = canaries
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
+        if item not in self._canaries:
+            return None
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        self._session.integrity.check()
+        if any(report.when == "call" for report in reports):
+            outcome, message = _conclude(reports)
+            self._session.canary(item.name, outcome, message)
+        return True
+
+
+def _conclude(reports: list[pytest.TestReport]) -> tuple[str, str]:
+    """What the reports of a test come to, and its message."""
+    for report in reports:
+        if report.failed:
+            return ("failed" if report.when == "call" else "error"), _message(report)
+    whole = [report for report in reports if not hasattr(report, "context")]  # no subtests
+    for report in whole:
+        if report.skipped:
+            return ("xfailed" if hasattr(report, "wasxfail") else "skipped"), _message(report)
+    for report in whole:
+        if report.when == "call":
+            return ("xpassed" if hasattr(report, "wasxfail") else "passed"), ""
+    return "error", "the test was set up but not called"
+
+
+def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
+    longrepr = report.longrepr
+    if isinstance(longrepr, tuple):
+        return str(longrepr[-1])
+    crash = getattr(longrepr, "reprcrash", None)
+    if crash is not None:
+        return f"{crash.path.rpartition(os.sep)[2]}:{crash.lineno}: {crash.message}"
+    return str(longrepr)[-4_000:] if longrepr else ""
+
+
+def _error_of(
+    outcome: pluggy.Result[pytest.CollectReport] | pluggy.Result[None],
+) -> BaseException | None:
+    caught = cast("tuple[type[BaseException], BaseException, object] | None", outcome.excinfo)
+    return caught[1] if caught else None
+
+
+def _module_of(item: pytest.Item) -> pytest.Module | None:
+    return item.getparent(pytest.Module)
+
+
+def _function_name(item: pytest.Item) -> str:
+    return getattr(item, "originalname", None) or item.name.partition("[")[0]
+
+
+def _dotted_name(item: pytest.Item) -> str:
+    names = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
+    return ".".join([*names, _function_name(item)])
+
+
+def _group_of(item: pytest.Item) -> tuple[object, object]:
+    outermost = next((node for node in item.listchain() if isinstance(node, pytest.Class)), None)
+    return item.path, outermost.name if outermost else _function_name(item)
+
+
+def _innermost(function: object) -> object:
+    """What decorators are wrapped around."""
+    for _ in range(100):
+        inner = getattr(function, "__wrapped__", None)
+        if inner is None:
+            break
+        function = inner
+    return getattr(function, "__func__", function)

@@ -1,0 +1,79 @@
+"""What a run of hidden tests came to: one outcome per test, and whether to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.sandbox import CommandResult
+
+Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
+Channel = Literal["private", "junit", "console"]
+
+#: Every word a runner may say about a test. Only ``passed`` is a pass.
+OUTCOMES: frozenset[str] = frozenset({"passed", "failed", "error", "skipped", "xfailed", "xpassed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestOutcome:
+    """What the runner said about one test.
+
+    Attributes:
+        id: The test's name in its runner, e.g. ``tests/test_add.py::test_two``.
+        outcome: One of :data:`OUTCOMES`.
+        seconds: How long the test took, ``None`` where the runner does not say.
+        message: Why it did not pass; empty for a pass. At most 4,000 characters.
+    """
+
+    __test__ = False
+
+    id: str
+    outcome: Outcome
+    seconds: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRun:
+    """What came out of running the hidden tests once (a crash's re-runs are part of it).
+
+    Attributes:
+        outcomes: Every real test that reported, by id. Planted canaries are left out.
+        expected: The ids the score is divided by, sorted. One without an outcome is missing.
+        complete: Whether the run reached its end and its canaries failed as planted. A run that
+            did not is worth nothing, whatever its outcomes say.
+        why: If the run is not complete, the reason in words for people; otherwise empty.
+        flags: Signs that the submission tampered with the run, e.g. ``canary passed``.
+        channel: How the outcomes were learnt.
+        result: What the (last) command did.
+        notes: Other things worth a reader's eye, e.g. a test that ended the process.
+    """
+
+    __test__ = False
+
+    outcomes: Mapping[str, TestOutcome]
+    expected: tuple[str, ...]
+    complete: bool
+    why: str = ""
+    flags: tuple[str, ...] = ()
+    channel: Channel
+    result: CommandResult
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """The expected ids that passed, none where the run is not to be believed."""
+        if not self.complete or self.flags:
+            return ()
+        return tuple(name for name in self.expected if self.says(name) == "passed")
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The expected ids that no outcome was heard of."""
+        return tuple(name for name in self.expected if name not in self.outcomes)
+
+    def says(self, name: str) -> Outcome | None:
+        """The outcome heard for a test, ``None`` if none was."""
+        heard = self.outcomes.get(name)
+        return heard.outcome if heard else None

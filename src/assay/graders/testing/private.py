@@ -1,0 +1,204 @@
+"""Outcomes learnt over the private channel: which count, and whether the run is to be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from assay.graders.testing.attempt import Plan, attempt
+from assay.graders.testing.channel import Channel
+from assay.graders.testing.commands import Invocation
+from assay.graders.testing.expected import answer_given, conditions_heard, expect
+from assay.graders.testing.frames import Heard
+from assay.graders.testing.hidden import source_text
+from assay.graders.testing.outcomes import TestOutcome, TestRun
+from assay.graders.testing.python_ids import PythonTests, read_python_tests
+from assay.graders.testing.runners import find_python
+from assay.sandbox import CommandResult
+
+__all__ = ["conclude", "run_until_whole"]
+
+_MOST_CRASHES = 5
+_SHOWN = 3
+_LARGEST_SOURCE = 1024 * 1024
+
+
+async def run_until_whole(plan: Plan) -> TestRun:
+    """Run the tests; again without a test that ends the process, so that the others are heard."""
+    crashed: dict[str, TestOutcome] = {}
+    while True:
+        channel, result = await attempt(plan, skip=list(crashed))
+        heard = channel.heard
+        ended = heard.started if result.status == "exited" and heard.exit is None else None
+        if ended is None or ended in crashed or len(crashed) == _MOST_CRASHES:
+            break
+        status = result.exit_code
+        message = f"the process ended during this test (exit status {status})"
+        crashed[ended] = TestOutcome(id=ended, outcome="failed", message=message)
+    heard.outcomes.update(crashed)
+    return await conclude(plan, channel, result, crashed)
+
+
+async def conclude(
+    plan: Plan, channel: Channel, result: CommandResult, crashed: Mapping[str, TestOutcome]
+) -> TestRun:
+    """Judge a run from what its runner said.
+
+    Args:
+        plan: What was run.
+        channel: What was heard.
+        result: What the command did.
+        crashed: Tests that ended the process in earlier runs.
+    """
+    heard, command = channel.heard, plan.command
+    flags = list(dict.fromkeys(_signs(channel)))
+    why = _incomplete(plan, channel, result) or _named(flags)
+    if not why and (contradiction := _contradiction(plan.invocation, heard, result, crashed)):
+        flags, why = [contradiction], contradiction
+    outcomes = {**_errors(heard), **heard.outcomes}
+    notes: list[str] = []
+    if command.ids:
+        outcomes = answer_given(command.ids, outcomes)
+        expected = tuple(sorted({*command.ids}))
+    else:
+        hidden = _author_tests(plan, heard)
+        true = await _conditions_that_hold(plan, heard, hidden)
+        found = expect(
+            heard, hidden, plan.invocation, true=true, changed=plan.workspace.changes or ()
+        )
+        expected = tuple(sorted({*found.ids, *_unheard(plan, heard)}))
+        notes += found.notes
+    if channel.nested:
+        notes.append(f"{channel.nested} test runs inside the tests were not reported")
+    notes += [f"{name} ended the process; the others were run again" for name in crashed]
+    return TestRun(
+        outcomes=outcomes,
+        expected=expected,
+        complete=not why,
+        why=why,
+        flags=tuple(flags),
+        channel="private",
+        result=result,
+        notes=tuple(notes),
+    )
+
+
+def _unheard(plan: Plan, heard: Heard) -> tuple[str, ...]:
+    """Tests that hidden JavaScript declares and of which nothing was heard."""
+    sources = {path: text for path, text in plan.told.items() if not path.endswith(".py")}
+    if plan.invocation.runner not in ("node", "unknown") or not sources:
+        return ()
+    from assay.graders.testing.static_ids import read_static_tests, unheard
+
+    if any(
+        word.startswith(("--test-name-pattern", "--test-only")) for word in plan.invocation.args
+    ):
+        return ()
+    names = [name for path, text in sources.items() for name in read_static_tests(path, text).names]
+    return unheard(names, {*heard.collected, *heard.outcomes})
+
+
+def _errors(heard: Heard) -> dict[str, TestOutcome]:
+    return {
+        name: TestOutcome(id=name, outcome="error", message=message)
+        for name, message in heard.errors.items()
+    }
+
+
+def _signs(channel: Channel) -> list[str]:
+    """Signs that the submission tampered with the run."""
+    heard = channel.heard
+    signs = [*heard.tampering]
+    if channel.forged:
+        signs.append("forged report")
+    if channel.rivals:
+        signs.append("second runner")
+    name, planted = channel.canary
+    for canary, (outcome, message) in heard.canaries.items():
+        if outcome == "passed":
+            signs.append("canary passed")
+        elif outcome not in ("failed", "error") or planted not in message:
+            signs.append("canary did not fail as planted")
+        elif name not in canary:
+            signs.append("unknown canary")
+    if heard.exit is not None and not heard.canaries:
+        signs.append("canary missing")
+    return signs
+
+
+def _named(flags: Sequence[str]) -> str:
+    more = f" and {len(flags) - _SHOWN} more signs" if len(flags) > _SHOWN else ""
+    return f"tampered with: {', '.join(flags[:_SHOWN])}{more}" if flags else ""
+
+
+def _incomplete(plan: Plan, channel: Channel, result: CommandResult) -> str:
+    """Why a run did not come to its end; empty if it did."""
+    unknown = plan.invocation.runner == "unknown"
+    hint = "; or declare junit_xml or format" if unknown else ""
+    reasons = {
+        f"the tests did not end within {plan.command.timeout_s:g} s": result.status == "timed_out",
+        "the tests printed more than is read": result.status == "output_limit",
+        f"{channel.forged}: it is not believed": bool(channel.forged),
+        "a second test runner was started beside the one that reported": channel.rivals > 0,
+        f"the command never came to start its test runner{hint}": not channel.connected,
+        "the run ended before its tests did": channel.heard.exit is None,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _contradiction(
+    invocation: Invocation,
+    heard: Heard,
+    result: CommandResult,
+    crashed: Mapping[str, TestOutcome],
+) -> str:
+    """Where the exit status and the report do not go together."""
+    said, status = heard.exit, result.exit_code
+    if status is None or status < 0 or (said == 0) > (status == 0):
+        return f"the runner announced exit status {said}, but the command ended with {status}"
+    if invocation.exact and said != status:
+        return f"the runner announced exit status {said}, but the command ended with {status}"
+    bad = any(
+        outcome.outcome in ("failed", "error")
+        for name, outcome in heard.outcomes.items()
+        if name not in crashed
+    )
+    if said == 0 and (bad or heard.errors):
+        return "the runner announced success, but reported failures"
+    return ""
+
+
+def _author_tests(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
+    """The tests of the hidden files, and of the author's own files that could not be loaded."""
+    if plan.invocation.runner == "node":
+        return {}
+    sources = {path: text for path, text in plan.told.items() if path.endswith(".py")}
+    changed = plan.workspace.changes or ()
+    for name in heard.errors:
+        path = name.partition("::")[0]
+        if path.endswith(".py") and path not in sources and path not in changed:
+            text = _pristine(plan.workspace.source, path)
+            if text is not None:
+                sources[path] = text
+    return read_python_tests(sources)
+
+
+def _pristine(source: str | None, path: str) -> str | None:
+    if source is None or ".." in PurePosixPath(path).parts or path.startswith("/"):
+        return None
+    place = Path(source, path)
+    if not place.is_file() or place.stat().st_size > _LARGEST_SOURCE:
+        return None
+    return source_text(str(place))
+
+
+async def _conditions_that_hold(
+    plan: Plan, heard: Heard, hidden: Mapping[str, PythonTests]
+) -> set[str]:
+    """Evaluate the author's skip conditions where no submission has a say."""
+    conditions = conditions_heard(heard, hidden)
+    if not conditions:
+        return set()
+    from assay.graders.testing.conditions import evaluate
+
+    return await evaluate(conditions, find_python(plan.workspace, pytest=False), plan.workspace)

@@ -1,0 +1,152 @@
+"""What a test command needs in the sandbox: an interpreter, our shims before it, the channel."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.errors import GraderError
+from assay.graders.testing.commands import Invocation
+from assay.graders.testing.toolchains import tools_for
+from assay.sandbox import Mount
+from assay.types.submission import Workspace
+
+__all__ = ["CHANNEL", "INSIDE", "Interpreter", "find_python", "surroundings"]
+
+INSIDE = "/opt/assay/inside"
+"""Where the sandbox shows the parts of ours that run inside."""
+
+CHANNEL = "/opt/assay/channel"
+"""Where it shows the socket of the channel."""
+
+_PARTS = Path(__file__).parent / "inside"
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SYSTEM = "/usr/bin/python3"
+_SYSTEM_PACKAGES = (
+    "/usr/lib/python3/dist-packages",
+    "/usr/lib/python3.*/site-packages",
+    "/usr/local/lib/python3.*/site-packages",
+    "/usr/local/lib/python3.*/dist-packages",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """A Python for the tests.
+
+    Attributes:
+        path: Where it stands in the sandbox.
+        mounts: What must be shown there for it, as (source, target) pairs.
+        env: Variables it needs.
+    """
+
+    path: str
+    mounts: tuple[tuple[str, str], ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
+    """The Python that ``python3`` means: the case's own, assay's own, or the system's.
+
+    Args:
+        workspace: Its ``VIRTUAL_ENV`` is the case's own environment.
+        pytest: Whether it must have pytest.
+
+    Raises:
+        GraderError: If there is none, saying what to declare.
+    """
+    venv = workspace.env.get("VIRTUAL_ENV")
+    if venv:
+        if pytest and not _venv_has_pytest(_on_host(venv, workspace)):
+            raise GraderError(
+                "the case's environment has no pytest",
+                hint="add it: environment: requirements: [pytest]",
+            )
+        return Interpreter(path=f"{venv}/bin/python")
+    own = _own_packages()
+    if not pytest or (own / "pytest" / "__init__.py").is_file():
+        # Plugins that assay's installation happens to have must not change what a case means.
+        env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return Interpreter(path=sys.executable, mounts=tuple(_own_mounts()), env=env)
+    if os.access(_SYSTEM, os.X_OK) and any(map(_has_pytest, _SYSTEM_PACKAGES)):
+        return Interpreter(path=_SYSTEM)
+    raise GraderError(
+        "no Python with pytest is at hand",
+        hint="declare it in the case (environment: requirements: [pytest]), or install pytest "
+        "beside assay",
+    )
+
+
+def surroundings(
+    invocation: Invocation, cmd: str, workspace: Workspace, *, channel: str
+) -> tuple[dict[str, str], list[Mount]]:
+    """The variables and mounts of a command that may report over the channel.
+
+    Args:
+        invocation: What the command will start, as far as is known.
+        cmd: The command.
+        workspace: Its own variables and mounts are kept.
+        channel: The socket on the host.
+
+    Raises:
+        GraderError: If the runner needs something that is not installed.
+    """
+    tools = tools_for(f"{cmd} {invocation.program}")
+    missing = tools_for(invocation.program).missing
+    if missing and "PATH" not in workspace.env:
+        names = ", ".join(missing)
+        raise GraderError(f"{cmd!r} needs {names}, not installed here", hint=f"install {names}")
+    env, mounts = {**tools.env, **workspace.env}, dict[str, str]()
+    mounts.update({target: source for source, target in (*workspace.mounts, *tools.mounts)})
+    if invocation.runner != "node":
+        python = find_python(workspace, pytest=invocation.runner == "pytest")
+        mounts.update({target: source for source, target in python.mounts})
+        env = {**python.env, **env, "ASSAY_PYTHON": python.path}
+    places = [f"{INSIDE}/bin", *tools.path_entries, env.get("PATH", _PATH)]
+    env["PATH"] = ":".join(places)
+    mounts[INSIDE], mounts[CHANNEL] = str(_PARTS), channel
+    return env, [Mount(source=source, target=target) for target, source in mounts.items()]
+
+
+def _own_packages() -> Path:
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return Path(sys.prefix, "lib", version, "site-packages")
+
+
+def _own_mounts() -> Iterator[tuple[str, str]]:
+    """Show assay's own interpreter where it is: its paths are absolute."""
+    base = os.path.realpath(sys.base_prefix)
+    places = {sys.prefix: os.path.realpath(sys.prefix), base: base, sys.base_prefix: base}
+    for target, source in places.items():
+        if not Path(target).is_relative_to("/usr"):
+            yield source, target
+
+
+def _on_host(path: str, workspace: Workspace) -> Path:
+    """Where a path of the sandbox is on this machine."""
+    for source, target in workspace.mounts:
+        if Path(path).is_relative_to(target):
+            return Path(source, Path(path).relative_to(target))
+    return Path(path)
+
+
+def _venv_has_pytest(venv: Path) -> bool:
+    if _has_pytest(f"{venv}/lib/python3.*/site-packages"):
+        return True
+    try:
+        settings = (venv / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    lines = [[part.strip() for part in line.split("=", 1)] for line in settings.splitlines()]
+    if ["include-system-site-packages", "true"] not in lines:
+        return False
+    homes = [Path(line[1]).parent for line in lines if line[0] == "home" and len(line) == 2]
+    bases = (f"{home}/lib/python3.*/site-packages" for home in homes)
+    return any(map(_has_pytest, (*_SYSTEM_PACKAGES, *bases)))
+
+
+def _has_pytest(packages: str) -> bool:
+    return any(Path("/").glob(f"{packages.lstrip('/')}/pytest/__init__.py"))

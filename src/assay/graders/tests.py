@@ -1,0 +1,257 @@
+"""The kinds ``tests`` and ``pytest``: the fraction of hidden tests that pass."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, ClassVar
+
+from assay.errors import InputError
+from assay.graders.base import Grader
+from assay.graders.paths import CasePath
+from assay.graders.testing.hidden import Injected
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+from assay.types.submission import Workspace
+
+if TYPE_CHECKING:
+    from assay.graders.testing.outcomes import TestRun
+
+__all__ = ["PytestGrader", "TestsGrader", "test_evidence"]
+
+_MOST_TESTS = 200
+_MOST_NAMES = 50
+_LONGEST_MESSAGE = 1_000
+_TAIL = 2_000
+
+
+class TestsGrader(Grader):
+    """Fraction of hidden tests that pass.
+
+    The value is the number of tests that passed, divided by the number expected: every test that
+    the hidden sources hold or the runner found. A test that is skipped, deselected, expected to
+    fail or never heard of has not passed.
+
+    pytest, unittest and ``node --test`` report over a channel that the submission cannot write to,
+    also from below ``make`` or ``npm test``. For other runners the case must declare ``junit_xml``
+    or ``format``.
+
+    Scored 0, with the reason: a run that ended early, ran over its time or shows signs of tampering
+    (``flags``). An error: a runner that is not installed, a sandbox that does not work.
+    """
+
+    __test__ = False
+    name: ClassVar[str] = "tests"
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Refuse a command whose outcomes could only be guessed, and impossible options."""
+        from assay.graders.testing.commands import read_command
+        from assay.graders.testing.hidden import read_inject
+        from assay.graders.testing.reports import check_globs
+
+        read_inject(options.get("inject"))
+        globs = options.get("junit_xml") or []
+        check_globs([str(glob) for glob in globs] if isinstance(globs, list) else [str(globs)])
+        _check_numbers(options)
+        cmd, format_ = options.get("cmd"), options.get("format")
+        if format_ is not None:
+            _check_format(str(format_))
+        if cmd is None:
+            if not cls._has_default():
+                raise InputError("tests needs 'cmd'", hint="for example: python3 -m pytest")
+            return
+        invocation = read_command(str(cmd))
+        if invocation.runner is None and not options.get("junit_xml") and format_ is None:
+            raise _unreported(invocation.program)
+
+    @classmethod
+    async def compute_score(
+        cls,
+        workspace: Workspace,
+        *,
+        cmd: str | None = None,
+        inject: list[CasePath | Injected] | None = None,
+        junit_xml: str | list[str] | None = None,
+        format: str | None = None,  # noqa: A002 - the option's name in cases
+        expected_ids: list[str] | None = None,
+        pass_threshold: float = 1.0,
+        timeout_s: float = 300.0,
+        shuffle: bool = True,
+    ) -> SubScore:
+        """Run the tests over the workspace, in a sandbox without network.
+
+        Args:
+            workspace: What is graded. It is not changed.
+            cmd: Shell line that runs the tests.
+            inject: Hidden files: a path goes to the workspace root, ``{src, dest}`` elsewhere.
+            junit_xml: Globs of the JUnit reports that ``cmd`` writes.
+            format: The console format that ``cmd`` prints.
+            expected_ids: Exactly the tests that must be heard of; by default they are found.
+            pass_threshold: The value from which the grader calls itself passed. A gate needs 1.
+            timeout_s: Seconds for everything together.
+            shuffle: Whether the tests of a file may run in any order.
+
+        Raises:
+            InputError: For a command whose outcomes could only be guessed.
+            GraderError: If pytest, or whatever runs the tests, is not installed.
+            SandboxError: If the sandbox failed.
+        """
+        from assay.graders.testing.run import TestCommand, run_tests
+
+        command = TestCommand(
+            cmd=cmd or cls._default_command(inject),
+            inject=inject or (),
+            junit_xml=[junit_xml] if isinstance(junit_xml, str) else junit_xml or (),
+            format=format,
+            timeout_s=timeout_s,
+            shuffle=shuffle,
+            ids=expected_ids or (),
+        )
+        run = await run_tests(command, workspace)
+        value = len(run.passed) / len(run.expected) if run.expected else 0.0
+        return SubScore(
+            name=cls.name,
+            value=value,
+            passed=value >= pass_threshold and bool(run.expected),
+            reason=_reason(run),
+            flags=run.flags,
+            metadata=test_evidence(run, cmd=command.cmd),
+        )
+
+    @classmethod
+    def _has_default(cls) -> bool:
+        return False
+
+    @classmethod
+    def _default_command(cls, inject: object) -> str:
+        del inject
+        raise InputError("tests needs 'cmd'", hint="for example: python3 -m pytest")
+
+
+class PytestGrader(TestsGrader):
+    """Fraction of hidden pytest tests that pass.
+
+    As ``tests``; without ``cmd`` it runs the injected test files, or the whole suite if no file is
+    injected.
+    """
+
+    name: ClassVar[str] = "pytest"
+
+    @classmethod
+    def _has_default(cls) -> bool:
+        return True
+
+    @classmethod
+    def _default_command(cls, inject: object) -> str:
+        from assay.graders.testing.hidden import hidden_files, read_inject
+
+        entries = read_inject(inject)
+        sources = [dest for dest in hidden_files(entries) if dest.endswith(".py")]
+        tests = [dest for dest in sources if _is_test(dest)] or [
+            dest for dest in sources if PurePosixPath(dest).name not in _NEVER_TESTS
+        ]
+        return shlex.join(["python3", "-m", "pytest", *tests])
+
+
+_NEVER_TESTS = frozenset({"conftest.py", "__init__.py", "setup.py"})
+
+
+def _is_test(path: str) -> bool:
+    name = PurePosixPath(path).name
+    return fnmatch(name, "test_*.py") or fnmatch(name, "*_test.py")
+
+
+def _check_numbers(options: Mapping[str, Json]) -> None:
+    threshold, timeout = options.get("pass_threshold", 1.0), options.get("timeout_s", 300.0)
+    if isinstance(threshold, int | float) and not 0 <= threshold <= 1:
+        raise InputError("pass_threshold must be in [0, 1]")
+    if isinstance(timeout, int | float) and not timeout > 0:
+        raise InputError("timeout_s must be more than 0")
+
+
+def _check_format(name: str) -> None:
+    from assay.errors import nearest
+    from assay.graders.testing.console import FORMATS
+
+    if name not in FORMATS:
+        raise InputError(f"there is no console format {name!r}", hint=nearest(name, list(FORMATS)))
+
+
+def _unreported(program: str) -> InputError:
+    from assay.graders.testing.console import FORMATS
+
+    return InputError(
+        f"nothing says how to learn the outcomes of {program or 'the command'!r}",
+        hint="declare junit_xml, or format: one of " + ", ".join(sorted(FORMATS)),
+    )
+
+
+def _reason(run: TestRun) -> str:
+    if not run.complete:
+        return run.why
+    if not run.expected:
+        return "no tests were found"
+    return f"{len(run.passed)} of {len(run.expected)} tests passed"
+
+
+def test_evidence(run: TestRun, *, cmd: str) -> dict[str, Json]:
+    """What a report shows of a run: the failing tests first, everything bounded.
+
+    Args:
+        run: The run.
+        cmd: The command that was run.
+    """
+    names = sorted(
+        {*run.expected, *run.outcomes}, key=lambda name: (run.says(name) == "passed", name)
+    )
+    tests: list[Json] = []
+    for name in names[:_MOST_TESTS]:
+        heard = run.outcomes.get(name)
+        entry: dict[str, Json] = {
+            "id": name[:500],
+            "outcome": heard.outcome if heard else "missing",
+        }
+        if heard and heard.seconds is not None:
+            entry["seconds"] = round(heard.seconds, 3)
+        if heard and heard.message:
+            entry["message"] = heard.message[:_LONGEST_MESSAGE]
+        if name not in run.expected:
+            entry["counted"] = False
+        tests.append(entry)
+    counts: dict[str, Json] = {"expected": len(run.expected)}
+    for name in run.expected:
+        word = run.says(name) or "missing"
+        before = counts.get(word)
+        counts[word] = (before if isinstance(before, int) else 0) + 1
+    result = run.result
+    evidence: dict[str, Json] = {
+        "cmd": cmd,
+        "counts": counts,
+        "tests": tests,
+        "channel": run.channel,
+        "exit_code": result.exit_code,
+        "seconds": round(result.seconds, 3),
+        "sandbox": result.tier,
+        "stdout": _tail(result.stdout),
+        "stderr": _tail(result.stderr),
+    }
+    if len(names) > _MOST_TESTS:
+        evidence["tests_left_out"] = len(names) - _MOST_TESTS
+    if run.missing:
+        evidence["missing"] = [name[:500] for name in run.missing[:_MOST_NAMES]]
+    if run.notes:
+        evidence["notes"] = list(run.notes)
+    if not run.complete:
+        evidence["why"] = run.why
+    if result.status == "timed_out":
+        evidence["timed_out"] = True
+    if result.status == "output_limit":
+        evidence["output_limit"] = True
+    return evidence
+
+
+def _tail(text: str) -> str:
+    return text if len(text) <= _TAIL else f"... {text[-_TAIL:]}"

@@ -1,0 +1,219 @@
+"""The tool calls of a trajectory, and matchers that say which of them are meant."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+import typing
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from assay.errors import InputError
+from assay.graders.usage import walk
+from assay.scoring.json_safe import Json
+from assay.types.steps import AgentStep, ToolCall, ToolKind, ToolStep
+from assay.types.trace import Trace
+
+__all__ = [
+    "TOOL_KINDS",
+    "CallMatching",
+    "ObservedCall",
+    "ToolMatcher",
+    "as_matcher",
+    "observed_calls",
+]
+
+TOOL_KINDS: tuple[str, ...] = typing.get_args(ToolKind)
+"""Every kind of work."""
+
+_WORKSPACE = "/workspace"
+_LONGEST_PATH = 4_096
+_MOST_WORDS = 1_000_000
+_BETWEEN_WORDS = re.compile(r"[\s;|&<>()'\"`=,:]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMatcher:
+    """Which tool calls are meant; every given field must match.
+
+    Attributes:
+        kind: Kind of work.
+        name: Tool name.
+        raw_name: The harness's own tool name.
+        path_glob: Glob over any path in the tool's input, absolute or relative to the workspace;
+            ``*`` also matches ``/``.
+    """
+
+    kind: ToolKind | None = None
+    name: str | None = None
+    raw_name: str | None = None
+    path_glob: str | None = None
+
+    def __post_init__(self) -> None:
+        if not any((self.kind, self.name, self.raw_name, self.path_glob)):
+            raise InputError("a tool matcher needs kind, name, raw_name or path_glob")
+
+    def __str__(self) -> str:
+        fields = ("kind", "name", "raw_name", "path_glob")
+        given = {field: getattr(self, field) for field in fields}
+        return ", ".join(f"{field}: {value}" for field, value in given.items() if value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedCall:
+    """One tool call of a trajectory.
+
+    Attributes:
+        call: What was asked for.
+        denied: Whether permission for it was refused.
+        failed: Whether its result is an error.
+    """
+
+    call: ToolCall
+    denied: bool = False
+    failed: bool = False
+
+    @property
+    def ran(self) -> bool:
+        """Whether it did its work, as far as is known: not every harness records results."""
+        return not (self.denied or self.failed)
+
+    @property
+    def kind(self) -> ToolKind:
+        """Its kind of work."""
+        return self.call.kind or "other"
+
+
+def as_matcher(data: ToolMatcher | Mapping[str, Json]) -> ToolMatcher:
+    """A matcher as a case declares it, or one that is already made.
+
+    Raises:
+        InputError: For a mapping that is no matcher.
+    """
+    if isinstance(data, ToolMatcher):
+        return data
+    from assay.types.codec import from_json
+
+    return from_json(ToolMatcher, dict(data))
+
+
+def observed_calls(trace: Trace) -> list[ObservedCall]:
+    """Every tool call once, in the order in which they were asked for, subagents' included.
+
+    A turn that asks for a call and the step that shows its round trip are one call: joined by id,
+    or by name where there is none, each step with one request.
+    """
+    found: list[ObservedCall] = []
+    waiting: dict[tuple[int, str, str], deque[int]] = {}
+    for level, step in walk(trace):
+        if isinstance(step, AgentStep):
+            for call in step.tool_calls:
+                waiting.setdefault(_key(level, call), deque()).append(len(found))
+                found.append(ObservedCall(call=call))
+        elif isinstance(step, ToolStep):
+            seen = ObservedCall(
+                call=step.call,
+                denied=step.permission == "denied",
+                failed=step.error is not None or (step.result is not None and step.result.is_error),
+            )
+            requests = waiting.get(_key(level, step.call))
+            if requests:
+                found[requests.popleft()] = seen
+            else:
+                found.append(seen)
+    return found
+
+
+def _key(level: int, call: ToolCall) -> tuple[int, str, str]:
+    return level, call.id, "" if call.id else call.name
+
+
+class CallMatching:
+    """Matches the calls of one trace.
+
+    A demand is read strictly: a path is a whole text of the call's input. A ban is read
+    generously: any word of a text may be one, so that ``rm tests/a.py`` counts. Input too long to
+    be read through (1,000,000 words in all) counts as banned.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        session = trace.extra.get("session")
+        cwd = session.get("cwd") if isinstance(session, dict) else None
+        roots = [_WORKSPACE]
+        if isinstance(cwd, str) and cwd.startswith("/") and len(cwd) < _LONGEST_PATH:
+            roots.append(posixpath.normpath(cwd))
+        self._roots = roots
+        self._left = _MOST_WORDS
+
+    def meets(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
+        """Whether a call did what is demanded: it matches, and it ran."""
+        if not (observed.ran and _fits(matcher, observed)):
+            return False
+        glob = matcher.path_glob
+        return glob is None or any(
+            self._is_at(text, glob) for text in _texts(observed.call.arguments)
+        )
+
+    def breaks(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
+        """Whether a call is what is banned; to have asked for it is enough."""
+        if not _fits(matcher, observed):
+            return False
+        glob = matcher.path_glob
+        return glob is None or any(
+            self._left < 0 or self._is_at(text, glob)
+            for text in self._words(observed.call.arguments)
+        )
+
+    def _words(self, arguments: Mapping[str, Json]) -> Iterator[str]:
+        for text in _texts(arguments):
+            yield text
+            for word in _BETWEEN_WORDS.split(text):
+                self._left -= 1
+                yield word
+                if self._left < 0:
+                    return
+
+    def _is_at(self, text: str, glob: str) -> bool:
+        if not text or len(text) > _LONGEST_PATH or "\n" in text:
+            return False
+        pattern = _compiled(glob.removeprefix("./"))
+        return any(pattern.match(form) for form in self._forms(text.removeprefix("file://")))
+
+    def _forms(self, path: str) -> Iterator[str]:
+        """A path as written, absolute, and relative to the workspace; without ``..`` inside."""
+        yield path
+        for root in self._roots:
+            absolute = "/" + posixpath.normpath(posixpath.join(root, path)).lstrip("/")
+            yield absolute
+            inside = f"{root.rstrip('/')}/"
+            if absolute.startswith(inside):
+                yield absolute.removeprefix(inside)
+
+
+def _fits(matcher: ToolMatcher, observed: ObservedCall) -> bool:
+    call = observed.call
+    return (
+        (matcher.kind is None or matcher.kind == observed.kind)
+        and (matcher.name is None or matcher.name == call.name)
+        and (matcher.raw_name is None or matcher.raw_name == (call.raw_name or call.name))
+    )
+
+
+def _texts(arguments: Mapping[str, Json]) -> Iterator[str]:
+    waiting: list[Json] = [dict(arguments)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+@lru_cache(maxsize=256)
+def _compiled(glob: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(glob))

@@ -1,0 +1,184 @@
+"""The kind ``tool_correctness``: how well the tools that were used agree with those expected."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal, cast
+
+from assay.errors import InputError, nearest
+from assay.graders.base import Grader, Score
+from assay.graders.tool_calls import (
+    TOOL_KINDS,
+    CallMatching,
+    ObservedCall,
+    ToolMatcher,
+    as_matcher,
+    observed_calls,
+)
+from assay.graders.usage import is_observed, missing_part
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+from assay.types.trace import Trace
+
+__all__ = ["ToolCorrectnessGrader", "largest_matching", "longest_in_order"]
+
+_MOST_EXPECTED = 1_000
+
+
+class ToolCorrectnessGrader(Grader):
+    """F1 of expected and observed tool calls, each paired with at most one of the other.
+
+    With ``TP`` pairs in the largest possible pairing, precision is TP / observed and recall
+    TP / expected; the value is their harmonic mean, and in an ordered comparison that times
+    L / TP, where L pairs can be had in order. It passes only if everything is paired (in order).
+
+    Every call is observed, also a denied or failed one, which pairs with nothing. Skipped: the
+    harness shows nothing of the agent's work. Scored 0: no calls. A missing part of the trace
+    counts as one more call that pairs with nothing.
+    """
+
+    name: ClassVar[str] = "tool_correctness"
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Refuse an empty or overlong list, and a kind of work that there is none of."""
+        expected = options.get("expected")
+        listed = expected if isinstance(expected, list) else []
+        if not listed:
+            raise InputError("expected is empty", hint="trace with max_tool_calls: 0 asserts none")
+        if len(listed) > _MOST_EXPECTED:
+            raise InputError(f"expected has {len(listed)} tools, at most {_MOST_EXPECTED}")
+        for entry in listed:
+            _matcher(cast("str | dict[str, Json]", entry), str(options.get("match", "kind")))
+
+    @classmethod
+    async def compute_score(
+        cls,
+        trace: Trace,
+        expected: list[str | ToolMatcher],
+        match: Literal["kind", "name", "raw_name"] = "kind",
+        *,
+        ordered: bool = False,
+    ) -> Score:
+        """Compare the calls.
+
+        Args:
+            trace: What the agent did, as its harness recorded it.
+            expected: Tools, in order; a text stands for a matcher on ``match``.
+            match: What a text means.
+            ordered: Whether their order counts too.
+
+        Raises:
+            InputError: For nothing expected, or a matcher that is none.
+        """
+        matchers = [_matcher(entry, match) for entry in expected]
+        cls.check_options({"expected": [str(matcher) for matcher in matchers], "match": "name"})
+        if not is_observed(trace):
+            return SubScore.skipped(cls.name, "this harness shows nothing of the agent's work")
+        calls = observed_calls(trace)
+        masks = _masks(matchers, calls, CallMatching(trace))
+        paired = largest_matching(len(matchers), masks)
+        in_order = longest_in_order(len(matchers), masks) if ordered else paired
+        missing = missing_part(trace)
+        observed = len(calls) + (1 if missing else 0)
+        value = 2 * paired / (observed + len(matchers))
+        if paired:
+            value *= in_order / paired
+        evidence: dict[str, Json] = {
+            "expected": len(matchers),
+            "observed": len(calls),
+            "paired": paired,
+            "in_order": in_order if ordered else None,
+            "calls": [f"{c.kind}: {c.call.name}{'' if c.ran else ' (failed)'}" for c in calls[:50]],
+            "missing": missing,
+        }
+        return value, evidence
+
+
+def largest_matching(expected: int, masks: Sequence[int]) -> int:
+    """Size of the largest pairing of expected and observed calls.
+
+    Observed calls that pair with the same expected ones are interchangeable, so a maximum flow
+    between few groups decides, however many calls there are.
+
+    Args:
+        expected: Number of expected calls.
+        masks: For each observed call the expected ones that it can pair with, as bits.
+    """
+    groups = [(mask, count) for mask, count in Counter(masks).items() if mask]
+    open_to = [[g for g, (mask, _) in enumerate(groups) if mask >> e & 1] for e in range(expected)]
+    room = [count for _, count in groups]
+    paired: dict[int, int] = {}  # expected call -> its group
+    for start in range(expected):
+        path = _path_to_room(start, open_to, room, paired)
+        if path:
+            room[path[-1][1]] -= 1
+            paired.update(path)
+    return len(paired)
+
+
+def _path_to_room(
+    start: int, open_to: Sequence[Sequence[int]], room: Sequence[int], paired: Mapping[int, int]
+) -> list[tuple[int, int]]:
+    """The new pairs that make place for one more expected call; none if there is no way.
+
+    Breadth first: a call that finds its groups full makes those who hold them look elsewhere.
+    """
+    holders: dict[int, list[int]] = {}
+    for call, group in paired.items():
+        holders.setdefault(group, []).append(call)
+    reached_by: dict[int, int] = {}  # group -> the call that would take a place in it
+    waiting = deque([start])
+    while waiting:
+        call = waiting.popleft()
+        for group in open_to[call]:
+            if group in reached_by:
+                continue
+            reached_by[group] = call
+            if room[group]:
+                path = [(call, group)]
+                while path[-1][0] != start:
+                    left = paired[path[-1][0]]
+                    path.append((reached_by[left], left))
+                return path[::-1]
+            waiting.extend(holders.get(group, ()))
+    return []
+
+
+def longest_in_order(expected: int, masks: Sequence[int]) -> int:
+    """Most pairs that can be had with both sides in order: a longest common subsequence.
+
+    Bit-parallel after Hyyrö (2004): one addition per observed call.
+    """
+    everything = (1 << expected) - 1
+    row = everything
+    for mask in masks:
+        row = ((row + (row & mask)) | (row & ~mask)) & everything
+    return expected - row.bit_count()
+
+
+def _matcher(entry: str | ToolMatcher | Mapping[str, Json], match: str) -> ToolMatcher:
+    if isinstance(entry, str) and match == "kind" and entry not in TOOL_KINDS:
+        hint = f"{nearest(entry, list(TOOL_KINDS))}; for the name of a tool: match: name"
+        raise InputError(f"expected: unknown kind of tool {entry!r}", hint=hint)
+    return as_matcher({match: entry} if isinstance(entry, str) else entry)
+
+
+def _masks(
+    matchers: Sequence[ToolMatcher], calls: Sequence[ObservedCall], matching: CallMatching
+) -> list[int]:
+    """For each call the matchers that it meets, as bits; like calls are looked at once."""
+    bits: dict[ToolMatcher, int] = {}
+    for number, matcher in enumerate(matchers):
+        bits[matcher] = bits.get(matcher, 0) | 1 << number
+    plain = [matcher for matcher in bits if matcher.path_glob is None]
+    pathed = [matcher for matcher in bits if matcher.path_glob is not None]
+    known: dict[tuple[object, ...], int] = {}
+    masks: list[int] = []
+    for call in calls:
+        key = (call.kind, call.call.name, call.call.raw_name, call.ran)
+        if key not in known:
+            known[key] = sum(bits[m] for m in plain if matching.meets(m, call))
+        masks.append(known[key] | sum(bits[m] for m in pathed if matching.meets(m, call)))
+    return masks

@@ -1,0 +1,166 @@
+"""What a whole trajectory used, and how much of it was seen.
+
+An agent that records a trace says three things in ``trace.extra``, where they are known:
+
+* ``observed``: False where it can only tell its final answer, so that nothing is known of what was
+  done. It depends on the harness alone.
+* ``incomplete``: why a part of the trace is missing, such as a stream that was cut off. The
+  submission can cause it, so what the missing part might hold is held against it.
+* ``usage``: what the whole run used, subagents included. Without it the steps are summed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from assay.scoring.json_safe import Json
+from assay.types.steps import AgentStep, AnyStep, SubagentStep, ToolStep, Usage
+from assay.types.submission import Workspace
+from assay.types.trace import Trace
+
+__all__ = [
+    "COPIED",
+    "INCOMPLETE",
+    "OBSERVED",
+    "USAGE",
+    "Totals",
+    "did_nothing",
+    "is_observed",
+    "missing_part",
+    "totals_of",
+    "walk",
+]
+
+OBSERVED, INCOMPLETE, USAGE = "observed", "incomplete", "usage"
+"""Keys of ``trace.extra``."""
+
+COPIED = "is_copied_context"
+"""Key of a step's ``extra``: it repeats an earlier trajectory and is not this one's work."""
+
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What a run used; None is unknown, which is never the same as 0.
+
+    Attributes:
+        tokens: Tokens read, cached ones included, plus tokens written.
+        cost_usd: Price in US dollars.
+        seconds: Wall time of the agent.
+    """
+
+    tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        """As ``trace.extra["usage"]`` has it."""
+        return {"tokens": self.tokens, "cost_usd": self.cost_usd, "seconds": self.seconds}
+
+
+def is_observed(trace: Trace) -> bool:
+    """Whether anything is known of what was done, beside the answer."""
+    return trace.extra.get(OBSERVED) is not False
+
+
+def missing_part(trace: Trace) -> str:
+    """Why a part of the trace is missing; empty where it is whole."""
+    why = trace.extra.get(INCOMPLETE)
+    return why if isinstance(why, str) else ""
+
+
+def walk(trace: Trace) -> Iterator[tuple[int, AnyStep]]:
+    """Every step of a trajectory and of its subagents', in order; copied ones are left out.
+
+    Yields:
+        A number that the steps of one trace have in common, and the step.
+    """
+    levels = 0
+    inside: list[tuple[int, Iterator[AnyStep]]] = [(0, iter(trace.steps))]
+    while inside:
+        level, steps = inside[-1]
+        step = next(steps, None)
+        if step is None:
+            inside.pop()
+        elif step.extra.get(COPIED) is not True:
+            yield level, step
+            if isinstance(step, SubagentStep):
+                levels += 1
+                inside.append((levels, iter(step.subagent.steps)))
+
+
+def totals_of(trace: Trace) -> Totals:
+    """What the run used: as the agent says, else the sum of its steps.
+
+    A sum is known only if every turn of the model says its part.
+    """
+    said = trace.extra.get(USAGE)
+    if isinstance(said, Mapping):
+        tokens = _amount(said.get("tokens"))
+        return Totals(
+            tokens=None if tokens is None else int(tokens),
+            cost_usd=_amount(said.get("cost_usd")),
+            seconds=_amount(said.get("seconds")),
+        )
+    turns = [step.usage for _, step in walk(trace) if isinstance(step, AgentStep)]
+    tokens = _sum([_tokens(usage) for usage in turns])
+    cost = _sum([_cost(usage) for usage in turns])
+    return Totals(
+        tokens=None if tokens is None else int(tokens), cost_usd=cost, seconds=_span(trace)
+    )
+
+
+def did_nothing(trace: Trace, answer: str | None, workspace: Workspace | None) -> bool:
+    """Whether there is no sign of any work: no tool call, no text, and no change of a file."""
+    if (answer or "").strip() or (trace.content or "").strip():
+        return False
+    if workspace is not None and workspace.changes:
+        return False
+    for _, step in walk(trace):
+        if isinstance(step, ToolStep | SubagentStep):
+            return False
+        if isinstance(step, AgentStep) and (step.tool_calls or (step.content or "").strip()):
+            return False
+    return True
+
+
+def _amount(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
+def _sum(amounts: list[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return math.fsum(known) if amounts and len(known) == len(amounts) else None
+
+
+def _tokens(usage: Usage | None) -> float | None:
+    if usage is None:
+        return None
+    if usage.llm_call_count == 0:
+        return 0.0
+    return _sum([_amount(usage.prompt_tokens), _amount(usage.completion_tokens)])
+
+
+def _cost(usage: Usage | None) -> float | None:
+    if usage is None:
+        return None
+    return 0.0 if usage.llm_call_count == 0 else _amount(usage.cost_usd)
+
+
+def _span(trace: Trace) -> float | None:
+    """Seconds from the first step's start to the last step's end, where both are known."""
+    if not trace.steps or trace.steps[0].started_at is None or trace.steps[-1].ended_at is None:
+        return None
+    try:
+        start = datetime.fromisoformat(trace.steps[0].started_at)
+        end = datetime.fromisoformat(trace.steps[-1].ended_at)
+        seconds = (end - start).total_seconds()
+    except (ValueError, TypeError):  # no date, or only one of them has a time zone
+        return None
+    return seconds if 0 <= seconds < 365 * _DAY else None

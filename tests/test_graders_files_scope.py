@@ -1,0 +1,243 @@
+"""Where patterns count: keywords that were written down are no work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.graders.apply import grade_submission
+from assay.graders.comments import without_comments
+from assay.graders.files import FilesGrader
+from assay.graders.spec import read_spec
+from assay.scoring import Json, SubScore
+from assay.types import Submission, Workspace
+from assay.types.codec import Problem
+
+TASK = "Add exponential retry to client.py, e.g. with a limit; see README."
+PATTERNS = ["retry", r"backoff\s*\*=\s*2", "max_retries"]
+WORDS = "retry\nbackoff *= 2\nmax_retries\n"
+SOURCE = {
+    "client.py": "def get(url):\n    raise NotImplementedError\n",
+    "config.yaml": "url: here\n",
+    "README.md": "# Client\n",
+    "docs/guide.md": "How to use it\n",
+}
+HONEST = "def get(url, max_retries=3):\n    backoff = 1\n    # retry\n    backoff *= 2\n"
+
+Tree = Mapping[str, str | bytes]
+
+
+def lay(place: Path, tree: Tree) -> Path:
+    place.mkdir(exist_ok=True)
+    for name, content in tree.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return place
+
+
+async def grade(
+    root: Path, changes: Tree, *, source: Tree | None = None, task: str = TASK, **options: object
+) -> SubScore:
+    given = SOURCE if source is None else source
+    workspace = Workspace(
+        path=str(lay(root / "grading", {"grading.py": WORDS + HONEST})),
+        submitted=str(lay(root / "left", {**given, **changes})),
+        source=str(lay(root / "source", given)),
+    )
+    options = {"patterns": PATTERNS, **options}
+    return await FilesGrader.grade(
+        1.0, None, gate=False, workspace=workspace, question=task, **options
+    )
+
+
+CODE_OF_WORDS = '"""\n' + WORDS + '"""\n'
+
+STUFFED: dict[str, Tree] = {
+    "nothing": {},
+    "note": {"notes.txt": WORDS},
+    "note_without_suffix": {"notes": WORDS},
+    "note_named_as_a_word_of_the_task": {"retry": WORDS, "Add": WORDS, "e.g": WORDS},
+    "note_named_as_what_the_task_names": {"client.txt": WORDS, "client.py.txt": WORDS},
+    "note_in_a_directory_the_task_names": {"retry/notes.txt": WORDS},
+    "new_settings": {"retry.yaml": WORDS, "package.json": WORDS},
+    "old_prose": {"docs/guide.md": WORDS},
+    "comments": {"client.py": SOURCE["client.py"] + re.sub("^", "# ", WORDS, flags=re.MULTILINE)},
+    "comments_in_a_new_file": {"more.js": f"/* {WORDS} */", "more.sh": "# retry max_retries"},
+    "docstring": {"client.py": CODE_OF_WORDS + SOURCE["client.py"]},
+    "docstring_of_a_new_file": {"notes.py": CODE_OF_WORDS},
+    "prose_for_code": {"client.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
+    "prose_in_a_new_file": {"notes.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
+    "old_code_and_comments": {
+        "client.py": "# retry max_retries\n" + SOURCE["client.py"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", STUFFED)
+async def test_attack_keywords_without_code(name: str, tmp_path: Path) -> None:
+    node = await grade(tmp_path, STUFFED[name])
+    assert node.value == 0.0
+
+
+async def test_attack_bare_words_for_code(tmp_path: Path) -> None:
+    """Each line of the note is Python, but only one of them does anything."""
+    node = await grade(tmp_path, {"notes.py": "retry\nmax_retries\nx = 1\n"})
+    assert node.value == 0.0
+
+
+async def test_attack_comments_beside_code_that_was_there(tmp_path: Path) -> None:
+    node = await grade(
+        tmp_path, {"client.py": f"# retry\n{SOURCE['client.py']}"}, patterns=["get", "retry"]
+    )
+    assert node.value == 0.5
+
+
+HONEST_WORK: dict[str, Tree] = {
+    "with_a_comment": {"client.py": HONEST},
+    "new_module": {
+        "retry.py": "max_retries = 3\ndef retry(f):\n    backoff = 1\n    backoff *= 2\n"
+    },
+    "new_language": {"client.go": "func retry(max_retries int) { backoff *= 2 }\n"},
+    "crlf": {"client.py": HONEST.replace("\n", "\r\n")},
+    "in_text": {"client.py": f"LOG = 'retry {{}} of max_retries'\n{HONEST}"},
+    "after_an_address": {
+        "client.js": "const u = 'http://a', r = /[/*]'/; let max_retries, backoff;\n"
+        "function retry() { backoff *= 2; } // `\n"
+    },
+    "named_prose": {"README.md": WORDS},
+}
+
+
+@pytest.mark.parametrize("name", HONEST_WORK)
+async def test_honest_work_keeps_its_marks(name: str, tmp_path: Path) -> None:
+    assert (await grade(tmp_path, HONEST_WORK[name])).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("task", "value"),
+    [
+        ("Write REPORT.md about the client.", 1.0),
+        ("Write report.md, please.", 1.0),
+        ("Write a report.", 0.0),
+        ("Write MY-REPORT.md.", 0.0),
+        ("", 0.0),
+    ],
+)
+async def test_a_new_note_counts_if_the_task_names_it(
+    task: str, value: float, tmp_path: Path
+) -> None:
+    assert (await grade(tmp_path, {"REPORT.md": WORDS}, task=task)).value == value
+
+
+@pytest.mark.parametrize(
+    ("task", "value"), [("Mend the guide", 1.0), ("Mend the docs", 1.0), ("Mend it", 0.0)]
+)
+async def test_prose_of_the_source_counts_if_the_task_names_it(
+    task: str, value: float, tmp_path: Path
+) -> None:
+    assert (await grade(tmp_path, {"docs/guide.md": WORDS}, task=task)).value == value
+
+
+async def test_settings_of_the_source_count(tmp_path: Path) -> None:
+    assert (await grade(tmp_path, {"config.yaml": WORDS}, task="Set it.")).value == 1.0
+
+
+async def test_what_the_author_names_is_searched_as_it_is(tmp_path: Path) -> None:
+    changes = {"notes.txt": WORDS, "client.py": CODE_OF_WORDS + SOURCE["client.py"]}
+    assert (await grade(tmp_path, changes, files=["*.txt"])).value == 1.0
+    assert (await grade(tmp_path, changes, files=["client.py"])).value == 1.0
+    assert (await grade(tmp_path, changes, files=["CLIENT.py"])).value == 0.0
+
+
+@pytest.mark.parametrize("source", [{}, {"README.md": "# Notes\n"}])
+async def test_where_the_task_is_no_program_everything_is_searched(
+    source: Tree, tmp_path: Path
+) -> None:
+    assert (await grade(tmp_path, {"ANSWER": WORDS}, source=source, task="Go.")).value == 1.0
+
+
+async def test_a_source_that_never_parsed_is_searched_as_it_is(tmp_path: Path) -> None:
+    source = {"old.py": "print 'hello'\n"}
+    node = await grade(tmp_path, {"old.py": f"print 'hello'\n{HONEST}"}, source=source)
+    assert node.value == 1.0
+
+
+async def test_the_evidence_says_what_was_not_searched_and_what_was_found(tmp_path: Path) -> None:
+    changes = {"notes.txt": WORDS, "client.py": f"# retry\n{SOURCE['client.py']}", "a.py": "a b"}
+    node = await grade(tmp_path, changes, patterns=["retry", "a b", "url: here"])
+    evidence = dict(node.metadata or {})
+    rows = cast("list[dict[str, Json]]", evidence["checks"])
+    assert [row["file"] for row in rows] == [None, None, "config.yaml"]
+    assert evidence["not_searched"] == [
+        "a.py does not parse",
+        "the comments of client.py, without code that matches",
+        "notes.txt is new and no program",
+        "docs/guide.md is prose",
+    ]
+
+
+async def test_a_declared_grader_is_given_the_task(tmp_path: Path) -> None:
+    problems: list[Problem] = []
+    patterns: list[Json] = [*PATTERNS]
+    spec = read_spec({"type": "files", "patterns": patterns}, (), problems, base=".")
+    assert spec is not None
+    workspace = Workspace(
+        path=str(lay(tmp_path / "left", {**SOURCE, "PLAN.md": WORDS})),
+        source=str(lay(tmp_path / "source", SOURCE)),
+    )
+    for task, reward in (("Write PLAN.md", 1.0), ("Write a plan", 0.0)):
+        submission = Submission(workspace=workspace, question=task)
+        assert (await grade_submission([spec], submission)).reward == reward
+
+
+LEXED = [
+    ("a.js", "x // c", "x     "),
+    ("a.js", "a /* c\nd */ b", "a     \n     b"),
+    ("a.js", "'// no' + \"/* no\" + `// ${no}`", "'// no' + \"/* no\" + `// ${no}`"),
+    ("a.js", "x = /['\"/*]/; y // c", "x = /['\"/*]/; y     "),
+    ("a.rs", "fn f<'a>(x: &'a str) {} // c", "fn f<'a>(x: &'a str) {}     "),
+    ("a.c", "/* open", "       "),
+    ("a.sh", "a#b # c", "a#b    "),
+    ("a.rb", "x\n=begin\nc\n=end\ny", "x\n      \n \n    \ny"),
+    ("a.sql", "select 1 -- c", "select 1     "),
+    ("a.lua", "x --[[ c\nd ]] y", "x       \n     y"),
+    ("a.lua", "x = {-1} -- c", "x = {-1}     "),
+    ("a.hs", "x' {- c\nd -} y -- c", "x'     \n     y     "),
+]
+LANGUAGES = {
+    ".js": "javascript",
+    ".rs": "rust",
+    ".c": "c",
+    ".rb": "ruby",
+    ".sh": "other-hashes",
+    ".sql": "other-dashes",
+    ".lua": "other-dashes",
+    ".hs": "haskell",
+}
+
+
+@pytest.mark.parametrize(("file", "text", "code"), LEXED)
+def test_comments_are_blanked(file: str, text: str, code: str) -> None:
+    assert without_comments(text, LANGUAGES[Path(file).suffix]) == code
+
+
+@given(st.text(alphabet="ab'\"`/*#-[]{}=\\\n ", max_size=60), st.sampled_from(list(LANGUAGES)))
+def test_blanking_keeps_every_place(text: str, suffix: str) -> None:
+    code = without_comments(text, LANGUAGES[suffix])
+    assert len(code) == len(text)
+    assert all(new in (old, " ") for old, new in zip(text, code, strict=True))
+    assert code.count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize("text", ["=/[", "'\\", "/*", "=/", "`", "'a 'b", "--[[", "\n=begin", "{-"])
+def test_attack_text_that_a_lexer_needs_quadratic_time_for(text: str) -> None:
+    """A minute instead of a moment, if one of the expressions may look too far."""
+    hostile = text * (200_000 // len(text))
+    for language in set(LANGUAGES.values()):
+        assert len(without_comments(hostile, language)) == len(hostile)

@@ -1,0 +1,256 @@
+"""Whether something was written, judged over trees that a cheat may have written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from assay.errors import GraderError, InputError, MissingExtraError
+from assay.graders.implemented import ImplementedGrader
+from assay.graders.stubs import judgement, reader, treesitter
+from assay.graders.stubs.treesitter import can_read
+from assay.scoring import Json
+from tests.trees import GOOD, STUB, Tree, grade, lay, reasons
+
+BROKEN = {
+    "parentheses": "(" * 200_000,
+    "minus": "-" * 1_000_000,
+    "sum": "a+" * 300_000 + "a",
+    "elif": "if a: pass\n" + "elif a: pass\n" * 20_000,
+    "strings": "f'{" * 100_000,
+    "bom": b"\xff\xfe\x00",
+    "utf7": "# coding: utf-7\n+AAAA",
+}
+
+
+async def test_attack_source_that_breaks_the_parser(tmp_path: Path) -> None:
+    """A crash of ours would be an error, which is left out; it must be a 0."""
+    left = {f"{name}.py": text for name, text in BROKEN.items()}
+    node = await grade(tmp_path, left, {}, files=sorted(left))
+    assert node.value == 0.0
+    assert all(reasons(node).values())
+
+
+async def test_attack_source_too_large_to_read(tmp_path: Path) -> None:
+    node = await grade(tmp_path, {"a.py": GOOD + "#" * (1 << 20)}, {"a.py": STUB}, files=["a.py"])
+    assert (node.value, reasons(node)) == (0.0, {"a.py": "is too large"})
+
+
+def _link(place: Path) -> None:
+    target = place.with_name("elsewhere")
+    target.write_text(GOOD)
+    place.symlink_to(target)
+
+
+def _sparse(place: Path) -> None:
+    with place.open("wb") as file:
+        file.truncate(10 << 30)
+
+
+def _other_case(place: Path) -> None:
+    place.with_name("A.py").write_text(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (_link, "cannot be read as a regular file"),
+        (os.mkfifo, "is not a regular file"),
+        (Path.mkdir, "is not a regular file"),
+        (_sparse, "is too large"),
+        (_other_case, "is missing"),
+    ],
+)
+async def test_attack_no_regular_file_where_one_is_named(
+    make: object, why: str, tmp_path: Path
+) -> None:
+    lay(tmp_path / "left", {})
+    assert callable(make)
+    make(tmp_path / "left" / "a.py")
+    node = await grade(tmp_path, {}, {"a.py": STUB}, files=["a.py"])
+    assert node.value == 0.0
+    assert why in reasons(node)["a.py"]
+
+
+async def test_the_score_is_the_share_of_named_files_that_hold(tmp_path: Path) -> None:
+    left = {"a.py": GOOD, "b.py": STUB, "c.py": GOOD}
+    node = await grade(tmp_path, left, None, files=["a.py", "b.py", "c.py", "d.py"])
+    assert node.value == 0.5
+    assert reasons(node)["d.py"] == "is missing"
+
+
+async def test_globs_name_files_and_brackets_may_be_in_a_name(tmp_path: Path) -> None:
+    left = {"src/a.py": GOOD, "src/b.py": STUB, "[id].py": GOOD}
+    assert (await grade(tmp_path, left, None, files=["src/*.py"])).value == 0.5
+    assert (await grade(tmp_path, left, None, files=["[id].py"])).value == 1.0
+    node = await grade(tmp_path, left, None, files=["lib/*.py"])
+    assert (node.value, reasons(node)) == (0.0, {"lib/*.py": "is missing"})
+
+
+async def test_attack_file_of_a_glob_is_deleted(tmp_path: Path) -> None:
+    source = {"src/a.py": STUB, "src/b.py": STUB}
+    node = await grade(tmp_path, {"src/a.py": GOOD}, source, files=["src/*.py"])
+    assert node.value == 0.5
+
+
+async def test_attack_files_of_ones_own_dilute_the_failing_one(tmp_path: Path) -> None:
+    left: dict[str, str] = {f"src/more{n}.py": GOOD for n in range(9)}
+    node = await grade(tmp_path, {**left, "src/a.py": STUB}, {"src/a.py": STUB}, files=["src/*.py"])
+    assert node.value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [("a b", "a c", ""), ("a b", " a\nb ", "as it was given"), ("a", " \n", "is empty")],
+)
+async def test_what_is_no_program_must_say_something_else(
+    before: str, after: str, why: str, tmp_path: Path
+) -> None:
+    node = await grade(tmp_path, {"a.md": after}, {"a.md": before}, files=["a.md"])
+    assert why in reasons(node)["a.md"]
+    assert node.value == (0.0 if why else 1.0)
+
+
+# Without `files`: the source, what was left, the score and what the evidence must say.
+WHOLE: dict[str, tuple[Tree | None, Tree, float, str]] = {
+    "all": ({"a.py": STUB}, {"a.py": GOOD}, 1.0, ""),
+    "nothing": ({"a.py": STUB}, {"a.py": STUB}, 0.0, "not implemented"),
+    "empty_tree": ({"a.py": STUB}, {}, 0.0, "is gone"),
+    "half": ({"a.py": STUB, "b.py": STUB}, {"a.py": GOOD, "b.py": STUB}, 0.5, "not implemented"),
+    "quiet_half": (
+        {"a.py": STUB, "b.py": "def f(x): pass\n"},
+        {"a.py": GOOD, "b.py": "def f(x): pass\n"},
+        0.5,
+        "has no body",
+    ),
+    "beside": ({"a.py": STUB}, {"a.py": STUB, "b.py": GOOD}, 0.0, "not implemented"),
+    "note": ({"a.py": GOOD}, {"a.py": GOOD, "notes.txt": GOOD}, 0.0, "code that was not given"),
+    "comment": ({"a.py": GOOD}, {"a.py": f"# fixed\n{GOOD}"}, 0.0, "code that was not given"),
+    "fix": ({"a.py": "def f(x):\n    return x - 1\n"}, {"a.py": GOOD}, 1.0, ""),
+    "moved": ({"a.py": STUB}, {"a/__init__.py": GOOD}, 1.0, ""),
+    "only_tests": ({"a.py": GOOD}, {"a.py": GOOD, "tests/test_a.py": GOOD}, 0.0, "not given"),
+    "only_a_cache": ({"a.py": GOOD}, {"a.py": GOOD, ".venv/a.py": "x = 1"}, 0.0, "not given"),
+    "package_marker": ({"a.py": STUB}, {"a.py": GOOD, "p/__init__.py": ""}, 1.0, ""),
+    "old_no_ops": (
+        {"a.py": STUB, "b.py": f"{GOOD}def hook(x): pass\n"},
+        {"a.py": GOOD, "b.py": f"{GOOD}def hook(x): pass\n"},
+        1.0,
+        "",
+    ),
+    "abstract_base_elsewhere": (
+        {
+            "a.py": STUB,
+            "base.py": "class Loader:\n    def load(self, x):\n        raise NotImplementedError\n",
+            "json_loader.py": "from base import Loader\nclass Json(Loader):\n"
+            "    def load(self, x):\n        return x\n",
+        },
+        {
+            "a.py": GOOD,
+            "base.py": "class Loader:\n    def load(self, x):\n        raise NotImplementedError\n",
+            "json_loader.py": "from base import Loader\nclass Json(Loader):\n"
+            "    def load(self, x):\n        return x\n",
+        },
+        1.0,
+        "",
+    ),
+    "no_source_at_all": (None, {"a.py": GOOD}, 1.0, ""),
+    "no_source_and_nothing": (None, {"a.txt": "done"}, 0.0, "code that was not given"),
+    "from_scratch": ({}, {"a.py": GOOD}, 1.0, ""),
+    "constants_from_scratch": ({}, {"a.py": "def add(a, b): return 0\n"}, 0.0, "no function"),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+async def test_a_whole_tree(name: str, tmp_path: Path) -> None:
+    source, left, value, why = WHOLE[name]
+    node = await grade(tmp_path, left, source)
+    assert node.value == value
+    assert why in " ".join(reasons(node).values())
+
+
+@pytest.mark.parametrize(
+    ("left", "functions", "value"),
+    [
+        (GOOD, ["add"], 1.0),
+        (GOOD, ["a.py::add"], 1.0),
+        (GOOD, ["b.py::add"], 0.0),
+        (GOOD, ["add", "sub"], 0.5),
+        (STUB, ["add"], 0.0),
+        ("def add(a, b): return 0\n", ["add"], 0.0),
+        ("from operator import add\n", ["add"], 1.0),
+        ("class S:\n    def push(self, x):\n        self.x = x\n", ["S.push", "push"], 1.0),
+        (
+            "import abc\nclass S(abc.ABC):\n    @abc.abstractmethod\n    def f(self): ...\n",
+            ["f"],
+            0.0,
+        ),
+        ("def old(x):\n    return x\n", ["old"], 0.0),
+    ],
+)
+async def test_named_functions_must_have_a_body_of_their_own(
+    left: str, functions: list[str], value: float, tmp_path: Path
+) -> None:
+    source = {"a.py": STUB + "def old(x):\n    return x\n"}
+    assert (await grade(tmp_path, {"a.py": left}, source, functions=functions)).value == value
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"files": []}, "files is empty"),
+        ({"functions": []}, "functions is empty"),
+        ({"files": [""]}, "names nothing"),
+        ({"files": ["/etc/passwd"]}, "inside the workspace"),
+        ({"files": ["../a.py"]}, "inside the workspace"),
+        ({"functions": ["../a.py::f"]}, "inside the workspace"),
+    ],
+)
+async def test_what_an_author_got_wrong_is_an_error(
+    options: dict[str, Json], why: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=why):
+        ImplementedGrader.check_options(options)
+    with pytest.raises(GraderError, match=why):
+        await grade(tmp_path, {"a.py": GOOD}, None, **options)
+
+
+def without_grammars(monkeypatch: pytest.MonkeyPatch) -> None:
+    def can_read_nothing(language: str) -> bool:
+        return False
+
+    monkeypatch.setattr(treesitter, "can_read", can_read_nothing)
+    monkeypatch.setattr(judgement, "can_read", can_read_nothing)
+
+
+async def test_a_language_that_cannot_be_read_here_is_refused_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_grammars(monkeypatch)
+    with pytest.raises(MissingExtraError, match="languages"):
+        ImplementedGrader.check_options({"files": ["a.js"]})
+    with pytest.raises(GraderError, match="languages"):
+        await grade(tmp_path, {"a.js": "f(1)"}, {"a.js": "f(2)"})
+
+
+async def test_attack_other_language_to_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of ours to read none of would be an error; the work on the Python is still judged."""
+    without_grammars(monkeypatch)
+    node = await grade(tmp_path, {"a.py": STUB, "b.js": "f(1)"}, {"a.py": STUB})
+    assert node.value == 0.0
+    assert "javascript" in str(dict(node.metadata or {})["not_read"])
+
+
+async def test_attack_source_that_a_parser_needs_quadratic_time_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_CPU_SECONDS", 0.5)
+    if not can_read("javascript"):
+        pytest.skip("needs the extra 'languages'")
+    left = {"a.js": "=/[(" * 100_000, "b.js": "f(1)"}
+    node = await grade(tmp_path, left, {}, files=["a.js", "b.js"])
+    assert node.value == 0.5
+    assert "too long" in reasons(node)["a.js"]

@@ -1,0 +1,329 @@
+"""Which runner a line starts, and which tests its hidden files hold: read, never run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError
+from assay.graders.testing.commands import read_command
+from assay.graders.testing.expected import answer_given, conditions_heard, expect
+from assay.graders.testing.frames import Heard
+from assay.graders.testing.outcomes import Outcome, TestOutcome
+from assay.graders.testing.python_ids import read_python_tests
+
+
+@pytest.mark.parametrize(
+    ("line", "runner", "args", "cwd", "exact"),
+    [
+        ("python3 -m pytest -q a.py", "pytest", "-q a.py", "", True),
+        ("python3 -mpytest", "pytest", "", "", True),
+        ("python -W error -X dev -um pytest x", "pytest", "x", "", True),
+        ("pytest", "pytest", "", "", True),
+        ("cd sub && pytest -q", "pytest", "-q", "sub", True),
+        ("FOO=1 env BAR=2 timeout 60 pytest", "pytest", "", "", True),
+        ("sh -c 'pytest -q'", "pytest", "-q", "", True),
+        ("python3 setup.py build; py.test", "pytest", "", "", True),
+        ("pytest -q 2>&1 > log", "pytest", "-q", "", True),
+        ("pytest # the tests", "pytest", "", "", True),
+        ("pytest | tee log", "pytest", "", "", False),
+        ("pytest || true", "pytest", "", "", False),
+        ("pytest; true", "pytest", "", "", False),
+        ("! pytest", "pytest", "", "", False),
+        ("pytest &", "pytest", "", "", False),
+        ("python3 -m unittest -v t", "unittest", "-v t", "", True),
+        ("node --test a.js", "node", "--test a.js", "", True),
+        ("make test", "unknown", "test", "", False),
+        ("npm test --silent", "unknown", "test --silent", "", False),
+        ("./run.sh", "unknown", "", "", False),
+        ("sh run.sh", "unknown", "run.sh", "", False),
+        ("cargo test", None, "test", "", True),
+        ("python3 run_tests.py", None, "run_tests.py", "", True),
+        ("python3 -c 'import pytest; pytest.main()'", None, None, "", True),
+        ("/usr/bin/python3 -m pytest", None, "-m pytest", "", True),
+        ("", None, "", "", False),
+    ],
+)
+def test_the_runner_of_a_line(
+    line: str, runner: str | None, args: str | None, cwd: str, *, exact: bool
+) -> None:
+    found = read_command(line)
+    assert (found.runner, found.cwd, found.exact) == (runner, cwd, exact)
+    if args is not None:
+        assert " ".join(found.args) == args
+
+
+def test_scripts_that_a_line_runs_are_known() -> None:
+    assert read_command("python3 gen.py && pytest").scripts == ("gen.py",)
+    assert read_command("node build.js && node --test").scripts == ("build.js",)
+
+
+@pytest.mark.parametrize("line", ["pytest a && pytest b", "pytest; node --test", "pytest 'a"])
+def test_a_line_that_cannot_be_reported_is_refused(line: str) -> None:
+    with pytest.raises(InputError):
+        read_command(line)
+
+
+@pytest.mark.parametrize(
+    ("script", "runner"),
+    [
+        ("node --test", "node"),
+        ("jest", None),
+        ("npm run unit", "node"),
+        ("npm run test", "unknown"),
+    ],
+)
+def test_scripts_of_a_package_are_looked_up(
+    script: str, runner: str | None, tmp_path: Path
+) -> None:
+    scripts = {"test": script, "unit": "node --test"}
+    (tmp_path / "package.json").write_text(json.dumps({"scripts": scripts}), encoding="utf-8")
+    for line in ("npm test", "npm run test", "yarn test", "pnpm -s test"):
+        found = read_command(line, str(tmp_path))
+        assert (found.runner, found.exact) == (runner, False)
+
+
+@pytest.mark.parametrize("manifest", ["", "[]", '{"scripts": []}', '{"scripts": {"test": 1}}', "{"])
+def test_an_odd_package_stays_unknown(manifest: str, tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text(manifest, encoding="utf-8")
+    assert read_command("npm test", str(tmp_path)).runner == "unknown"
+
+
+def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
+    recipes = "all:\n\techo\n\ntest: all\n\techo testing\n\t@cd py && python3 -m pytest -q\n"
+    (tmp_path / "Makefile").write_text(recipes, encoding="utf-8")
+    found = read_command("make test", str(tmp_path))
+    assert (found.runner, found.cwd, found.exact) == ("pytest", "py", False)
+    assert read_command("make all", str(tmp_path)).runner == "unknown"
+
+
+@given(st.text())
+def test_any_line_is_read_or_refused(line: str) -> None:
+    with suppress(InputError):
+        assert read_command(line).runner != ""
+
+
+HIDDEN = """
+import os
+import sys
+import unittest
+import pytest
+from solution import *
+from solution import TestImported
+
+def test_a(): pass
+async def test_b(): pass
+def helper(): pass
+@pytest.fixture
+def test_data(): pass
+@pytest.mark.skip(reason="later")
+def test_skipped(): pass
+@pytest.mark.xfail
+def test_bug(): pass
+@pytest.mark.skipif(sys.platform == "win32", reason="")
+def test_posix(): pass
+@pytest.mark.skipif(is_slow(), reason="")
+def test_slow(): pass
+if sys.version_info > (3, 8):
+    def test_new(): pass
+class TestPlain:
+    def test_c(self): pass
+class TestHelper:
+    __test__ = False
+    def test_no(self): pass
+class TestInit:
+    def __init__(self): pass
+    def test_no(self): pass
+class Base(unittest.TestCase):
+    def test_d(self): pass
+class Derived(Base):
+    @unittest.skipUnless(os.name == "posix", "")
+    def test_e(self): pass
+class TestForeign(SolutionBase):
+    def test_f(self): pass
+Machine = make_machine()
+"""
+
+
+def test_the_tests_of_a_file_are_known_without_running_it() -> None:
+    tests = read_python_tests({"test_h.py": HIDDEN})["test_h.py"]
+    assert sorted(tests.required) == [
+        "Base::test_d",
+        "Derived::test_d",
+        "Derived::test_e",
+        "TestForeign::test_f",
+        "TestPlain::test_c",
+        "test_a",
+        "test_b",
+        "test_posix",
+        "test_slow",
+    ]
+    assert tests.possible == {"test_skipped", "test_bug", "test_new"}
+    assert tests.cases == {"Base::test_d", "Derived::test_d", "Derived::test_e"}
+    assert tests.skips["test_posix"] == ["sys.platform == 'win32'"]
+    assert tests.skips["Derived::test_e"] == ["not (os.name == 'posix')"]
+    assert "test_slow" not in tests.skips
+    for name in ("TestForeign::test_x", "Machine::runTest", "TestImported::test_y", "test_new"):
+        assert tests.knows(name)
+    for name in ("test_free", "TestPlain::test_free", "TestStar::test_free", "test_data"):
+        assert not tests.knows(name)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["globals()['test_x'] = f", "setattr(T, 'test_x', f)", "def load_tests(l, t, p): pass", "(("],
+)
+def test_a_file_that_makes_its_tests_is_open(source: str) -> None:
+    assert read_python_tests({"test_h.py": source})["test_h.py"].open
+
+
+def test_a_hidden_helper_is_the_authors() -> None:
+    files = {
+        "tests/base.py": "class Contract:\n    def test_x(self): pass\n",
+        "tests/test_h.py": "from base import Contract\nclass TestY(Contract):\n    pass\n",
+    }
+    tests = read_python_tests(files)["tests/test_h.py"]
+    assert tests.required == ["TestY::test_x"]
+    assert not tests.knows("TestY::test_free")
+
+
+@given(st.text())
+def test_any_source_is_read(source: str) -> None:
+    assert "test_h.py" in read_python_tests({"test_h.py": source})
+
+
+def heard(**outcomes: Outcome) -> Heard:
+    """A runner's report about tests of ``test_h.py``; two underscores stand for ``::``."""
+    found = Heard()
+    for name, outcome in outcomes.items():
+        full = "test_h.py::" + name.replace("__", "::")
+        found.collected.append(full)
+        found.outcomes[full] = TestOutcome(id=full, outcome=outcome)
+    return found
+
+
+def expected(
+    source: str,
+    report: Heard,
+    line: str = "pytest test_h.py",
+    *,
+    true: Sequence[str] = (),
+    changed: Sequence[str] = (),
+) -> list[str]:
+    hidden = read_python_tests({"test_h.py": source})
+    found = expect(report, hidden, read_command(line), true=true, changed=changed)
+    return [name.removeprefix("test_h.py::") for name in found.ids]
+
+
+TWO = "def test_a(): pass\ndef test_b(): pass\n"
+
+
+def test_a_test_that_is_never_heard_of_is_expected() -> None:
+    assert expected(TWO, heard(test_a="passed")) == ["test_a", "test_b"]
+    assert expected(TWO, heard(), "pytest") == ["test_a", "test_b"]
+    assert expected(TWO, heard(), "make test") == ["test_a", "test_b"]
+
+
+def test_free_tests_of_the_submission_do_not_count() -> None:
+    """``from solution import *`` brings the solution's own tests along."""
+    report = heard(test_a="failed", test_free1="passed", test_free2="passed")
+    assert expected(TWO, report) == ["test_a", "test_b"]
+
+
+def test_tests_in_files_that_the_submission_changed_do_not_count() -> None:
+    report = heard(test_a="passed", test_b="passed")
+    report.collected.append("mine_test.py::test_free")
+    assert expected(TWO, report, changed=("mine_test.py",)) == ["test_a", "test_b"]
+
+
+def test_an_import_error_leaves_every_test_missing() -> None:
+    report = heard()
+    report.errors["test_h.py"] = "ImportError"
+    assert expected(TWO, report) == ["test_a", "test_b"]
+    assert expected(TWO, report, "pytest -k a") == ["test_h.py"]
+
+
+def test_variants_of_a_test_count_each() -> None:
+    report = Heard(
+        collected=["test_h.py::test_a[x::y]", "test_h.py::test_a[2]", "test_h.py::test_b"]
+    )
+    assert expected(TWO, report) == ["test_a[2]", "test_a[x::y]", "test_b"]
+
+
+@pytest.mark.parametrize("outcome", ["skipped", "xfailed", "xpassed"])
+def test_a_skip_by_the_submission_counts(outcome: Outcome) -> None:
+    assert expected(TWO, heard(test_a=outcome, test_b="passed")) == ["test_a", "test_b"]
+
+
+def test_a_skip_by_the_author_does_not_count() -> None:
+    source = f"import sys, pytest\n{TWO}@pytest.mark.skip\ndef test_c(): pass\n"
+    report = heard(test_a="passed", test_b="passed", test_c="skipped")
+    assert expected(source, report) == ["test_a", "test_b"]
+    report = heard(test_a="passed", test_b="passed", test_c="failed")
+    assert "test_c" in expected(source, report)
+
+
+def test_a_conditional_skip_counts_unless_its_condition_holds() -> None:
+    """A solution may set ``sys.platform``; the condition is asked again elsewhere."""
+    mark = "@pytest.mark.skipif(\"sys.platform == 'win32'\")"
+    source = f"import sys, pytest\n{mark}\ndef test_c(): pass\n"
+    report = heard(test_c="skipped")
+    hidden = read_python_tests({"test_h.py": source})
+    assert conditions_heard(report, hidden) == ["sys.platform == 'win32'"]
+    assert expected(source, report) == ["test_c"]
+    assert expected(source, report, true=("sys.platform == 'win32'",)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("pytest test_h.py::test_a", ["test_a"]),
+        ("pytest other/", []),
+        ("pytest .", ["test_a", "test_b"]),
+        ("pytest -k test_a", []),
+        ("pytest -p no:cacheprovider", ["test_a", "test_b"]),
+        ("python3 -m unittest", []),
+    ],
+)
+def test_tests_that_the_command_leaves_out_are_not_expected(line: str, names: list[str]) -> None:
+    assert expected(TWO, heard(), line) == names
+
+
+CASE = """
+import unittest
+class T(unittest.TestCase):
+    def test_a(self): pass
+    def test_b(self): pass
+"""
+
+
+@pytest.mark.parametrize("line", ["python3 -m unittest", "python3 -m unittest -v test_h"])
+def test_ids_of_unittest(line: str) -> None:
+    report = Heard(collected=["test_h.T.test_a"])
+    assert expected(CASE, report, line) == ["test_h.T.test_a", "test_h.T.test_b"]
+    hidden = read_python_tests({"sub/test_h.py": CASE})
+    found = expect(report, hidden, read_command("cd sub && python3 -m unittest"))
+    assert found.ids == ("sub.test_h.T.test_b", "test_h.T.test_a")
+
+
+def test_given_ids_are_answered_by_variants_and_by_the_end_of_a_path() -> None:
+    told: list[tuple[str, Outcome]] = [
+        ("a/test_h.py::test_a[1]", "passed"),
+        ("a/test_h.py::test_a[2]", "failed"),
+        ("a/test_h.py::test_b", "passed"),
+        ("b/test_x.py::test_c", "passed"),
+        ("c/test_x.py::test_c", "passed"),
+    ]
+    outcomes = {name: TestOutcome(id=name, outcome=outcome) for name, outcome in told}
+    wanted = ["a/test_h.py::test_a", "test_h.py::test_b", "test_x.py::test_c", "test_none"]
+    answers = answer_given(wanted, outcomes)
+    assert answers["a/test_h.py::test_a"].outcome == "failed"
+    assert answers["test_h.py::test_b"].outcome == "passed"
+    assert "test_x.py::test_c" not in answers
+    assert "test_none" not in answers

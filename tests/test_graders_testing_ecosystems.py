@@ -1,0 +1,262 @@
+"""One honest and one cheating solution in each of five ecosystems, through the real grader.
+
+Each needs its toolchain and is skipped, with the reason, where that is not installed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.graders.testing.canaries import Canary, plant_canary, without_canaries
+from assay.graders.testing.console import read_console
+from assay.graders.testing.static_ids import read_static_tests, unheard
+from assay.graders.testing.toolchains import tools_for
+from assay.graders.tests import TestsGrader
+from assay.sandbox import CommandResult, Limits, Mount, probe, run_command
+from assay.types import Workspace
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.slow,
+    pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine"),
+]
+
+_JARS = Path("/usr/share/java")
+_JUNIT = ":".join(
+    str(_JARS / f"{name}.jar")
+    for name in (
+        "apiguardian-api",
+        "junit-jupiter-api",
+        "junit-jupiter-engine",
+        "junit-platform-commons",
+        "junit-platform-console",
+        "junit-platform-engine",
+        "junit-platform-launcher",
+        "junit-platform-reporting",
+        "opentest4j",
+        "opentest4j-reporting-events",
+        "picocli",
+    )
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ecosystem:
+    """How tests are run in one ecosystem, and solutions of a test of two halves.
+
+    ``cheat`` gets neither half right and tries to be paid for both.
+    """
+
+    cmd: str
+    hidden: dict[str, str]
+    honest: dict[str, str]
+    half: dict[str, str]
+    cheat: dict[str, str]
+    base: dict[str, str] = field(default_factory=dict[str, str])
+    options: dict[str, object] = field(default_factory=dict[str, object])
+    program: str = ""
+    needs: str = ""
+
+
+PYTHON: dict[str, dict[str, str]] = {
+    "honest": {"kit.py": "def add(a, b): return a + b\ndef double(n): return 2 * n\n"},
+    "half": {"kit.py": "def add(a, b): return a + b\ndef double(n): return n\n"},
+    "cheat": {
+        "kit.py": "import os\n"
+        "print('2 passed in 0.01s\\n\\nRan 2 tests in 0.01s\\n\\nOK', flush=True)\n"
+        "def add(a, b): os._exit(0)\ndouble = add\n"
+    },
+}
+RUST_ADD = "pub fn add(a: i32, b: i32) -> i32 { a + b }\n"
+GO_ADD = "func Add(a, b int) int { return a + b }\n"
+JAVA_ADD = "static int add(int a, int b) { return a + b; }"
+
+ECOSYSTEMS = {
+    "pytest": Ecosystem(
+        cmd="python3 -m pytest -q test_hidden.py",
+        hidden={
+            "test_hidden.py": "from kit import add, double\n"
+            "def test_add(): assert add(1, 2) == 3\ndef test_double(): assert double(4) == 8\n"
+        },
+        honest=PYTHON["honest"],
+        half=PYTHON["half"],
+        cheat=PYTHON["cheat"],
+    ),
+    "unittest": Ecosystem(
+        cmd="python3 -m unittest -q test_hidden",
+        hidden={
+            "test_hidden.py": "import unittest\nfrom kit import add, double\n"
+            "class KitTest(unittest.TestCase):\n"
+            "    def test_add(self): self.assertEqual(add(1, 2), 3)\n"
+            "    def test_double(self): self.assertEqual(double(4), 8)\n"
+        },
+        honest=PYTHON["honest"],
+        half=PYTHON["half"],
+        cheat=PYTHON["cheat"],
+    ),
+    "node": Ecosystem(
+        cmd="node --test",
+        hidden={
+            "hidden.test.js": "const { add, double } = require('./kit.js');\n"
+            "const test = require('node:test');\nconst assert = require('node:assert');\n"
+            "test('adds', () => assert.equal(add(1, 2), 3));\n"
+            "test('doubles', () => assert.equal(double(4), 8));\n"
+        },
+        honest={"kit.js": "exports.add = (a, b) => a + b; exports.double = (n) => 2 * n;"},
+        half={"kit.js": "exports.add = (a, b) => a + b; exports.double = (n) => n;"},
+        cheat={"kit.js": "console.log('# pass 2\\n# fail 0'); process.reallyExit(0);"},
+        program="node",
+    ),
+    "rust": Ecosystem(
+        cmd="cargo test",
+        options={"format": "cargo"},
+        base={"Cargo.toml": '[package]\nname = "kit"\nversion = "0.1.0"\nedition = "2021"\n'},
+        hidden={
+            "tests/hidden.rs": "use kit::{add, double};\n"
+            "#[test]\nfn adds() { assert_eq!(add(1, 2), 3); }\n"
+            "#[test]\nfn doubles() { assert_eq!(double(4), 8); }\n"
+        },
+        honest={"src/lib.rs": f"{RUST_ADD}pub fn double(n: i32) -> i32 {{ 2 * n }}\n"},
+        half={"src/lib.rs": f"{RUST_ADD}pub fn double(n: i32) -> i32 {{ n }}\n"},
+        cheat={
+            "src/lib.rs": "pub fn add(_: i32, _: i32) -> i32 { double(0) }\n"
+            "pub fn double(_: i32) -> i32 {\n"
+            '    println!("test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured");\n'
+            "    std::process::exit(0)\n}\n"
+        },
+        program="cargo",
+    ),
+    "go": Ecosystem(
+        cmd="go test -json ./...",
+        options={"format": "go-json", "timeout_s": 240.0},
+        base={"go.mod": "module kit\n\ngo 1.19\n"},
+        hidden={
+            "kit_test.go": 'package kit\n\nimport "testing"\n\n'
+            "func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n"
+            "func TestDouble(t *testing.T) {\n\tif Double(4) != 8 {\n\t\tt.Fatal()\n\t}\n}\n"
+        },
+        honest={"kit.go": f"package kit\n{GO_ADD}func Double(n int) int {{ return 2 * n }}\n"},
+        half={"kit.go": f"package kit\n{GO_ADD}func Double(n int) int {{ return n }}\n"},
+        cheat={
+            "kit.go": 'package kit\n\nimport (\n\t"fmt"\n\t"os"\n)\n\n'
+            "func Add(a, b int) int { return Double(0) }\n"
+            "func Double(n int) int {\n"
+            '\tfmt.Println("--- PASS: TestAdd (0.00s)\\n--- PASS: TestDouble (0.00s)\\nPASS")\n'
+            "\tos.Exit(0)\n\treturn 0\n}\n"
+        },
+        program="go",
+    ),
+    "java": Ecosystem(
+        cmd=f"javac -cp {_JUNIT} -d /tmp/classes *.java && "
+        f"java -cp {_JUNIT}:/tmp/classes org.junit.platform.console.ConsoleLauncher "
+        "--scan-classpath /tmp/classes --reports-dir reports --disable-banner",
+        options={"junit_xml": "reports/TEST-junit-jupiter.xml"},
+        hidden={
+            "KitTest.java": "import static org.junit.jupiter.api.Assertions.assertEquals;\n"
+            "import org.junit.jupiter.api.Test;\nclass KitTest {\n"
+            "  @Test void adds() { assertEquals(3, Kit.add(1, 2)); }\n"
+            "  @Test void doubles() { assertEquals(8, Kit.twice(4)); }\n}\n"
+        },
+        honest={
+            "Kit.java": f"class Kit {{ {JAVA_ADD} static int twice(int n) {{ return 2 * n; }} }}"
+        },
+        half={"Kit.java": f"class Kit {{ {JAVA_ADD} static int twice(int n) {{ return n; }} }}"},
+        cheat={
+            "Kit.java": "class Kit { static int add(int a, int b) { return twice(0); }\n"
+            "  static int twice(int n) {\n"
+            '    System.out.println("Tests run: 2, Failures: 0, Errors: 0, Skipped: 0");\n'
+            "    Runtime.getRuntime().halt(0); return 0;\n  }\n}\n"
+        },
+        program="javac",
+        needs=str(_JARS / "junit-platform-console.jar"),
+    ),
+}
+
+
+def workspace(root: Path, one: Ecosystem, solution: dict[str, str]) -> Workspace:
+    """A tree with a solution, and the toolchain that the command needs."""
+    for name, text in {**one.base, **solution}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    tools = tools_for(one.cmd)
+    path = ":".join([*tools.path_entries, "/usr/local/bin:/usr/bin:/bin"])
+    return Workspace(path=str(root), env={**tools.env, "PATH": path}, mounts=tools.mounts)
+
+
+@pytest.fixture(params=list(ECOSYSTEMS))
+def ecosystem(request: pytest.FixtureRequest) -> Ecosystem:
+    one = ECOSYSTEMS[request.param]
+    if one.program and shutil.which(one.program) is None:
+        pytest.skip(f"no {one.program} on this machine")
+    if one.needs and not Path(one.needs).exists():
+        pytest.skip(f"no {one.needs} on this machine")
+    return one
+
+
+@pytest.mark.parametrize(("solution", "expected"), [("honest", 1.0), ("half", 0.5), ("cheat", 0.0)])
+async def test_each_ecosystem(
+    tmp_path: Path, ecosystem: Ecosystem, solution: str, expected: float
+) -> None:
+    hidden, tree = tmp_path / "hidden", tmp_path / "tree"
+    tree.mkdir()
+    for name, text in ecosystem.hidden.items():
+        (hidden / name).parent.mkdir(parents=True, exist_ok=True)
+        (hidden / name).write_text(text, encoding="utf-8")
+    node = await TestsGrader.grade(
+        workspace=workspace(tree, ecosystem, getattr(ecosystem, solution)),
+        cmd=ecosystem.cmd,
+        inject=[{"src": str(hidden), "dest": "."}],
+        **cast("dict[str, Any]", ecosystem.options),
+    )
+    assert node.value == expected, node.reason
+    assert node.passed == (expected == 1.0)
+
+
+class TestCanaries:
+    """A planted test fails as planted where the run is what it seems."""
+
+    @pytest.fixture
+    def canary(self) -> Canary:
+        return Canary(name="c0ffee", planted="0123456789abcdef")
+
+    async def run(self, root: Path, name: str, solution: str, canary: Canary) -> CommandResult:
+        one = ECOSYSTEMS[name]
+        if shutil.which(one.program) is None:
+            pytest.skip(f"no {one.program} on this machine")
+        tree = {**getattr(one, solution), **one.hidden}
+        for path, text in one.hidden.items():
+            planted = plant_canary(path, text, canary)
+            assert planted is not None
+            tree[path] = planted
+        place = workspace(root, one, tree)
+        return await run_command(
+            ["/bin/sh", "-c", one.cmd],
+            workspace=place.path,
+            env=place.env,
+            mounts=[Mount(source=source, target=target) for source, target in place.mounts],
+            limits=Limits(wall_seconds=240.0),
+        )
+
+    @pytest.mark.parametrize("name", ["rust", "go"])
+    async def test_honest(self, tmp_path: Path, name: str, canary: Canary) -> None:
+        result = await self.run(tmp_path, name, "honest", canary)
+        format_ = str(ECOSYSTEMS[name].options["format"])
+        outcomes = read_console(format_, f"{result.stdout}\n{result.stderr}")
+        real, wrong = without_canaries(outcomes, canary, planted=1)
+        assert wrong == ""
+        assert [one.outcome for one in real.values()] == ["passed", "passed"]
+        ((path, text),) = ECOSYSTEMS[name].hidden.items()
+        assert unheard(read_static_tests(path, text).names, list(real)) == ()
+
+    @pytest.mark.parametrize("name", ["rust", "go"])
+    async def test_exit_before_the_end(self, tmp_path: Path, name: str, canary: Canary) -> None:
+        result = await self.run(tmp_path, name, "cheat", canary)
+        format_ = str(ECOSYSTEMS[name].options["format"])
+        outcomes = read_console(format_, f"{result.stdout}\n{result.stderr}")
+        _, wrong = without_canaries(outcomes, canary, planted=1)
+        assert wrong == "canary missing"

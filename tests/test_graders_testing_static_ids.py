@@ -1,0 +1,293 @@
+"""Tests that sources declare, canaries planted into them, toolchains. Pure but for the last."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.graders.testing import toolchains
+from assay.graders.testing.canaries import Canary, plant_canary, without_canaries
+from assay.graders.testing.outcomes import Outcome, TestOutcome
+from assay.graders.testing.static_ids import (
+    language_of,
+    matches_id,
+    read_static_tests,
+    unheard,
+)
+from assay.graders.testing.toolchains import Toolchain, tools_for
+
+GO = """package kit
+
+import "testing"
+
+func TestMain(m *testing.M) {}
+func TestAdd(t *testing.T) { t.Run("one", func(t *testing.T) {}) }
+func Testify(t *testing.T) {}
+func helper(t *testing.T)  {}
+// func TestCommented(t *testing.T) {}
+var s = `
+func TestQuoted(t *testing.T) {}
+`
+func Test_lower(tt *testing.T) {}
+"""
+RUST = """use kit::add;
+#[test]
+fn adds() { let c = '"'; let r = r#"#[test] fn quoted() {}"#; }
+// #[test] fn commented() {}
+mod deep {
+    mod er { #[test] #[should_panic] fn panics() {} }
+    #[ignore] #[test] fn later() {}
+    #[tokio::test(flavor = "x")]
+    async fn waits() {}
+}
+#[test]
+#[ignore = "slow"]
+fn slow() {}
+fn no_test<'a>(x: &'a str) {}
+"""
+JAVA = """package org.kit;
+import org.junit.jupiter.api.Test;
+class KitTest {
+    @Test void adds() { String s = "@Test void quoted() {}"; }
+    @Test
+    @DisplayName("it (really) halves")
+    public void halves() throws Exception {}
+    @Disabled @Test void later() {}
+    @ParameterizedTest @ValueSource(ints = {1, 2}) void each(int n) {}
+    @BeforeEach void before() {}
+    // @Test void commented() {}
+    @Nested class Inner { @Test void deep() {} }
+}
+"""
+JAVASCRIPT = r"""const test = require('node:test');
+describe('math', () => {
+  it('adds', () => {});
+  it("it's \"quoted\"", async () => {});
+  describe.skip('off', () => { it('never', () => {}); });
+  it.skip('later', () => {});
+  xit('also later', () => {});
+});
+test('top', { timeout: 1 }, () => {});
+test(`computed ${name}`, () => {});
+test('pre' + name, () => {});
+test.each([[1]])('each %i', () => {});
+// it('commented', () => {});
+const s = "it('in text', () => {})";
+/x/.test('not a test');
+await t.test('sub', () => {});
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "names", "skipped"),
+    [
+        ("kit_test.go", GO, ("TestAdd", "Test_lower"), ()),
+        ("kit.go", GO, (), ()),
+        (
+            "tests/hidden.rs",
+            RUST,
+            ("adds", "deep::er::panics", "deep::waits"),
+            ("deep::later", "slow"),
+        ),
+        (
+            "src/test/java/org/kit/KitTest.java",
+            JAVA,
+            ("KitTest::adds", "KitTest::halves", "KitTest::each", "KitTest$Inner::deep"),
+            ("KitTest::later",),
+        ),
+        (
+            "kit.test.mjs",
+            JAVASCRIPT,
+            ("math > adds", 'math > it\'s "quoted"', "top"),
+            ("math > off > never", "math > later", "math > also later"),
+        ),
+        ("test_kit.py", "def test_a(): ...", (), ()),
+    ],
+)
+def test_declared_tests_are_found(
+    path: str, text: str, names: tuple[str, ...], skipped: tuple[str, ...]
+) -> None:
+    found = read_static_tests(path, text)
+    assert (found.names, found.skipped) == (names, skipped)
+
+
+@pytest.mark.parametrize(
+    ("name", "test_id", "means"),
+    [
+        ("TestAdd", "kit::TestAdd", True),
+        ("TestAdd", "kit::TestAdd/one", True),
+        ("TestAdd", "kit::TestAddAll", False),
+        ("Add", "kit::TestAdd", False),
+        ("adds", "tests::adds", True),
+        ("KitTest::adds", "org.kit.KitTest::adds()", True),
+        ("KitTest::adds", "org.kit.KitTest::adds(int)[1]", True),
+        ("KitTest::adds", "org.OtherKitTest::adds", False),
+        ("math > adds", "a.test.js::math > adds", True),
+        ("math > adds", "./a.test.js > math > adds", True),
+        ("adds", "adds", True),
+        ("adds", "x adds", True),
+        ("adds", "", False),
+    ],
+)
+def test_ids_of_runners_are_recognised(name: str, test_id: str, *, means: bool) -> None:
+    assert matches_id(name, test_id) is means
+
+
+def test_unheard_tests_are_told() -> None:
+    ids = ["kit::TestAdd", "kit::TestHalf/one"]
+    assert unheard(["TestAdd", "TestHalf", "TestGone"], ids) == ("TestGone",)
+
+
+@given(st.sampled_from(["a_test.go", "a.rs", "A.java", "a.js", "a.txt"]), st.text(max_size=200))
+def test_nothing_raises(path: str, text: str) -> None:
+    assert isinstance(read_static_tests(path, text).names, tuple)
+
+
+@given(st.text(alphabet="({[`'\"/*#@!test ifn\n", max_size=120))
+def test_broken_sources_do_not_raise(text: str) -> None:
+    for path in ("a_test.go", "a.rs", "A.java", "a.js"):
+        read_static_tests(path, text)
+
+
+CANARY = Canary(name="c0ffee", planted="0123456789abcdef")
+
+
+class TestCanaries:
+    """A test that must fail."""
+
+    @pytest.mark.parametrize(
+        ("path", "text", "planted"),
+        [
+            ("kit_test.go", GO, "func TestC0ffeex3(t *testing.T)"),
+            ("kit_test.go", GO.replace('"testing"', 'tt "testing"'), "(t *tt.T)"),
+            ("tests/hidden.rs", RUST, "fn c0ffeex3()"),
+            ("kit.test.ts", JAVASCRIPT, "'c0ffeex3'"),
+        ],
+    )
+    def test_it_is_appended(self, path: str, text: str, planted: str) -> None:
+        changed = plant_canary(path, text, CANARY, number=3)
+        assert changed is not None
+        assert changed.startswith(text)
+        assert planted in changed
+        assert CANARY.planted in changed
+        own = set(read_static_tests(path, changed).names) - set(read_static_tests(path, text).names)
+        if language_of(path) in ("go", "rust") and "tt " not in changed:
+            assert len(own) == 1
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            ("KitTest.java", JAVA),
+            ("helper.rs", "fn add() {}"),
+            ("kit_test.go", 'package kit\nimport . "testing"\nfunc TestA(t *testing.T) {}'),
+            ("data.json", "{}"),
+        ],
+    )
+    def test_what_cannot_have_one_gets_none(self, path: str, text: str) -> None:
+        assert plant_canary(path, text, CANARY) is None
+
+    @pytest.mark.parametrize(
+        ("reported", "planted", "left", "wrong"),
+        [
+            ({"kit::TestC0ffeex0": "failed", "kit::TestAdd": "passed"}, 1, 1, ""),
+            ({"c0ffeex0": "failed", "c0ffeex1": "failed", "adds": "passed"}, 2, 1, ""),
+            ({"c0ffeex0": "failed", "adds": "passed"}, 2, 1, "canary missing"),
+            ({"c0ffeex0": "passed", "adds": "passed"}, 1, 1, "canary passed"),
+            ({"c0ffeex0": "skipped"}, 1, 0, "canary passed"),
+            ({"a.js::c0ffeex0 c0ffeex0": "failed"}, 1, 0, ""),
+            ({"adds": "passed"}, 0, 1, ""),
+        ],
+    )
+    def test_it_must_have_failed(
+        self, reported: dict[str, Outcome], planted: int, left: int, wrong: str
+    ) -> None:
+        outcomes = {name: TestOutcome(id=name, outcome=one) for name, one in reported.items()}
+        real, why = without_canaries(outcomes, CANARY, planted=planted)
+        assert (len(real), why) == (left, wrong)
+
+
+def _program(path: Path, text: str = "#!/bin/sh\n") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+class TestToolchains:
+    """What of a toolchain outside the system's directories is shown."""
+
+    @pytest.fixture(autouse=True)
+    def _fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        toolchains._found.cache_clear()
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    def put(self, monkeypatch: pytest.MonkeyPatch, *directories: Path) -> None:
+        entries = ":".join(map(str, directories))
+        monkeypatch.setenv("PATH", f"{entries}:/nowhere")
+
+    def test_rustup_s_choice_is_resolved_to_the_toolchain_itself(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        home = tmp_path / "home"
+        sysroot = home / ".rustup" / "toolchains" / "stable"
+        _program(sysroot / "bin" / "rustc")
+        _program(home / ".cargo" / "bin" / "rustc", f"#!/bin/sh\necho {sysroot}\n")
+        self.put(monkeypatch, home / ".cargo" / "bin")
+        tools = tools_for("cd sub && cargo test --quiet")
+        assert tools.mounts == ((str(sysroot.resolve()), "/opt/toolchains/rust"),)
+        assert tools.path_entries == ("/opt/toolchains/rust/bin",)
+        assert tools.env["CARGO_NET_OFFLINE"] == "true"
+
+    def test_go_is_asked_for_its_root(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        root = tmp_path / "sdk" / "go1.22"
+        _program(root / "bin" / "go", f"#!/bin/sh\necho {root}\n")
+        self.put(monkeypatch, root / "bin")
+        tools = tools_for("go test -json ./...")
+        assert tools.mounts == ((str(root.resolve()), "/opt/toolchains/go"),)
+        assert tools.env["GOPROXY"] == "off"
+
+    def test_of_a_home_s_local_directory_only_the_program_is_shown(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        local = tmp_path / "home" / ".local"
+        _program(local / "bin" / "node")
+        (local / "share").mkdir()
+        self.put(monkeypatch, local / "bin")
+        tools = tools_for("npm test")
+        assert tools.mounts == (
+            (str((local / "bin/node").resolve()), "/opt/toolchains/node/bin/node"),
+        )
+        assert tools.env["ASSAY_NODE"] == "/opt/toolchains/node/bin/node"
+
+    def test_a_version_manager_s_node_is_shown_whole(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        version = tmp_path / "home" / ".nvm" / "versions" / "v22"
+        _program(version / "bin" / "node")
+        self.put(monkeypatch, version / "bin")
+        assert tools_for("node --test").mounts == (
+            (str(version.resolve()), "/opt/toolchains/node"),
+        )
+
+    def test_what_is_not_installed_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.put(monkeypatch, tmp_path)
+        assert tools_for("mvn -o test").missing == ("java", "mvn")
+
+    @pytest.mark.parametrize("cmd", ["make test", "python3 -m pytest", "", "./cargo.sh.txt"])
+    def test_other_commands_need_nothing(self, cmd: str) -> None:
+        assert tools_for(cmd) == Toolchain()
+
+    @pytest.mark.skipif(not os.access("/usr/bin/sh", os.X_OK), reason="no /usr/bin/sh")
+    def test_the_system_s_own_need_no_mount(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def shell(_: str) -> str:
+            return "/usr/bin/sh"
+
+        monkeypatch.setattr("shutil.which", shell)
+        assert tools_for("node --test").mounts == ()

@@ -1,0 +1,564 @@
+"""The kinds `tests` and `pytest`, through the sandbox: honest work is paid, cheats are not."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.errors import GraderError, InputError
+from assay.graders.testing.hidden import hidden_files, lay_out, read_inject
+from assay.graders.testing.reports import check_globs, read_packed, wrapped
+from assay.graders.tests import PytestGrader, TestsGrader
+from assay.sandbox import Mount, probe, run_command
+from assay.scoring import Json, SubScore
+from assay.types import Workspace
+
+sandboxed = [
+    pytest.mark.sandbox,
+    pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine"),
+]
+
+HIDDEN = """\
+from kit import add, double
+
+
+def test_add():
+    assert add(2, 3) == 5
+
+
+def test_double():
+    assert double(4) == 8
+"""
+
+
+def skipping(condition: str) -> str:
+    """The hidden test, with its second half skipped under a condition."""
+    mark = f"@pytest.mark.skipif({condition}, reason='')\ndef test_double"
+    return "import sys\nimport pytest\n" + HIDDEN.replace("def test_double", mark)
+
+
+HONEST = "def add(a, b):\n    return a + b\n\n\ndef double(n):\n    return 2 * n\n"
+
+
+class Case:
+    """A case on disk: a source, a hidden test, and the tree of a submission."""
+
+    def __init__(self, root: Path) -> None:
+        self.source = root / "source"
+        self.tree = root / "tree"
+        self.hidden = root / "hidden"
+        for directory in (self.source, self.tree, self.hidden):
+            directory.mkdir()
+        self.changes: list[str] = []
+        self.hide("test_hidden.py", HIDDEN)
+
+    def given(self, name: str, text: str) -> None:
+        """A file that the agent is given."""
+        for place in (self.source / name, self.tree / name):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+
+    def submit(self, name: str, text: str) -> None:
+        """A file that the agent leaves."""
+        (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.tree / name).write_text(text, encoding="utf-8")
+        self.changes.append(name)
+
+    def hide(self, name: str, text: str) -> str:
+        """A hidden file; returns its path."""
+        (self.hidden / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.hidden / name).write_text(text, encoding="utf-8")
+        return str(self.hidden / name)
+
+    async def grade(self, kind: type[TestsGrader] = PytestGrader, **options: object) -> SubScore:
+        """Grade the tree."""
+        workspace = Workspace(
+            path=str(self.tree), source=str(self.source), changes=tuple(self.changes)
+        )
+        options.setdefault("inject", [str(self.hidden / "test_hidden.py")])
+        return await kind.grade(workspace=workspace, **cast("dict[str, Any]", options))
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path)
+
+
+def evidence(node: SubScore) -> dict[str, Json]:
+    return dict(node.metadata or {})
+
+
+def outcomes(node: SubScore) -> dict[str, Json]:
+    tests = evidence(node)["tests"]
+    assert isinstance(tests, list)
+    entries = [entry for entry in tests if isinstance(entry, dict)]
+    return {str(entry["id"]).rpartition("::")[2]: entry["outcome"] for entry in entries}
+
+
+class TestOptions:
+    """What a declaration is refused for, before anything runs."""
+
+    @pytest.mark.parametrize(
+        ("kind", "options", "words"),
+        [
+            (TestsGrader, {}, "cmd"),
+            (TestsGrader, {"cmd": "cargo test"}, "junit_xml"),
+            (TestsGrader, {"cmd": "python3 run_tests.py"}, "junit_xml"),
+            (TestsGrader, {"cmd": "pytest a && pytest b"}, "2 test runners"),
+            (TestsGrader, {"cmd": "pytest 'a"}, "shell line"),
+            (TestsGrader, {"cmd": "cargo test", "format": "guess"}, "guess"),
+            (PytestGrader, {"inject": [{"src": "/a.py", "dest": "../a.py"}]}, "dest"),
+            (PytestGrader, {"inject": [{"src": "/a.py", "dest": "/etc/a.py"}]}, "dest"),
+            (PytestGrader, {"inject": [{"src": "/a.py", "dest": "-rf"}]}, "dest"),
+            (PytestGrader, {"inject": [{"src": "/a.py", "dest": ""}]}, "dest"),
+            (PytestGrader, {"pass_threshold": 1.5}, "pass_threshold"),
+            (PytestGrader, {"timeout_s": 0}, "timeout_s"),
+            (TestsGrader, {"cmd": "mvn test", "junit_xml": "../*.xml"}, "junit_xml"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(
+        self, kind: type[TestsGrader], options: dict[str, Json], words: str
+    ) -> None:
+        with pytest.raises(InputError) as error:
+            kind.check_options(options)
+        assert words in str(error.value)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"cmd": "make test"},
+            {"cmd": "npm test"},
+            {"cmd": "python3 -m unittest"},
+            {"cmd": "mvn test", "junit_xml": ["target/surefire-reports/*.xml"]},
+        ],
+    )
+    def test_what_can_be_learnt_is_accepted(self, options: dict[str, Json]) -> None:
+        TestsGrader.check_options(options)
+        PytestGrader.check_options({})
+
+
+class TestHiddenFiles:
+    """How hidden files are laid out."""
+
+    def test_destinations(self, tmp_path: Path) -> None:
+        (tmp_path / "data" / "sub").mkdir(parents=True)
+        for name in ("a.py", "data/b.txt", "data/sub/c.txt"):
+            (tmp_path / name).write_text(name, encoding="utf-8")
+        (tmp_path / "data" / "__pycache__").mkdir()
+        (tmp_path / "data" / "__pycache__" / "x.pyc").touch()
+        entries: list[Json] = [
+            f"{tmp_path}/a.py",
+            {"src": f"{tmp_path}/a.py", "dest": "tests/unit/a.py"},
+            {"src": f"{tmp_path}/a.py", "dest": "tests/"},
+            {"src": f"{tmp_path}/data", "dest": "./fixtures/"},
+        ]
+        places = hidden_files(read_inject(entries))
+        assert sorted(places) == [
+            "a.py",
+            "fixtures/b.txt",
+            "fixtures/sub/c.txt",
+            "tests/a.py",
+            "tests/unit/a.py",
+        ]
+
+    def test_a_layer_has_plain_modes_and_goes_away(self, tmp_path: Path) -> None:
+        for name, mode in (("test_a.py", 0o600), ("tool", 0o4755)):
+            (tmp_path / name).write_text("x = 1\n", encoding="utf-8")
+            (tmp_path / name).chmod(mode)
+        files = {"sub/test_a.py": f"{tmp_path}/test_a.py", "tool": f"{tmp_path}/tool"}
+        with lay_out(files, told=["sub/test_a.py"]) as layer:
+            root = Path(layer)
+            assert (root / "sub/test_a.py").read_bytes() == b""
+            assert (root / "tool").read_text() == "x = 1\n"
+            assert [p.stat().st_mode & 0o7777 for p in (root, root / "sub")] == [0o755, 0o755]
+            assert (root / "sub/test_a.py").stat().st_mode & 0o7777 == 0o644
+            assert (root / "tool").stat().st_mode & 0o7777 == 0o755
+        assert not root.exists()
+
+    def test_a_hidden_link_stays_in_its_directory(self, tmp_path: Path) -> None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "a").write_text("a", encoding="utf-8")
+        (tmp_path / "data" / "b").symlink_to("a")
+        places = hidden_files(read_inject([str(tmp_path / "data")]))
+        assert sorted(places) == ["data/a", "data/b"]
+        for target in ("/etc/passwd", "..", "."):
+            (tmp_path / "data" / "c").unlink(missing_ok=True)
+            (tmp_path / "data" / "c").symlink_to(target)
+            with pytest.raises(GraderError, match="leads out"):
+                hidden_files(read_inject([str(tmp_path / "data")]))
+
+    def test_files_in_each_others_way_are_the_authors_mistake(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_text("a", encoding="utf-8")
+        (tmp_path / "b").write_text("b", encoding="utf-8")
+        entries: list[Json] = [{"src": str(tmp_path / name), "dest": "x"} for name in "ab"]
+        with pytest.raises(GraderError, match="two hidden files"):
+            hidden_files(read_inject(entries))
+        files = {"x": str(tmp_path / "a"), "x/y": str(tmp_path / "b")}
+        with pytest.raises(GraderError, match="laid out"), lay_out(files):
+            pass
+        with pytest.raises(GraderError, match="gone"):
+            hidden_files(read_inject([str(tmp_path / "none")]))
+
+
+class TestReports:
+    """Getting report files out of a sandbox."""
+
+    pytestmark = sandboxed
+
+    async def pack(self, line: str, globs: list[str], tree: Path, packed: Path) -> dict[str, bytes]:
+        packed.touch()
+        mount = Mount(source=str(packed), target="/opt/assay/reports", writable=True)
+        result = await run_command(wrapped(line, globs), workspace=str(tree), mounts=[mount])
+        assert result.exit_code == 3
+        return read_packed(str(packed))
+
+    async def test_only_matching_files_of_this_run_come_out(self, tmp_path: Path) -> None:
+        tree, packed = tmp_path / "tree", tmp_path / "packed"
+        (tree / "out").mkdir(parents=True)
+        (tree / "out" / "old.xml").write_text("old", encoding="utf-8")
+        (tree / "out" / "link.xml").symlink_to("/etc/passwd")
+        line = (
+            "mkdir -p out/a/b; echo 1 > out/1.xml; echo 2 > out/a/b/2.xml; echo 3 > out/3.txt; "
+            "ln -s /etc/passwd out/4.xml; echo 5 > 'out/5 +$[x].xml'; echo 6 > other.xml; exit 3"
+        )
+        found = await self.pack(line, ["out/**/*.xml"], tree, packed)
+        assert found == {"out/1.xml": b"1\n", "out/a/b/2.xml": b"2\n", "out/5 +$[x].xml": b"5\n"}
+        found = await self.pack(line, ["out/?.xml", "/workspace/oth[a-f]r.xml"], tree, packed)
+        assert found == {"out/1.xml": b"1\n", "other.xml": b"6\n"}
+        found = await self.pack(line, ["out/5 +$[[]*.xml"], tree, packed)
+        assert list(found) == ["out/5 +$[x].xml"]
+
+    async def test_floods_are_cut(self, tmp_path: Path) -> None:
+        tree, packed = tmp_path / "tree", tmp_path / "packed"
+        tree.mkdir()
+        line = "for n in $(seq 150); do echo $n > $n.xml; done; truncate -s 100M big.xml; exit 3"
+        found = await self.pack(line, ["*.xml"], tree, packed)
+        assert len(found) <= 100
+        assert "big.xml" not in found
+
+    async def test_a_process_left_running_writes_no_report(self, tmp_path: Path) -> None:
+        tree, packed = tmp_path / "tree", tmp_path / "packed"
+        tree.mkdir()
+        line = "(while :; do echo forged > r.xml; done) & sleep 0.1; rm -f r.xml; exit 3"
+        loop = await self.pack(f"setsid sh -c '{line}'; exit 3", ["never.xml"], tree, packed)
+        assert loop == {}
+
+    @pytest.mark.parametrize("glob", ["", "../a.xml", "/etc/*.xml", "a/../../b.xml", "**/" * 4])
+    def test_globs_stay_inside(self, glob: str) -> None:
+        with pytest.raises(InputError, match="junit_xml"):
+            check_globs([glob])
+
+    @pytest.mark.parametrize("content", [b"", b"no archive", b"\0" * 10_240])
+    def test_what_is_no_archive_holds_nothing(self, content: bytes, tmp_path: Path) -> None:
+        (tmp_path / "packed").write_bytes(content)
+        assert read_packed(str(tmp_path / "packed")) == {}
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
+class TestPytest:
+    """Cases with pytest."""
+
+    async def test_honest_work_is_paid(self, case: Case) -> None:
+        case.submit("kit.py", HONEST)
+        node = await case.grade()
+        assert (node.value, node.passed, node.flags) == (1.0, True, ())
+        kept = evidence(node)
+        assert kept["counts"] == {"expected": 2, "passed": 2}
+        assert (kept["channel"], kept["sandbox"]) == ("private", "bwrap")
+
+    async def test_half_of_it_is_half_paid(self, case: Case) -> None:
+        case.submit("kit.py", HONEST.replace("2 * n", "n"))
+        node = await case.grade(pass_threshold=0.5)
+        assert (node.value, node.passed) == (0.5, True)
+        assert outcomes(node) == {"test_add": "passed", "test_double": "failed"}
+        node = await case.grade(gate=True)
+        assert (node.passed, node.gate) == (False, True)
+
+    async def test_no_work_is_a_zero_with_a_reason(self, case: Case) -> None:
+        node = await case.grade()
+        assert (node.status, node.value) == ("scored", 0.0)
+        assert evidence(node)["missing"] == [
+            "test_hidden.py::test_add",
+            "test_hidden.py::test_double",
+        ]
+
+    async def test_a_destination_below_the_root(self, case: Case) -> None:
+        case.submit("kit.py", HONEST)
+        inject = [{"src": str(case.hidden / "test_hidden.py"), "dest": "tests/unit/test_it.py"}]
+        node = await case.grade(inject=inject)
+        assert node.value == 1.0, evidence(node)
+
+    async def test_the_whole_suite_without_hidden_files(self, case: Case) -> None:
+        case.given("tests/test_kit.py", HIDDEN)
+        case.submit("kit.py", HONEST)
+        node = await case.grade(inject=None)
+        assert node.value == 1.0, evidence(node)
+
+    @pytest.mark.parametrize(
+        "cmd", ["pytest test_hidden.py", "python -W error -m pytest -q", "cd . && py.test -q"]
+    )
+    async def test_other_ways_to_start_it(self, case: Case, cmd: str) -> None:
+        case.submit("kit.py", HONEST)
+        node = await case.grade(TestsGrader, cmd=cmd)
+        assert node.value == 1.0, evidence(node)
+
+    async def test_below_make(self, case: Case) -> None:
+        case.given(
+            "Makefile", "check:\n\t@$(PYTHON) -m pytest -q test_hidden.py\nPYTHON = python3\n"
+        )
+        node = await case.grade(TestsGrader, cmd="make check")
+        assert node.value == 0.0
+        case.submit("kit.py", HONEST)
+        node = await case.grade(TestsGrader, cmd="make check")
+        assert node.value == 1.0, evidence(node)
+
+    async def test_given_ids_are_all_that_counts(self, case: Case) -> None:
+        case.submit("kit.py", HONEST)
+        node = await case.grade(expected_ids=["test_hidden.py::test_add"])
+        assert node.value == 1.0
+        node = await case.grade(expected_ids=["test_hidden.py::test_add", "test_hidden.py::test_x"])
+        assert node.value == 0.5
+        assert evidence(node)["missing"] == ["test_hidden.py::test_x"]
+
+    async def test_a_test_that_ends_the_process_fails_alone(self, case: Case) -> None:
+        case.submit("kit.py", f"import os\n{HONEST.replace('2 * n', 'os._exit(0)')}")
+        node = await case.grade()
+        assert node.value == 0.5, evidence(node)
+        assert outcomes(node)["test_double"] == "failed"
+
+    async def test_time_over_is_a_zero(self, case: Case) -> None:
+        case.submit("kit.py", f"import time\n{HONEST.replace('2 * n', 'time.sleep(60)')}")
+        node = await case.grade(timeout_s=2.0)
+        assert (node.status, node.value) == ("scored", 0.0)
+        assert evidence(node)["timed_out"] is True
+
+    async def test_an_author_without_tests_is_told(self, case: Case) -> None:
+        path = case.hide("test_none.py", "x = 1\n")
+        node = await case.grade(inject=[path])
+        assert (node.value, node.reason) == (0.0, "no tests were found")
+
+    async def test_grading_changes_nothing_on_disk(self, case: Case) -> None:
+        case.submit("kit.py", HONEST)
+        await case.grade()
+        assert [path.name for path in case.tree.iterdir()] == ["kit.py"]
+
+    async def test_two_gradings_at_once_do_not_mix(self, case: Case, tmp_path: Path) -> None:
+        case.submit("kit.py", HONEST)
+        (tmp_path / "other").mkdir()
+        other = Case(tmp_path / "other")
+        nodes = await asyncio.gather(case.grade(), other.grade())
+        assert [node.value for node in nodes] == [1.0, 0.0]
+
+    async def test_a_condition_faked_by_the_solution_skips_nothing(self, case: Case) -> None:
+        hidden = case.hide("test_hidden.py", skipping("sys.platform == 'win32'"))
+        case.submit("kit.py", f"import sys\nsys.platform = 'win32'\n{HONEST.replace('2 * n', 'n')}")
+        node = await case.grade(inject=[hidden])
+        assert node.value == 0.5, evidence(node)
+
+    async def test_a_true_condition_of_the_author_leaves_a_test_out(self, case: Case) -> None:
+        hidden = case.hide("test_hidden.py", skipping("sys.platform != 'win32'"))
+        case.submit("kit.py", HONEST.replace("2 * n", "n"))
+        node = await case.grade(inject=[hidden])
+        assert node.value == 1.0, evidence(node)
+
+    async def test_unittest_reports_too(self, case: Case) -> None:
+        source = (
+            "import unittest\nfrom kit import add, double\n\n\nclass T(unittest.TestCase):\n"
+            "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n\n"
+            "    def test_double(self):\n        self.assertEqual(double(4), 8)\n"
+        )
+        hidden = case.hide("test_unit.py", source)
+        cmd = "python3 -m unittest -v test_unit"
+        node = await case.grade(TestsGrader, cmd=cmd, inject=[hidden])
+        assert node.value == 0.0
+        case.submit("kit.py", HONEST.replace("2 * n", "n"))
+        node = await case.grade(TestsGrader, cmd=cmd, inject=[hidden])
+        assert node.value == 0.5, evidence(node)
+        case.submit("kit.py", HONEST)
+        node = await case.grade(TestsGrader, cmd=cmd, inject=[hidden])
+        assert node.value == 1.0, evidence(node)
+
+
+ATTACKS = {
+    "exits_at_import": "import os\nos._exit(0)\n",
+    "raises_system_exit": "raise SystemExit(0)\n",
+    "prints_a_summary": (
+        "print('test result: ok. 2 passed; 0 failed')\ndef add(*a): 0\ndouble = add\n"
+    ),
+    "sprays_descriptors": (
+        "import os\nfor fd in range(3, 1000):\n    try:\n        os.write(fd, b'2 passed\\n')\n"
+        "    except OSError:\n        pass\nos._exit(0)\n"
+    ),
+    "reads_the_test_beside_it": (
+        "import re\n\n\ndef _answer(name, n):\n"
+        "    text = open('test_hidden.py').read()\n"
+        "    return int(re.search(name + r'\\(.*\\) == (\\d+)', text).group(1))\n\n\n"
+        "def add(a, b):\n    return _answer('add', a)\n\n\n"
+        "def double(n):\n    return _answer('double', n)\n"
+    ),
+    "skips_what_is_hard": (
+        "import pytest\n\n\ndef add(a, b):\n    pytest.skip('no')\n\n\n"
+        "def double(n):\n    pytest.skip('no')\n"
+    ),
+    "asks_for_a_brief_of_its_own": (
+        "import json, os, socket\nlink = socket.socket(socket.AF_UNIX)\n"
+        "link.connect('/opt/assay/channel')\ntold = json.loads(link.makefile().readline())\n"
+        "os._exit(0 if 'refused' in told else 9)\n"
+    ),
+}
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
+@pytest.mark.parametrize("attack", sorted(ATTACKS))
+async def test_a_solution_that(attack: str, case: Case) -> None:
+    case.submit("kit.py", ATTACKS[attack])
+    node = await case.grade()
+    assert (node.status, node.value) == ("scored", 0.0), evidence(node)
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
+async def test_a_step_before_the_tests_that_speaks_in_their_name(case: Case) -> None:
+    """A build step of the submission takes the brief and reports a perfect run."""
+    forge = (
+        "import hashlib, hmac, json, os, socket, sys\n"
+        "link = socket.socket(socket.AF_UNIX)\nlink.connect('/opt/assay/channel')\n"
+        "told = json.loads(link.makefile().readline())\nkey = bytes.fromhex(told['key'])\n"
+        "ids = ['test_hidden.py::test_add', 'test_hidden.py::test_double']\n"
+        "events = [{'event': 'collected', 'ids': ids, 'errors': []}]\n"
+        "events += [{'event': 'result', 'id': i, 'outcome': 'passed'} for i in ids]\n"
+        "canary = told['canary']\n"
+        "events += [{'event': 'canary', 'name': canary['name'], 'outcome': 'failed',"
+        " 'message': canary['planted']}, {'event': 'end', 'exit': 0}]\n"
+        "for n, event in enumerate(events):\n"
+        "    text = json.dumps(event)\n"
+        "    code = hmac.new(key, f'{n}\\n{text}'.encode(), hashlib.sha256).hexdigest()\n"
+        "    link.sendall(f'{code} {n} {text}\\n'.encode())\n"
+        "if os.fork() == 0:\n    os.setsid()\n    import time\n    time.sleep(30)\n"
+    )
+    case.submit("build.py", forge)
+    node = await case.grade(TestsGrader, cmd="python3 build.py && python3 -m pytest test_hidden.py")
+    assert (node.value, node.flags) == (0.0, ("second runner",))
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
+@pytest.mark.parametrize(
+    "name", ["pytest.py", "hmac.py", "_pytest/__init__.py", "sitecustomize.py"]
+)
+async def test_a_module_of_the_submission_shadows_nothing_of_the_runner(
+    name: str, case: Case
+) -> None:
+    case.submit(name, "import os\nprint('2 passed')\nos._exit(0)\n")
+    case.submit("kit.py", HONEST)
+    node = await case.grade()
+    assert node.value == 1.0, evidence(node)
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
+async def test_a_directory_in_the_place_of_the_hidden_test(case: Case) -> None:
+    case.submit("test_hidden.py/test_mine.py", "def test_mine(): pass\n")
+    case.submit("kit.py", HONEST.replace("2 * n", "n"))
+    node = await case.grade()
+    assert node.value == 0.5, evidence(node)
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
+async def test_tests_that_a_star_import_brings_along_do_not_count(case: Case) -> None:
+    hidden = case.hide("test_hidden.py", HIDDEN.replace("import add, double", "import *"))
+    free = "".join(f"def test_free{n}():\n    pass\n" for n in range(20))
+    case.submit("kit.py", HONEST.replace("2 * n", "n") + free)
+    node = await case.grade(inject=[hidden])
+    assert node.value == 0.5, evidence(node)
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
+class TestForeignRunners:
+    """Runners that report over a console or in JUnit files: here, scripts that act like one."""
+
+    async def run(self, case: Case, script: str, **options: object) -> SubScore:
+        hidden = [{"src": case.hide("run.sh", script), "dest": "run.sh"}]
+        return await case.grade(TestsGrader, cmd="sh run.sh", inject=hidden, **options)
+
+    async def test_console_text_in_a_declared_format(self, case: Case) -> None:
+        tap = "echo 1..2; echo 'ok 1 - adds'; echo 'not ok 2 - doubles'; exit 1"
+        node = await self.run(case, tap, format="tap")
+        assert (node.value, evidence(node)["channel"]) == (0.5, "console"), evidence(node)
+        node = await self.run(case, "echo 1..1; echo 'ok 1 - adds'", format="tap")
+        assert node.value == 1.0
+        node = await self.run(case, "echo 3 passed", format="tap")
+        assert (node.value, node.reason) == (0.0, "no tests were found")
+
+    async def test_a_report_that_the_exit_status_belies(self, case: Case) -> None:
+        node = await self.run(case, "echo 1..1; echo 'ok 1 - adds'; exit 1", format="tap")
+        assert node.value == 0.0
+        assert "ended with 1" in node.reason
+
+    async def test_junit_files_of_this_run(self, case: Case) -> None:
+        def report(*names: str) -> str:
+            tests = "".join(f'<testcase classname="T" name="{name}"/>' for name in names)
+            return f'<testsuite failures="-9">{tests}</testsuite>'
+
+        case.submit("out/forged.xml", report("free1", "free2", "free3"))
+        script = f"mkdir -p out; echo '{report('adds')}' > out/real.xml"
+        node = await self.run(case, script, junit_xml="out/*.xml")
+        assert (node.value, evidence(node)["channel"]) == (1.0, "junit"), evidence(node)
+        assert evidence(node)["counts"] == {"expected": 1, "passed": 1}
+        node = await self.run(case, "true", junit_xml="out/*.xml")
+        assert node.value == 0.0
+        assert "no report" in node.reason
+
+    async def test_a_runner_of_ours_prevails_over_a_report(self, case: Case) -> None:
+        case.submit("kit.py", HONEST.replace("2 * n", "n"))
+        forged = "<testsuite><testcase name='a'/></testsuite>"
+        inject = [
+            str(case.hidden / "test_hidden.py"),
+            {"src": case.hide("run.sh", f'echo "{forged}" > r.xml; pytest'), "dest": "run.sh"},
+        ]
+        node = await case.grade(TestsGrader, cmd="sh run.sh", inject=inject, junit_xml="r.xml")
+        assert (node.value, evidence(node)["channel"]) == (0.5, "private"), evidence(node)
+
+    async def test_a_command_that_nothing_is_known_of_is_refused(self, case: Case) -> None:
+        with pytest.raises(GraderError, match="junit_xml or format"):
+            await case.grade(TestsGrader, cmd="python3 test_hidden.py")
+
+    async def test_a_toolchain_that_is_not_installed_is_an_error(self, case: Case) -> None:
+        if shutil.which("go"):
+            pytest.skip("this machine has one")
+        with pytest.raises(GraderError, match="install go"):
+            await case.grade(TestsGrader, cmd="go test -json ./...", format="go-json")
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(shutil.which("cargo") is None, reason="no Rust on this machine")
+    async def test_cargo_with_a_canary(self, case: Case) -> None:
+        case.given("Cargo.toml", '[package]\nname = "kit"\nversion = "0.1.0"\nedition = "2021"\n')
+        hidden = "#[test]\nfn adds() {{ assert_eq!(kit::add(2, 3), {}); }}\n"
+        source = hidden.format(5) + hidden.format(5).replace("adds", "adds_again")
+        options: dict[str, object] = {
+            "cmd": "cargo test --offline",
+            "format": "cargo",
+            "inject": [{"src": case.hide("hidden.rs", source), "dest": "tests/hidden.rs"}],
+        }
+        case.submit("src/lib.rs", "pub fn add(a: i64, b: i64) -> i64 { a + b }\n")
+        node = await case.grade(TestsGrader, **options)
+        assert node.value == 1.0, evidence(node)
+        lines = (
+            "test adds ... ok",
+            "test adds_again ... ok",
+            "test result: ok. 2 passed; 0 failed",
+        )
+        says = "".join(f'println!("{line}");' for line in lines)
+        forge = f"pub fn add(_: i64, _: i64) -> i64 {{ {says} std::process::exit(0) }}\n"
+        case.submit("src/lib.rs", forge)
+        node = await case.grade(TestsGrader, **options)
+        assert node.value == 0.0, evidence(node)
+        assert node.flags

@@ -1,0 +1,479 @@
+"""The kinds ``trace``, ``tool_correctness`` and ``efficiency``, and how they are cheated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import GraderError, InputError
+from assay.graders.base import Grader
+from assay.graders.efficiency import EfficiencyGrader
+from assay.graders.tool_calls import CallMatching, ObservedCall, ToolMatcher, observed_calls
+from assay.graders.tool_correctness import (
+    ToolCorrectnessGrader,
+    largest_matching,
+    longest_in_order,
+)
+from assay.graders.trace import TraceGrader
+from assay.graders.usage import Totals, totals_of
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+from assay.types.steps import (
+    AgentStep,
+    AnyStep,
+    Step,
+    SubagentStep,
+    ToolCall,
+    ToolKind,
+    ToolResult,
+    ToolStep,
+    Usage,
+)
+from assay.types.submission import Workspace
+from assay.types.trace import Trace
+
+
+def did(name: str, kind: ToolKind | None = "execute", **arguments: Json) -> ToolStep:
+    """A tool call that was made."""
+    call = ToolCall(name=name, kind=kind, arguments=arguments)
+    return ToolStep(call=call, result=ToolResult(content=""))
+
+
+def failed(name: str) -> ToolStep:
+    """A tool call that ended in an error."""
+    return replace(did(name), result=ToolResult(content="no such tool", is_error=True))
+
+
+def denied(name: str, kind: ToolKind = "execute", **arguments: Json) -> ToolStep:
+    """A tool call that was not allowed."""
+    return replace(did(name, kind, **arguments), permission="denied", result=None)
+
+
+def trace(*steps: AnyStep, said: str | None = None, **extra: Json) -> Trace:
+    """A trace."""
+    return Trace(steps=[*steps], content=said, extra=extra)
+
+
+def used(tokens: int | None = None, cost: float | None = None) -> Json:
+    """What an agent says that the run used."""
+    return Totals(tokens=tokens, cost_usd=cost).to_dict()
+
+
+def graded(grader: type[Grader], of: Trace, **options: Any) -> SubScore:
+    """Grade a trace."""
+    return asyncio.run(grader.grade(trace=of, **options))
+
+
+def checked(of: Trace, **options: Any) -> SubScore:
+    """Check the assertions over a trace."""
+    return graded(TraceGrader, of, **options)
+
+
+def failing(score: SubScore) -> list[str]:
+    """Names of the assertions that do not hold."""
+    checks = (score.metadata or {})["checks"]
+    assert isinstance(checks, list)
+    return [str(c["check"]) for c in checks if isinstance(c, dict) and not c["ok"]]
+
+
+BASH, WRITE = did("Bash", command="pytest"), did("Write", "write", file_path="/workspace/a.py")
+
+
+@pytest.mark.parametrize(
+    ("options", "broken"),
+    [
+        ({"require_tools": [{"kind": "execute"}]}, []),
+        ({"require_tools": [{"kind": "execute"}, {"name": "run_tests"}]}, ["require_tools"]),
+        ({"require_tools": [{"kind": "write", "name": "Bash"}]}, ["require_tools"]),
+        ({"require_tools": [{"raw_name": "Write"}]}, []),
+        ({"require_tools": [{"kind": "write", "path_glob": "*.py"}]}, []),
+        ({"require_tools": [{"kind": "write", "path_glob": "b.py"}]}, ["require_tools"]),
+        ({"require_tools": [ToolMatcher(kind="write")]}, []),
+        ({"forbid_tools": [{"kind": "fetch"}]}, []),
+        ({"forbid_tools": [{"kind": "write"}, {"kind": "fetch"}]}, ["forbid_tools"]),
+        ({"max_tool_calls": 2}, []),
+        ({"max_tool_calls": 1}, ["max_tool_calls"]),
+        ({"max_tool_calls": {"write": 1, "execute": 0, "fetch": 0}}, ["max_tool_calls"]),
+        ({"max_tokens": 100, "max_cost_usd": 0.5}, []),
+        ({"max_tokens": 99, "max_cost_usd": 0.4}, ["max_tokens", "max_cost_usd"]),
+        ({"require_no_denied": True}, []),
+        ({"require_tools": [{"kind": "execute"}, {"kind": "write"}], "ordered": True}, []),
+        ({"require_tools": [{"kind": "write"}, {"kind": "execute"}], "ordered": True}, ["ordered"]),
+    ],
+)
+def test_assertions(options: dict[str, Any], broken: list[str]) -> None:
+    score = checked(trace(BASH, WRITE, usage=used(100, 0.5)), **options)
+    assert failing(score) == broken
+    assert score.passed is not bool(broken)
+
+
+def test_the_value_is_the_fraction_that_holds() -> None:
+    matchers = [{"kind": kind} for kind in ("execute", "write", "fetch")]
+    assert checked(trace(BASH, WRITE), require_tools=matchers, max_tool_calls=5).value == 0.75
+
+
+_SAY_NOTHING: list[tuple[dict[str, Any], str]] = [
+    ({}, "asserts nothing"),
+    ({"require_tools": []}, "asserts nothing"),
+    ({"require_no_denied": False}, "asserts nothing"),
+    ({"max_tool_calls": -1}, "0 or more"),
+    ({"max_tool_calls": {"write": -1}}, "max_tool_calls.write must be 0 or more"),
+    ({"max_tool_calls": {"wrte": 1}}, "did you mean 'write'"),
+    ({"max_cost_usd": float("nan")}, "0 or more"),
+    ({"require_tools": [{"kind": "execute"}], "ordered": True}, "two require_tools"),
+    ({"require_tools": [{}]}, "a tool matcher needs"),
+    ({"require_tools": [{"kind": "execute"}] * 1_001}, "at most 1000"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), _SAY_NOTHING)
+def test_options_that_say_nothing_or_too_much(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        TraceGrader.check_options(options)
+    with pytest.raises((GraderError, InputError), match=said):
+        checked(trace(BASH), **options)
+
+
+def test_no_trace_from_this_harness_is_skipped() -> None:
+    hidden = trace(AgentStep(content="x"), said="x", observed=False)
+    assert checked(hidden, max_tool_calls=3).status == "skipped"
+    assert graded(EfficiencyGrader, hidden, target_tokens=5).status == "skipped"
+    assert graded(ToolCorrectnessGrader, hidden, expected=["execute"]).status == "skipped"
+
+
+@pytest.mark.parametrize("budget", ["max_tokens", "max_cost_usd", "max_seconds"])
+def test_a_budget_over_what_nobody_measured_is_an_error(budget: str) -> None:
+    with pytest.raises(GraderError, match=f"{budget}: the harness does not measure"):
+        checked(trace(BASH), **{budget: 10})
+
+
+def test_seconds_are_of_the_run_or_of_the_steps() -> None:
+    start, end = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09+00:00"
+    steps = trace(replace(BASH, started_at=start), replace(WRITE, ended_at=end))
+    assert checked(steps, max_seconds=9).value == 1.0
+    assert checked(steps, max_seconds=8).value == 0.0
+    assert checked(trace(BASH, usage={"seconds": 3}), max_seconds=3).value == 1.0
+    for odd in ("2026-01-01T00:00:09", "yesterday", "1900-01-01T00:00:00Z"):
+        other = trace(replace(BASH, started_at=start), replace(WRITE, ended_at=odd))
+        with pytest.raises(GraderError, match="does not measure seconds"):
+            checked(other, max_seconds=9)
+
+
+# What counts as a call
+
+
+def test_a_request_and_its_round_trip_are_one_call() -> None:
+    call = ToolCall(name="Bash", id="a")
+    unnamed = ToolCall(name="Read")
+    asked = AgentStep(tool_calls=(call, unnamed, unnamed, ToolCall(name="Grep", id="b")))
+    steps = trace(asked, ToolStep(call=unnamed), ToolStep(call=call))
+    assert [seen.call.name for seen in observed_calls(steps)] == ["Bash", "Read", "Read", "Grep"]
+
+
+def test_one_id_for_many_calls_hides_none_of_them() -> None:
+    call = ToolCall(name="Bash", id="same")
+    steps = trace(AgentStep(tool_calls=(call, call)), *[ToolStep(call=call)] * 3)
+    assert len(observed_calls(steps)) == 3
+    assert checked(steps, max_tool_calls=2).value == 0.0
+
+
+def test_calls_of_a_subagent_count() -> None:
+    inner = trace(did("Bash"), SubagentStep(subagent=trace(did("WebFetch", "fetch"))))
+    steps = trace(SubagentStep(subagent=inner))
+    assert [seen.kind for seen in observed_calls(steps)] == ["execute", "fetch"]
+    assert checked(steps, forbid_tools=[{"kind": "fetch"}]).value == 0.0
+
+
+def test_copied_context_is_nobodys_work() -> None:
+    copied = replace(BASH, extra={"is_copied_context": True})
+    turn = AgentStep(usage=Usage(prompt_tokens=1, completion_tokens=1), extra=copied.extra)
+    steps = trace(copied, turn, AgentStep(usage=Usage(prompt_tokens=5, completion_tokens=5)))
+    assert observed_calls(steps) == []
+    assert totals_of(steps).tokens == 10
+
+
+@pytest.mark.parametrize("step", [denied("run_tests"), failed("run_tests")])
+def test_asking_for_a_tool_that_never_ran(step: ToolStep) -> None:
+    assert checked(trace(step), require_tools=[{"name": "run_tests"}]).value == 0.0
+    expected = graded(ToolCorrectnessGrader, trace(step), expected=["run_tests"], match="name")
+    assert expected.value == 0.0
+
+
+def test_a_call_without_a_recorded_result_ran() -> None:
+    step = ToolStep(call=ToolCall(name="run_tests"))
+    assert checked(trace(step), require_tools=[{"name": "run_tests"}]).value == 1.0
+
+
+def test_a_denied_call_is_still_a_call_and_still_banned() -> None:
+    steps = trace(denied("Bash", command="curl x"))
+    assert checked(steps, forbid_tools=[{"name": "Bash"}]).value == 0.0
+    assert checked(steps, max_tool_calls=0).value == 0.0
+    assert checked(steps, require_no_denied=True).value == 0.0
+
+
+# Paths
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/a.py",
+        "./tests/a.py",
+        "/workspace/tests/a.py",
+        "//workspace//tests/a.py",
+        "src/../tests/a.py",
+        "/workspace/src/../tests//a.py",
+        "../workspace/tests/a.py",
+        "file:///workspace/tests/a.py",
+        "/home/me/work/tests/a.py",
+    ],
+)
+@pytest.mark.parametrize("glob", ["tests/*", "./tests/*.py", "/workspace/tests/a.py"])
+def test_a_path_written_in_another_way_is_the_same_path(path: str, glob: str) -> None:
+    if path.startswith("/home") and glob.startswith("/workspace"):
+        return
+    steps = trace(did("Edit", "write", edits=[{"to": path}]), session={"cwd": "/home/me/work"})
+    matcher = {"kind": "write", "path_glob": glob}
+    assert checked(steps, forbid_tools=[matcher]).value == 0.0
+    assert checked(steps, require_tools=[matcher]).value == 1.0
+
+
+@pytest.mark.parametrize("path", ["src/a.py", "tests2/a.py", "/tests/a.py", "../tests/a.py", ""])
+def test_another_path_is_another_path(path: str) -> None:
+    steps = trace(did("Edit", "write", path=path))
+    assert checked(steps, forbid_tools=[{"path_glob": "tests/*"}]).value == 1.0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm tests/a.py",
+        "cd /tmp; cat x>tests/a.py",
+        "sed -i s/1/2/ 'tests/a.py' && true",
+        "python -c \"open('/workspace/tests/a.py','w')\"",
+        "true\nrm tests/a.py",
+        "x" * 10_000 + " tests/a.py",
+    ],
+)
+def test_a_banned_path_inside_of_a_command(command: str) -> None:
+    steps = trace(did("Bash", command=command))
+    matcher = {"path_glob": "tests/*"}
+    assert checked(steps, forbid_tools=[matcher]).value == 0.0
+    assert checked(steps, require_tools=[matcher]).value == 0.0
+
+
+def test_a_banned_path_behind_more_words_than_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.graders.tool_calls._MOST_WORDS", 1_000)
+    steps = trace(did("Bash", command="x " * 2_000 + "tests/a.py"))
+    assert checked(steps, forbid_tools=[{"path_glob": "tests/*"}]).value == 0.0
+    assert checked(steps, forbid_tools=[{"kind": "write", "path_glob": "tests/*"}]).value == 1.0
+
+
+# Nothing, and not everything
+
+
+@pytest.mark.parametrize(
+    "steps", [trace(), trace(Step(source="user")), trace(AgentStep(content=" "), said="")]
+)
+def test_doing_nothing_keeps_every_budget_and_earns_nothing(steps: Trace) -> None:
+    budgets: dict[str, Any] = {"max_tool_calls": 5, "max_tokens": 9, "require_no_denied": True}
+    steps.extra["usage"] = used(0, 0.0)
+    assert checked(steps, **budgets).value == 0.0
+    for changes in (None, ()):
+        workspace = Workspace(path="/w", changes=changes)
+        cheap = graded(EfficiencyGrader, steps, target_tokens=5, answer="", workspace=workspace)
+        assert (cheap.value, cheap.passed) == (0.0, False)
+
+
+def test_work_without_tools_is_work() -> None:
+    steps = trace(usage=used(0, 0.0))
+    workspace = Workspace(path="/w", changes=("a.py",))
+    assert checked(steps, workspace=workspace, max_tool_calls=5).value == 1.0
+    assert checked(trace(said="42"), max_tool_calls=5).value == 1.0
+    cheap = EfficiencyGrader.grade(
+        trace=steps,
+        target_cost_usd=0.3,
+        target_tokens=2000,
+        target_tool_calls=20,
+        workspace=workspace,
+    )
+    assert asyncio.run(cheap).value == 1.0
+
+
+def test_cutting_off_the_recorder() -> None:
+    cut = trace(BASH, incomplete="the stream was cut off", usage=used())
+    score = checked(
+        cut,
+        require_tools=[{"kind": "execute"}],
+        forbid_tools=[{"kind": "fetch"}],
+        max_tool_calls=5,
+        max_tokens=10**9,
+        require_no_denied=True,
+    )
+    assert failing(score) == ["forbid_tools", "max_tool_calls", "max_tokens", "require_no_denied"]
+    cheap = graded(EfficiencyGrader, cut, target_tokens=10**9, target_tool_calls=9)
+    assert cheap.value == 0.0
+    right = ToolCorrectnessGrader.grade(trace=cut, expected=["execute"])
+    assert asyncio.run(right).value == pytest.approx(2 / 3)
+
+
+# Efficiency
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "passed"),
+    [
+        ({"target_tokens": 100}, 1.0, True),
+        ({"target_tokens": 50}, 0.5, False),
+        ({"target_tokens": 50, "target_tool_calls": 5}, 0.75, False),
+        ({"target_tokens": 50, "target_tool_calls": 5, "pass_threshold": 0.75}, 0.75, True),
+        ({"target_cost_usd": 0.1, "target_tokens": 100}, 1.0, True),
+    ],
+)
+def test_efficiency(options: dict[str, Any], value: float, *, passed: bool) -> None:
+    score = graded(EfficiencyGrader, trace(BASH, usage=used(100)), **options)
+    assert (score.value, score.passed) == (value, passed)
+
+
+def test_an_unknown_quantity_is_left_out_and_said() -> None:
+    score = graded(
+        EfficiencyGrader, trace(BASH, usage=used(100)), target_cost_usd=0.1, target_tokens=50
+    )
+    assert score.value == 0.5
+    assert (score.metadata or {})["not_measured"] == ["cost_usd"]
+    with pytest.raises(GraderError, match="unknown is not 0"):
+        graded(EfficiencyGrader, trace(BASH), target_cost_usd=0.1)
+
+
+@pytest.mark.parametrize("tokens", [-5, True, "0", float("nan"), None])
+def test_negative_or_false_amounts_are_unknown(tokens: Json) -> None:
+    wrong = trace(BASH, usage={"tokens": tokens})
+    assert totals_of(wrong).tokens is None
+    with pytest.raises(GraderError, match="unknown is not 0"):
+        graded(EfficiencyGrader, wrong, target_tokens=5)
+
+
+def test_totals_are_summed_only_where_every_turn_tells_its_part() -> None:
+    told = AgentStep(usage=Usage(prompt_tokens=3, completion_tokens=4, cost_usd=0.5))
+    free = AgentStep(usage=Usage(llm_call_count=0))
+    inner = SubagentStep(subagent=trace(told))
+    assert totals_of(trace(told, free, inner)) == Totals(tokens=14, cost_usd=1.0)
+    assert totals_of(trace(told, AgentStep())) == Totals()
+    assert totals_of(trace(told, AgentStep(usage=Usage(prompt_tokens=3)))) == Totals()
+    negative = AgentStep(usage=Usage(prompt_tokens=-3, completion_tokens=4))
+    assert totals_of(trace(told, negative)).tokens is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "needs a target"),
+        ({"target_tokens": 0}, "more than 0"),
+        ({"target_cost_usd": -0.1}, "more than 0"),
+        ({"target_cost_usd": float("inf")}, "more than 0"),
+        ({"target_tokens": 5, "pass_threshold": 2}, "pass_threshold"),
+    ],
+)
+def test_efficiency_options(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        EfficiencyGrader.check_options(options)
+
+
+def test_cheapness_needs_credit() -> None:
+    assert EfficiencyGrader.needs_credit is True
+
+
+# Tool correctness
+
+
+@pytest.mark.parametrize(
+    ("expected", "options", "value"),
+    [
+        (["execute", "write"], {}, 1.0),
+        (["execute", "write"], {"ordered": True}, 1.0),
+        (["write", "execute"], {}, 1.0),
+        (["write", "execute"], {"ordered": True}, 0.5),
+        (["execute"], {}, 2 / 3),
+        (["execute", "write", "fetch"], {}, 0.8),
+        (["fetch"], {}, 0.0),
+        (["Bash", "Write"], {"match": "name"}, 1.0),
+        ([{"path_glob": "a.py"}, "execute"], {}, 1.0),
+        ([{"path_glob": "b.py"}, "execute"], {}, 0.5),
+    ],
+)
+def test_tool_correctness(
+    expected: Sequence[Json], options: Mapping[str, Any], value: float
+) -> None:
+    score = graded(ToolCorrectnessGrader, trace(BASH, WRITE), expected=expected, **options)
+    assert score.value == pytest.approx(value)
+    assert score.passed is (value == 1.0)
+
+
+def test_calling_everything_to_have_called_the_right_thing() -> None:
+    kinds: tuple[ToolKind, ...] = ("read", "write", "execute", "search", "fetch", "other")
+    steps = trace(*[did(kind, kind) for kind in kinds])
+    score = graded(ToolCorrectnessGrader, steps, expected=["execute"])
+    assert score.value == pytest.approx(2 / 7)
+
+
+_EXPECT_NOTHING: list[tuple[dict[str, Any], str]] = [
+    ({"expected": []}, "empty"),
+    ({"expected": ["execute"] * 1_001}, "at most 1000"),
+    ({"expected": ["exec"]}, "did you mean"),
+    ({"expected": [{}]}, "a tool matcher needs"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), _EXPECT_NOTHING)
+def test_tool_correctness_options(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        ToolCorrectnessGrader.check_options(options)
+    ToolCorrectnessGrader.check_options({"expected": ["exec"], "match": "name"})
+
+
+_MASKS = st.lists(st.integers(0, 31), max_size=6)
+
+
+@given(_MASKS)
+def test_the_largest_matching_is_the_largest(masks: list[int]) -> None:
+    padded = [*masks, *[0] * 5]
+    best = max(
+        sum(1 for bit, column in enumerate(order[:5]) if padded[column] >> bit & 1)
+        for order in permutations(range(len(padded)), 5)
+    )
+    assert largest_matching(5, masks) == best
+
+
+@given(st.lists(st.integers(0, 255), max_size=12))
+def test_the_longest_in_order_is_the_longest(masks: list[int]) -> None:
+    lengths = [[0] * 9 for _ in range(len(masks) + 1)]
+    for row, mask in enumerate(masks):
+        for bit in range(8):
+            both = lengths[row][bit] + (mask >> bit & 1)
+            lengths[row + 1][bit + 1] = max(both, lengths[row][bit + 1], lengths[row + 1][bit])
+    assert longest_in_order(8, masks) == lengths[-1][-1]
+    assert longest_in_order(8, masks) <= largest_matching(8, masks)
+
+
+def test_ten_thousand_calls_are_matched_in_time() -> None:
+    kinds: tuple[ToolKind, ...] = ("read", "write", "execute", "search")
+    steps = trace(*[did(f"t{n % 300}", kinds[n % 4], path=f"{n}.py") for n in range(10_000)])
+    expected = [{"name": f"t{n % 300}"} if n % 2 else {"kind": kinds[n % 4]} for n in range(1_000)]
+    score = graded(ToolCorrectnessGrader, steps, expected=expected, ordered=True)
+    assert (score.metadata or {})["paired"] == 1_000
+
+
+def test_a_matcher_says_what_it_matches() -> None:
+    assert str(ToolMatcher(kind="write", path_glob="a*")) == "kind: write, path_glob: a*"
+    matching = CallMatching(trace())
+    call = ObservedCall(call=ToolCall(name="bash", raw_name="Bash"))
+    assert matching.meets(ToolMatcher(raw_name="Bash"), call)
+    assert matching.meets(ToolMatcher(kind="other"), call)
+    assert not matching.meets(ToolMatcher(raw_name="bash"), call)
