@@ -129,6 +129,7 @@ async def test_a_malformed_row_is_found_before_anything_is_graded(
 
 
 async def test_graders_that_cannot_be_run_yet_are_refused(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot run yet: pytest"):
-        await grade(store, tmp_path, {"answer": "a"}, graders=[GraderSpec(type="pytest")])
+    judge = GraderSpec(type="model_judge", options={"rubric": "rubric.md"})
+    with pytest.raises(InputError, match="cannot run yet: model_judge"):
+        await grade(store, tmp_path, {"answer": "a"}, graders=[judge])
     assert list(store.runs()) == []

@@ -83,6 +83,44 @@ def _regrade(given: Namespace) -> int:
     )
 
 
+def _selftest(given: Namespace) -> int:
+    from assay.cli.prove import selftest_cases
+
+    return selftest_cases(
+        given.paths,
+        cases=given.case,
+        repeats=given.repeats,
+        workers=given.workers,
+        as_json=given.json,
+    )
+
+
+def _attack(given: Namespace) -> int:
+    from assay.cli.prove import attack_cases
+
+    return attack_cases(
+        given.paths,
+        cases=given.case,
+        cheats=given.cheat,
+        max_reward=given.max_reward,
+        workers=given.workers,
+        listing=given.list,
+        as_json=given.json,
+    )
+
+
+def _import(given: Namespace) -> int:
+    from assay.cli.import_cases import import_swebench
+
+    return import_swebench(
+        given.file,
+        instance_id=given.instance,
+        into=given.into,
+        source=given.source,
+        sha256=given.sha256,
+    )
+
+
 def _report(given: Namespace) -> int:
     from assay.cli.show import show_run
 
@@ -132,6 +170,9 @@ _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "grade": _grade,
     "regrade": _regrade,
     "report": _report,
+    "selftest": _selftest,
+    "attack": _attack,
+    "import": _import,
     "validate": _validate,
     "list": _list,
     "init": _init,

@@ -89,6 +89,24 @@ def build_parser() -> ArgumentParser:
             _REGRADE,
         )
     )
+    _add_selftest(
+        command(
+            "selftest",
+            "prove that cases grade right: known-good work passes, no work and known-bad does not",
+            "No model, key or network is used, and nothing is stored.",
+            "  assay selftest evals/\n  assay selftest evals/ --case kit --repeats 5",
+        )
+    )
+    _add_attack(
+        command(
+            "attack",
+            "play the library of cheats against cases and say what pays",
+            "Nothing is stored. Exit status: 0 all cases hold, 1 a cheat pays, 2 bad input,\n"
+            "3 not everything could be tried.",
+            "  assay attack evals/\n  assay attack --list",
+        )
+    )
+    _add_import(command("import", "write other systems' tasks as cases"))
     check = command(
         "validate",
         "check cases and grader files without running anything",
@@ -204,6 +222,37 @@ def _add_regrade(parser: ArgumentParser) -> None:
     )
     _add_workers(parser)
     _add_outputs(parser)
+
+
+def _add_selftest(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("paths", nargs="+", metavar="PATH", help="case files, or directories of cases")
+    add("--case", action="append", default=[], metavar="ID", help="only this case")
+    add("--repeats", type=_positive, metavar="N", help="how often the graders run; 3 by default")
+    _add_workers(parser)
+    _add_json(parser)
+
+
+def _add_attack(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("paths", nargs="*", metavar="PATH", help="case files, or directories of cases")
+    add("--case", action="append", default=[], metavar="ID", help="only this case")
+    add("--cheat", action="append", default=[], metavar="ID", help="only this cheat")
+    add("--max-reward", type=_share, metavar="X", help="also fail where a cheat gets more")
+    add("--list", action="store_true", help="show the library and play nothing")
+    _add_workers(parser)
+    _add_json(parser)
+
+
+def _add_import(parser: ArgumentParser) -> None:
+    forms = parser.add_subparsers(dest="form", metavar="FORMAT", required=True)
+    summary = "a row of SWE-bench's format"
+    add = forms.add_parser("swebench", help=summary, allow_abbrev=False).add_argument
+    add("file", metavar="ROWS", help="one row as JSON, a list, or JSONL")
+    add("--instance", metavar="ID", help="which row")
+    add("--into", metavar="DIR", help="the case's directory; evals/ID by default")
+    add("--source", metavar="WHERE", help="a clone, a directory, a URL or NAME==VERSION")
+    add("--sha256", metavar="HEX", help="hash of the source distribution")
 
 
 def _add_report(parser: ArgumentParser) -> None:

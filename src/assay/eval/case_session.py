@@ -28,7 +28,7 @@ from assay.sandbox import remove_tree
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.restore import read_snapshot, restore_snapshot
-from assay.store.snapshots import Known, take_snapshot
+from assay.store.snapshots import Dropped, Known, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
 from assay.tasks.permitted import Rules
@@ -147,6 +147,7 @@ class CaseSession:
         self._source = source
         self._snapshot = snapshot
         self._keep_scores = keep
+        self._left_out: list[Dropped] = []
         self._oracle = [grader_digest(spec) for spec in case.graders]
 
     async def grade(self, submission: Submission) -> EvaluationResult:
@@ -169,10 +170,11 @@ class CaseSession:
         )
         _let_us_in(self._workspace.path)
         chosen = await self._keep()
-        if not any("workspace" in spec.kind.parameters for spec in self._case.graders):
-            result = await self._score(complete)
-        else:
+        if any("workspace" in spec.kind.parameters for spec in self._case.graders):
             result = await self._grade_tree(complete, chosen)
+        else:
+            result = await self._score(complete)
+        self.notes["submission"] = chosen.notes(tuple(self._left_out))
         if chosen.flags:
             result = replace(result, info={**result.info, "flags": list[Json](chosen.flags)})
         return result
@@ -186,14 +188,14 @@ class CaseSession:
             self._source = keep_source(home, str(empty))
         known: Known = self._source.known
         if self._snapshot:
-            left, left_out = read_snapshot(home, self._snapshot), ()
+            left = read_snapshot(home, self._snapshot)
         else:
             kept = await _blocking(path, lambda: take_snapshot(home, path, known=known))
-            self._snapshot, left, left_out = kept.digest, kept.entries, kept.dropped
+            self._snapshot, left = kept.digest, kept.entries
+            self._left_out += kept.dropped
         chosen = grading_tree.plan(self._source.entries, left, Rules(self._case.submission))
         self.notes["snapshot"] = self._snapshot
         self.notes["source"] = self._source.digest
-        self.notes["submission"] = chosen.notes(left_out)
         return chosen
 
     async def _score(self, submission: Submission) -> EvaluationResult:
@@ -210,10 +212,9 @@ class CaseSession:
         directory = tempfile.mkdtemp(dir=place, prefix="tree-")
         try:
             target = str(Path(directory, "workspace"))
-            left_out = await _blocking(
+            self._left_out += await _blocking(
                 path, lambda: grading_tree.build(home, chosen, digest, target)
             )
-            self.notes["submission"] = chosen.notes(left_out)
             graded = replace(
                 self._workspace,
                 path=target,
@@ -221,7 +222,7 @@ class CaseSession:
                 source=source_tree(home, digest),
                 changes=chosen.changes,
             )
-            return await grade_submission(self._case.graders, replace(submission, workspace=graded))
+            return await self._score(replace(submission, workspace=graded))
         finally:
             await _remove(directory)
 

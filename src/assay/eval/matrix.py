@@ -31,6 +31,7 @@ __all__ = [
     "cases_of",
     "give_back",
     "launch",
+    "own_timeouts",
     "regraded_cell",
     "require_case_parts",
     "resume",
@@ -280,7 +281,7 @@ def _cell(
         session=session,
         options=RunOptions(
             agent_timeout=limits.agent_timeout_s,
-            grading_timeout=limits.grading_timeout_s + _own_timeouts(coordinate.case),
+            grading_timeout=limits.grading_timeout_s + own_timeouts(coordinate.case),
         ),
         harness=coordinate.harness,
         model=coordinate.model,
@@ -290,7 +291,7 @@ def _cell(
     )
 
 
-def _own_timeouts(case: Case) -> float:
+def own_timeouts(case: Case) -> float:
     """Seconds that the graders' commands may take by their own limits, one after the other.
 
     Our limit comes on top: otherwise a submission that hangs every command would be our time-out,

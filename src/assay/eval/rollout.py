@@ -27,6 +27,7 @@ from assay.errors import (
     SkippedError,
 )
 from assay.eval.within import OutOfTimeError, within
+from assay.graders.usage import USAGE, Totals, totals_of
 from assay.scoring.grade import Grade
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
@@ -113,6 +114,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         progress.phase = "agent"
         await _let_agent_work(cell, run)
         progress.phase = "grading"
+        _tell_usage(run)
         submission = Submission(
             answer=_answer_of(run),
             question=run.prompt_text,
@@ -147,6 +149,18 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
         raise
     else:
         run.trace.status = run.trace.status or "completed"
+
+
+def _tell_usage(run: Run) -> None:
+    """Let the graders of the trace know what the agent says that it used."""
+    if not _mend_trace(run) or USAGE in run.trace.extra:
+        return
+    if run.tokens is not None or run.cost_usd is not None:
+        seen = totals_of(run.trace)
+        tokens = seen.tokens if run.tokens is None else run.tokens
+        cost = seen.cost_usd if run.cost_usd is None else run.cost_usd
+        totals = Totals(tokens=tokens, cost_usd=cost, seconds=seen.seconds)
+        run.trace.extra[USAGE] = totals.to_dict()
 
 
 def _answer_of(run: Run) -> str | None:

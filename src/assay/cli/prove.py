@@ -1,0 +1,168 @@
+"""``assay selftest`` and ``assay attack``: is a case worth being run?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from assay.cli.options import state_home, worker_count
+from assay.cli.report_errors import INTERRUPTED
+from assay.errors import InputError, nearest
+from assay.eval.attack import AttackPlan, Findings, OnCell, plan_attack
+from assay.eval.cheats import select_cheats
+from assay.eval.proof import Proof
+from assay.eval.selftest import SelfTestPlan, plan_selftest
+from assay.scoring.json_safe import Json
+from assay.tasks.case import Case, load_cases
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["attack_cases", "selftest_cases"]
+
+T = TypeVar("T")
+
+
+def selftest_cases(
+    paths: Sequence[str],
+    *,
+    cases: Sequence[str],
+    repeats: int | None,
+    workers: int | None,
+    as_json: bool,
+) -> int:
+    """Prove cases: right work gets everything, no work and known cheats do not.
+
+    Returns:
+        0 if all are proven, 1 if something failed, 3 if something could not be graded.
+
+    Raises:
+        InputError: For whatever is wrong with the cases or the options.
+    """
+    plan = plan_selftest(_selected(paths, cases), repeats=repeats)
+    proof = _run(_prove(plan, worker_count(workers)))
+    if proof is None:
+        return INTERRUPTED
+    if as_json:
+        _print_json(proof.to_dict())
+    else:
+        from assay.reports.selftest import render_selftest
+
+        _print(lambda console: render_selftest(console, proof))
+    return proof.code
+
+
+def attack_cases(
+    paths: Sequence[str],
+    *,
+    cases: Sequence[str],
+    cheats: Sequence[str],
+    max_reward: float | None,
+    workers: int | None,
+    listing: bool,
+    as_json: bool,
+) -> int:
+    """Play the library of cheats against cases.
+
+    Returns:
+        0 if all cases hold, 1 if a cheat passes, gets more than ``max_reward`` or keeps itself
+        from being graded, 3 if not everything could be tried.
+
+    Raises:
+        InputError: For whatever is wrong with the cases or the options.
+    """
+    chosen = select_cheats(cheats)
+    if listing:
+        from assay.reports.attack import library_dict, render_library
+
+        if as_json:
+            _print_json(library_dict(chosen))
+        else:
+            _print(lambda console: render_library(console, chosen))
+        return 0
+    plan = plan_attack(_selected(paths, cases), chosen, max_reward=max_reward)
+    findings = _run(_attack(plan, worker_count(workers)))
+    if findings is None:
+        return INTERRUPTED
+    if as_json:
+        _print_json(findings.to_dict())
+    else:
+        from assay.reports.attack import render_attack
+
+        _print(lambda console: render_attack(console, findings))
+    return findings.code
+
+
+def _selected(paths: Sequence[str], ids: Sequence[str]) -> list[Case]:
+    if not paths:
+        raise InputError("no case was named", hint="give a case file, or a directory of cases")
+    found = load_cases(list(paths))
+    known = [case.id for case in found]
+    for wanted in ids:
+        if wanted not in known:
+            raise InputError(f"no case {wanted!r}", hint=nearest(wanted, known))
+    return [case for case in found if not ids or case.id in ids]
+
+
+def _run(work: Coroutine[object, object, T]) -> T | None:
+    """Run to the end; None where it was interrupted, with everything cleaned up."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        print("interrupted; nothing is kept of it", file=sys.stderr)
+        return None
+
+
+async def _prove(plan: SelfTestPlan, workers: int) -> Proof:
+    from assay.reports.progress import progress
+
+    # What a grader of one's own prints must not end up inside the JSON.
+    with redirect_stdout(sys.stderr), progress(_errors(), plan.total) as shown:
+        return await plan.go(cache=_cache(), workers=workers, on_cell=shown.cell)
+
+
+async def _attack(plan: AttackPlan, workers: int) -> Findings:
+    from assay.reports.progress import progress
+
+    with redirect_stdout(sys.stderr), ExitStack() as stack:
+
+        def begin(total: int) -> OnCell:
+            return stack.enter_context(progress(_errors(), total)).cell
+
+        return await plan.go(cache=_cache(), workers=workers, begin=begin)
+
+
+def _cache() -> str:
+    """Sources and environments are shared with every other run of this state directory."""
+    return str(Path(state_home(), "cache"))
+
+
+def _errors() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def _print(report: Callable[[Console], None]) -> None:
+    from rich.console import Console
+
+    _written(lambda: report(Console(highlight=False)))
+
+
+def _print_json(data: dict[str, Json]) -> None:
+    _written(lambda: print(json.dumps(data)))
+
+
+def _written(write: Callable[[], None]) -> None:
+    """Write to standard output; whoever stopped reading there still gets the exit status."""
+    try:
+        write()
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich leaves by SystemExit where the reader has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,256 @@
+"""What a self-test found, and how runs are judged to come to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+from assay.types.run import Run
+
+__all__ = [
+    "CaseProof",
+    "Check",
+    "Proof",
+    "Verdict",
+    "must_fail",
+    "reference_check",
+    "repeats_check",
+]
+
+Verdict: TypeAlias = Literal["held", "failed", "error", "skipped"]
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that a case has to show.
+
+    Attributes:
+        name: Such as ``reference fix`` or ``floor echo``.
+        verdict: ``held``, ``failed``, ``error`` (could not be graded) or ``skipped``.
+        reward: What was earned; None where nothing could be, or several things were compared.
+        said: What was found, in one sentence.
+        mend: What to do about it; empty where it held.
+    """
+
+    name: str
+    verdict: Verdict
+    reward: float | None = None
+    said: str = ""
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseProof:
+    """What a self-test found of one case.
+
+    Attributes:
+        case: Its id.
+        file: Its file.
+        threshold: Reward that passes.
+        checks: In the order in which they were made.
+        open: What the case's weights leave open, in sentences; no failure by itself.
+    """
+
+    case: str
+    file: str
+    threshold: float
+    checks: tuple[Check, ...]
+    open: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of its checks."""
+        found = {check.verdict for check in self.checks}
+        order: tuple[Verdict, ...] = ("failed", "error", "skipped")
+        for verdict in order:
+            if verdict in found:
+                return verdict
+        return "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a self-test found of every case."""
+
+    cases: tuple[CaseProof, ...]
+
+    @property
+    def code(self) -> int:
+        """Exit code: 0 all proven, 1 something failed, 3 something could not be graded."""
+        found = {case.verdict for case in self.cases}
+        if "failed" in found:
+            return 1
+        return 3 if "error" in found or found == {"skipped"} else 0
+
+    def to_dict(self) -> dict[str, Json]:
+        """The findings as plain JSON."""
+        return {"proven": self.code == 0, "cases": [_case_dict(case) for case in self.cases]}
+
+
+def reference_check(name: str, runs: Sequence[Run]) -> Check:
+    """Whether right work gets everything."""
+    run = runs[0]
+    if (broken := _not_graded(name, run)) is not None:
+        return broken
+    reward = run.reward or 0.0
+    below = _below(run)
+    if below or reward < 1.0 - _ROUNDING:
+        why = f"below full: {', '.join(below)}" if below else "no grader is below full"
+        return Check(
+            name=name,
+            verdict="failed",
+            reward=reward,
+            said=f"right work gets {reward:.2f} and has to get 1.00; {why}",
+            mend="mend the recording if it is not right, else the grader that marks it down",
+        )
+    skipped = [node.name for node in run.grade.subscores if node.status == "skipped"]
+    said = f"full marks; skipped: {', '.join(skipped)}" if skipped else "full marks"
+    return Check(name=name, verdict="held", reward=reward, said=said)
+
+
+def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> Check:
+    """Whether bad work does not pass, and for the reason that the case names, if it names one."""
+    if (broken := _not_graded(name, run)) is not None:
+        return broken
+    reward = run.reward or 0.0
+    below = _below(run)
+    if reward >= threshold - _ROUNDING:
+        return Check(
+            name=name,
+            verdict="failed",
+            reward=reward,
+            said=f"passes with {reward:.2f}, and must not",
+            mend="raise expect.pass_threshold, or weigh and sharpen the graders that gave it",
+        )
+    if reason and (problem := _other_reason(reason, run, below)):
+        return Check(name=name, verdict="failed", reward=reward, said=problem[0], mend=problem[1])
+    said = f"stopped by {', '.join(below[:4])}" if below else "does not pass"
+    return Check(name=name, verdict="held", reward=reward, said=said)
+
+
+def _not_graded(name: str, run: Run) -> Check | None:
+    if run.grade.is_error:
+        why = run.grade.content or run.trace.error or "no cause was recorded"
+        mend = (
+            "what a submission does must never keep it from being graded" if "floor" in name else ""
+        )
+        return Check(name=name, verdict="error", said=f"could not be graded: {why}", mend=mend)
+    if run.reward is None:
+        return Check(name=name, verdict="skipped", said=run.grade.content or "does not apply here")
+    return None
+
+
+def repeats_check(name: str, runs: Sequence[Run]) -> Check:
+    """Whether the same work always gets the same, in every node of the score tree."""
+    title = f"repeats on {name}"
+    if any(run.grade.is_error or run.reward is None for run in runs):
+        broken = next(run for run in runs if run.grade.is_error or run.reward is None)
+        return _not_graded(title, broken) or Check(name=title, verdict="error")
+    readings = [dict(_reading(run.grade.subscores)) for run in runs]
+    names = dict.fromkeys(name for reading in readings for name in reading)
+    unlike = [name for name in names if len({str(r.get(name)) for r in readings}) > 1]
+    if not unlike:
+        return Check(name=title, verdict="held", said=f"{len(runs)} times the same")
+    shown = "; ".join(
+        f"{name}: {', '.join(_shown(r.get(name)) for r in readings)}" for name in unlike[:4]
+    )
+    return Check(
+        name=title,
+        verdict="failed",
+        said=f"the same work is graded differently: {shown}",
+        mend="take time, chance and order out of the grader, or out of the recording's run.sh",
+    )
+
+
+_Reading: TypeAlias = "tuple[str, float | None, tuple[str, ...]]"
+
+
+def _reading(nodes: Sequence[SubScore], above: str = "") -> Iterator[tuple[str, _Reading]]:
+    """Status, value and flags of every node of a score tree, by path."""
+    for node in nodes:
+        path = f"{above}{node.name}"
+        yield path, (node.status, node.value, tuple(node.flags))
+        yield from _reading(node.children or (), f"{path}/")
+
+
+def _shown(reading: _Reading | None) -> str:
+    if reading is None:
+        return "absent"
+    status, value, flags = reading
+    text = status if value is None else f"{value:.4g}"
+    return f"{text} ({', '.join(flags)})" if flags else text
+
+
+def _below(run: Run) -> list[str]:
+    """Graders that kept something back: a value below 1, or a penalty that applied."""
+    found: list[str] = []
+    for node in run.grade.subscores:
+        if node.value is None or (node.weight == 0 and not node.gate):
+            continue
+        penalty = node.weight < 0 and not node.gate
+        if node.value > 0.0 if penalty else node.value < 1.0:
+            found.append(node.name)
+    return found
+
+
+def _other_reason(reason: str, run: Run, below: Sequence[str]) -> tuple[str, str] | None:
+    """What is wrong with the reason that a case names, and the mend; None if it is right."""
+    nodes = [node.name for node in run.grade.subscores]
+    said = reason.casefold()
+    named = [name for name in nodes if _mentions(said, name) or _mentions(said, _plain(name))]
+    # The longest names first: "tests" in "hidden-tests failed" is not a grader of its own.
+    named = [n for n in named if not any(n != o and n in o and _mentions(said, o) for o in named)]
+    flags = [flag for flag in run.grade.result.flags if flag.casefold() in said]
+    flags += [flag for flag in run.grade.result.flags if said in flag.casefold()]
+    if flags:
+        return None
+    if not named:
+        return (
+            f"the reason {reason!r} names no grader and no flag that was raised",
+            f"name what must catch it, one of: {', '.join(nodes)}",
+        )
+    open_ = [
+        name for name in {_plain(n) for n in named} if not any(_plain(b) == name for b in below)
+    ]
+    if open_:
+        return (
+            f"does not pass, but {', '.join(sorted(open_))}, named as the reason, gave full marks",
+            f"it was stopped by {', '.join(below) or 'nothing'}: mend the grader or the reason",
+        )
+    return None
+
+
+def _mentions(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(name.casefold())}(?![\w-])", text) is not None
+
+
+def _plain(name: str) -> str:
+    """A grader's name without the number that tells graders of one name apart."""
+    return re.sub(r"-\d+$", "", name)
+
+
+def _case_dict(case: CaseProof) -> dict[str, Json]:
+    checks: list[Json] = [
+        {
+            "name": check.name,
+            "verdict": check.verdict,
+            "reward": check.reward,
+            "said": check.said,
+            "mend": check.mend,
+        }
+        for check in case.checks
+    ]
+    return {
+        "case": case.case,
+        "file": case.file,
+        "verdict": case.verdict,
+        "threshold": case.threshold,
+        "checks": checks,
+        "open": list[Json](case.open),
+    }

@@ -1,0 +1,253 @@
+"""Prove cases before they are used: right work gets everything, no work and known cheats do not.
+
+For every case, without a model, a key or the network:
+
+* the reference recording scores exactly 1.0;
+* floors do not pass: nothing done, files emptied, the prompt echoed, keywords stuffed;
+* graders that run several times on the same work agree with themselves;
+* recordings that are known to be bad do not pass, for the reason that the case names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TypeAlias
+
+from assay.agents.echo import EchoAgent
+from assay.agents.replay import ReplayAgent, recordings_of
+from assay.agents.scripted import Deeds, ScriptedAgent
+from assay.errors import AssayError, InputError, SkippedError, nearest
+from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
+from assay.eval.scene import Scene, read_tree
+from assay.eval.stuffing import stuffed
+from assay.eval.trials import Arena, Trial, arena, record_trial, require_triable
+from assay.eval.weights import Witness, left_open
+from assay.store.records import CellRecord
+from assay.tasks.case import Case
+from assay.types.run import Run
+
+__all__ = ["SelfTestPlan", "plan_selftest"]
+
+OnCell: TypeAlias = "Callable[[CellRecord], None]"
+
+_REFERENCES = ("reference", "honest", "fix", "solution", "gold")
+_BAD = ("cheat*", "bad*", "partial*", "wrong*")
+_FLOORS = ("no-op", "emptied", "echo", "keywords")
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTestPlan:
+    """A self-test that is ready to go.
+
+    Attributes:
+        cases: What is proven.
+        repeats: Repeats of the graders, instead of what the cases say.
+        total: Trials in all.
+    """
+
+    cases: Sequence[Case]
+    repeats: int | None
+    total: int
+
+    async def go(self, *, cache: str, workers: int, on_cell: OnCell) -> Proof:
+        """Run every trial and judge the cases.
+
+        Args:
+            cache: Directory of fetched sources and built environments.
+            workers: Trials at once.
+            on_cell: Called with each trial as it finishes; it ``passed`` if it came out as it has
+                to.
+        """
+        async with arena(cache=cache, workers=workers) as place:
+            benches = [await _Bench.open(case, place, self.repeats) for case in self.cases]
+
+            by_case = {bench.case.id: bench for bench in benches}
+
+            def done(trial: Trial, run: Run) -> None:
+                bench = by_case[trial.case.id]
+                bench.runs[trial.name].append(run)
+                on_cell(bench.as_expected(trial, run))
+
+            await place.run([t for b in benches for t in b.references()], done)
+            await place.run([t for b in benches for t in b.others()], done)
+            return Proof(tuple(bench.proof() for bench in benches))
+
+
+def plan_selftest(cases: Sequence[Case], *, repeats: int | None = None) -> SelfTestPlan:
+    """Check what the cases say of their self-test, and count the trials.
+
+    Raises:
+        InputError: For a case that cannot be run, recordings that do not exist, and fewer than one
+            repeat.
+    """
+    if repeats is not None and repeats < 1:
+        raise InputError(f"repeats must be at least 1, got {repeats}")
+    total = 0
+    for case in cases:
+        require_triable(case)
+        times = repeats or case.selftest.repeats
+        reference, bad = _reference(case), _known_bad(case)
+        total += times * (2 if reference else 1) + len(_FLOORS) - 1 + len(bad)
+    return SelfTestPlan(cases, repeats, total)
+
+
+def _recordings(case: Case) -> dict[str, Path]:
+    return recordings_of(str(Path(case.root, "recordings")))
+
+
+def _reference(case: Case) -> str:
+    """The name of the reference recording; empty where there is none.
+
+    Raises:
+        InputError: If the case names one that does not exist.
+    """
+    found = _recordings(case)
+    named = case.selftest.reference
+    if named and named not in found:
+        raise InputError(
+            f"case {case.id!r}: selftest.reference is {named!r}, but there is no such recording",
+            hint=nearest(named, sorted(found)) or f"make {case.root}/recordings/{named}",
+        )
+    return named or next((name for name in _REFERENCES if name in found), "")
+
+
+def _known_bad(case: Case) -> dict[str, str]:
+    """Recordings that must not pass, each with the reason that the case names, if it names one.
+
+    Raises:
+        InputError: If the case names one that does not exist, or that is its reference.
+    """
+    found = _recordings(case)
+    for name in case.selftest.bad:
+        if name not in found:
+            raise InputError(
+                f"case {case.id!r}: selftest.bad names {name!r}, but there is no such recording",
+                hint=nearest(name, sorted(found)),
+            )
+        if name == case.selftest.reference:
+            raise InputError(f"case {case.id!r}: {name!r} is both its reference and known bad")
+    if case.selftest.bad:
+        return dict(case.selftest.bad)
+    return {name: "" for name in found if any(fnmatch(name.lower(), sign) for sign in _BAD)}
+
+
+class _Watched:
+    """An agent of which it is noted what it touches."""
+
+    def __init__(self, agent: ReplayAgent) -> None:
+        self.agent = agent
+        self.touched: set[str] = set()
+
+    async def __call__(self, run: Run) -> None:
+        place = run.workspace.path if run.workspace else None
+        before = read_tree(place) if place else {}
+        await self.agent(run)
+        after = read_tree(place) if place else {}
+        changed = {path for path in after if before.get(path) != after[path]}
+        self.touched |= changed | (set(before) - set(after))
+
+
+class _Bench:
+    """One case, its trials and what came of them."""
+
+    def __init__(self, case: Case, scene: Scene | None, repeats: int | None) -> None:
+        self.case = case
+        self.runs: dict[str, list[Run]] = defaultdict(list)
+        self._scene = scene
+        self._trouble: AssayError | None = None
+        self._repeats = repeats or case.selftest.repeats
+        self._reference = _reference(case)
+        self._bad = _known_bad(case)
+        self._watched = _Watched(self._replay())
+
+    @classmethod
+    async def open(cls, case: Case, place: Arena, repeats: int | None) -> _Bench:
+        try:
+            return cls(case, await place.scene(case), repeats)
+        except AssayError as error:  # the case cannot begin: reported with it, not instead of it
+            bench = cls(case, None, repeats)
+            bench._trouble = error
+            return bench
+
+    def references(self) -> Iterator[Trial]:
+        """The reference, as often as graders are repeated."""
+        if self._reference and self._scene is not None:
+            for number in range(1, self._repeats + 1):
+                yield Trial(
+                    case=self.case,
+                    name="reference",
+                    agent=self._watched,
+                    model=self._reference,
+                    number=number,
+                )
+
+    def others(self) -> Iterator[Trial]:
+        """Floors and known-bad work; what is emptied is known when the reference has been run."""
+        if self._scene is None:
+            return
+        emptied = dict.fromkeys(sorted(self._watched.touched), b"")
+        floors = {
+            "no-op": ScriptedAgent(deeds=Deeds()),
+            "emptied": ScriptedAgent(deeds=Deeds(files=emptied, answer="")),
+            "echo": EchoAgent(),
+            "keywords": ScriptedAgent(deeds=stuffed(self._scene)),
+        }
+        for name, agent in floors.items():
+            for number in range(1, 1 + (self._repeats if name == "no-op" else 1)):
+                yield Trial(case=self.case, name=f"floor {name}", agent=agent, number=number)
+        for name in self._bad:
+            yield Trial(case=self.case, name=f"bad {name}", agent=self._replay(), model=name)
+
+    def _replay(self) -> ReplayAgent:
+        directory = str(Path(self.case.root, "recordings"))
+        return ReplayAgent(directory=directory, timeout_s=self.case.limits.agent_timeout_s)
+
+    def as_expected(self, trial: Trial, run: Run) -> CellRecord:
+        """A trial's row, in which ``passed`` says whether it came out as it has to."""
+        row = record_trial(trial, run)
+        if row.passed is None:
+            return row
+        return replace(row, passed=row.passed == (trial.name == "reference"))
+
+    def proof(self) -> CaseProof:
+        """What all of it comes to."""
+        checks = tuple(self._checks())
+        witnesses = [
+            Witness(name=name, run=runs[0])
+            for name, runs in self.runs.items()
+            if name != "reference"
+        ]
+        return CaseProof(
+            case=self.case.id,
+            file=self.case.file,
+            threshold=self.case.expect.pass_threshold,
+            checks=checks,
+            open=tuple(left_open(self.case, witnesses)) if self._scene is not None else (),
+        )
+
+    def _checks(self) -> Iterator[Check]:
+        threshold = self.case.expect.pass_threshold
+        if self._scene is None:
+            verdict = "skipped" if isinstance(self._trouble, SkippedError) else "error"
+            yield Check(name="begin", verdict=verdict, said=str(self._trouble))
+            return
+        if self._reference:
+            yield reference_check(f"reference {self._reference}", self.runs["reference"])
+        else:
+            yield Check(
+                name="reference",
+                verdict="failed",
+                said="there is no reference recording",
+                mend="record right work as recordings/reference, or name it in selftest.reference",
+            )
+        for name in _FLOORS:
+            yield must_fail(f"floor {name}", self.runs[f"floor {name}"][0], threshold)
+        for name, reason in self._bad.items():
+            yield must_fail(f"bad {name}", self.runs[f"bad {name}"][0], threshold, reason)
+        for name in ("reference", "floor no-op"):
+            if self.runs[name]:
+                yield repeats_check(name.removeprefix("floor "), self.runs[name])

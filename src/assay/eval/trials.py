@@ -1,0 +1,141 @@
+"""Tries of a case outside of any stored run: for proving a case and for attacking it.
+
+They go down the road of every cell (`assay.eval.runner`, `assay.eval.case_session`); only what is
+kept of them goes into a directory that is removed in the end.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from assay.errors import InputError
+from assay.eval.case_session import case_session, prompt_of
+from assay.eval.matrix import own_timeouts, require_case_parts
+from assay.eval.records import record_of
+from assay.eval.rollout import Cell
+from assay.eval.runner import run_cells
+from assay.eval.scene import Scene, read_scene
+from assay.graders.apply import require_runnable
+from assay.sandbox import remove_tree
+from assay.store.records import CellRecord
+from assay.tasks.case import Case
+from assay.tasks.task import Agent, RunOptions
+from assay.tasks.taskset import case_task
+from assay.types.run import Run
+
+__all__ = ["Arena", "Trial", "arena", "record_trial", "require_triable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One try of a case.
+
+    Attributes:
+        case: What is tried.
+        name: What is tried on it, such as ``floor no-op``.
+        agent: Who does it.
+        model: The recording that is played, if one is.
+        number: 1-based repeat.
+    """
+
+    case: Case
+    name: str
+    agent: Agent
+    model: str = ""
+    number: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arena:
+    """Where trials are run.
+
+    Attributes:
+        home: Directory for what is kept of a trial until the end.
+        cache: Directory of fetched sources and built environments, shared with every run.
+        workers: Trials at once.
+    """
+
+    home: str
+    cache: str
+    workers: int
+
+    async def run(self, trials: Sequence[Trial], done: Callable[[Trial, Run], None]) -> None:
+        """Run and grade trials.
+
+        Args:
+            trials: What to run.
+            done: Called with each trial and its run, as they finish.
+        """
+        await run_cells(
+            self._cells(trials),
+            lambda number, run: done(trials[number], run),
+            max_concurrent=self.workers,
+        )
+
+    async def scene(self, case: Case) -> Scene:
+        """What can be known of a case before anybody works on it.
+
+        Raises:
+            SourceError: If its source cannot be had.
+            SkippedError: If it cannot be had, and the case says that this may be.
+            ProvisionError: If its environment cannot be built.
+        """
+        async with case_session(case, cache=self.cache) as session:
+            workspace = session.workspace
+            return read_scene(case, prompt_of(case), workspace.path if workspace else None)
+
+    def _cells(self, trials: Iterable[Trial]) -> Iterator[Cell]:
+        for trial in trials:
+            limits = trial.case.limits
+            yield Cell(
+                task=case_task(trial.case),
+                agent=trial.agent,
+                session=case_session(trial.case, cache=self.cache, home=self.home),
+                options=RunOptions(
+                    agent_timeout=limits.agent_timeout_s,
+                    grading_timeout=limits.grading_timeout_s + own_timeouts(trial.case),
+                ),
+                harness=trial.name,
+                model=trial.model,
+                trial=trial.number,
+            )
+
+
+@asynccontextmanager
+async def arena(*, cache: str, workers: int) -> AsyncGenerator[Arena]:
+    """An arena whose directory goes when it is left."""
+    home = tempfile.mkdtemp(prefix="assay-trials-")
+    try:
+        yield Arena(home=home, cache=cache, workers=workers)
+    finally:
+        await remove_tree(home)
+
+
+def require_triable(case: Case) -> None:
+    """Refuse a case that this version cannot run, before anything is tried.
+
+    Raises:
+        InputError: Naming the case and what stands in the way.
+    """
+    require_runnable(case.graders)
+    require_case_parts(case)
+    if case.container is not None:
+        raise InputError(
+            f"case {case.id!r} asks for a container, which this version cannot run",
+            hint="take `container` out to run it in assay's own sandbox",
+        )
+
+
+def record_trial(trial: Trial, run: Run) -> CellRecord:
+    """A trial as the narrow row that every report reads."""
+    return record_of(
+        run,
+        run_id="",
+        case=trial.case.id,
+        threshold=trial.case.expect.pass_threshold,
+        digest="",
+        file=trial.case.file,
+    )
