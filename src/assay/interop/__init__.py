@@ -1,0 +1,1 @@
+"""Other systems' formats, read and written."""

@@ -1,0 +1,273 @@
+"""Write one SWE-bench row as a case that runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.errors import InputError
+from assay.interop.patches import Change, apply_patch
+from assay.interop.swebench import SweBenchInstance
+from assay.scoring.json_safe import Json
+from assay.tasks.archives import copy_tree, unpack
+from assay.tasks.origin import Source, is_local
+from assay.tasks.packages import fetch_sdist
+from assay.tasks.repositories import export_commit
+
+__all__ = ["WrittenCase", "write_case"]
+
+_TEST_PATCH = "hidden/test.patch"
+_DIFF_PATHS = re.compile(r"^\+\+\+ b/([^\t\n]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCase:
+    """What was written.
+
+    Attributes:
+        directory: The case.
+        files: Paths in it, sorted.
+        runnable: Whether it can be run as it is.
+        notes: What its author should know or do.
+    """
+
+    directory: str
+    files: tuple[str, ...]
+    runnable: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What a case is made of, besides what the row says.
+
+    Attributes:
+        source: The block ``source`` of the case.
+        hidden: Paths of the test files that are injected.
+        runnable: Whether these files are there.
+        notes: See `WrittenCase`.
+    """
+
+    source: dict[str, Json]
+    hidden: tuple[str, ...] = ()
+    runnable: bool = False
+    notes: list[str] = field(default_factory=list[str])
+
+
+def write_case(
+    instance: SweBenchInstance,
+    directory: str,
+    *,
+    source: Source | None = None,
+    cache_dir: str,
+) -> WrittenCase:
+    """Write a case: what is asked, the source, the hidden tests, a reference and a no-op.
+
+    With a source the hidden files are whole (the tests as they are after ``test_patch``), and the
+    reference is ``patch`` applied. Without one only the patches can be kept: the case says what is
+    missing, and does not load until it is there.
+
+    Args:
+        instance: The row.
+        directory: Where to; absent or empty. It appears only when it is complete.
+        source: Where the files of the base commit are: a directory, a source distribution, or a
+            repository (then ``commit`` is the row's). A local repository is only read: the case
+            itself names the one on GitHub.
+        cache_dir: Where what is fetched is kept.
+
+    Raises:
+        InputError: If the patches do not fit the source or are hostile, or the directory is not
+            empty.
+        SourceError: If the source cannot be fetched.
+    """
+    target = Path(directory)
+    try:
+        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
+            raise InputError(f"{directory} is already there", hint="nothing was changed")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+    except OSError as error:
+        raise InputError(f"cannot write {directory}: {error}") from error
+    try:
+        whole = beside / "case"
+        whole.mkdir()
+        parts = _write_parts(instance, whole, target, source, cache_dir)
+        text = _case_text(instance, parts)
+        (whole / "case.yaml").write_text(text, encoding="utf-8")
+        files = tuple(
+            sorted(p.relative_to(whole).as_posix() for p in whole.rglob("*") if p.is_file())
+        )
+        whole.replace(target)
+    except OSError as error:
+        raise InputError(f"cannot write {directory}: {error}") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return WrittenCase(
+        directory=directory, files=files, runnable=parts.runnable, notes=tuple(parts.notes)
+    )
+
+
+def _write_parts(
+    instance: SweBenchInstance, case: Path, target: Path, source: Source | None, cache_dir: str
+) -> _Parts:
+    parts = _Parts(source=_source_block(instance, source, target))
+    _write(case / "recordings/noop/answer.txt", "I changed nothing.\n")
+    _write(case / "recordings/reference/answer.txt", "This is the repair of the project itself.\n")
+    if source is None:
+        _write(case / _TEST_PATCH, instance.test_patch)
+        _write(case / "recordings/reference/reference.patch", instance.patch)
+        parts.hidden = tuple(dict.fromkeys(_DIFF_PATHS.findall(instance.test_patch)))
+        parts.notes.append(
+            "the hidden files are not there yet, so the case does not load: import again with the "
+            f"source of {instance.repo} at {instance.base_commit[:12]}"
+        )
+        return parts
+    with tempfile.TemporaryDirectory(prefix="assay-base-") as scratch:
+        tree = str(Path(scratch, "tree"))
+        Path(tree).mkdir()
+        _fetch(source, tree, cache_dir)
+        tests = apply_patch(instance.test_patch, tree, what=f"test_patch of {instance.instance_id}")
+        _copy(tests.written, tree, case / "hidden")
+        solution = apply_patch(instance.patch, tree, what=f"patch of {instance.instance_id}")
+        _copy(solution.written, tree, case / "recordings/reference/files")
+    _note_oddities(tests, solution, parts)
+    if solution.deleted:
+        listing = "".join(f"{path}\n" for path in solution.deleted)
+        _write(case / "recordings/reference/deleted.txt", listing)
+    parts.hidden, parts.runnable = tests.written, True
+    return parts
+
+
+def _fetch(source: Source, tree: str, cache_dir: str) -> None:
+    if source.pypi is not None:
+        unpack(fetch_sdist(source.pypi, source.sha256, cache_dir), tree)
+    elif source.path is not None:
+        copy_tree(str(Path(source.path).resolve()), tree)
+    else:
+        url, commit = source.url or "", source.commit or ""
+        url = str(Path(url).resolve()) if is_local(url) else url
+        export_commit(url, commit, "", tree, cache_dir)
+
+
+def _source_block(
+    instance: SweBenchInstance, source: Source | None, target: Path
+) -> dict[str, Json]:
+    if source is not None and source.pypi is not None:
+        return {"pypi": source.pypi, "sha256": source.sha256}
+    if source is not None and source.path is not None:
+        return {"path": os.path.relpath(Path(source.path).resolve(), target.resolve())}
+    given = source.url if source is not None else None
+    url = given if given and not is_local(given) else instance.url
+    return {"git": url, "commit": instance.base_commit}
+
+
+def _note_oddities(tests: Change, solution: Change, parts: _Parts) -> None:
+    if tests.deleted:
+        gone = ", ".join(tests.deleted[:5])
+        parts.notes.append(f"test_patch deletes {gone}: hidden files only add and replace")
+    if both := sorted({*tests.written} & {*solution.written}):
+        parts.notes.append(f"both patches change {', '.join(both[:5])}: the hidden one wins")
+
+
+def _copy(paths: Iterable[str], tree: str, target: Path) -> None:
+    for path in paths:
+        place = target / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(tree, path), place)
+        if os.access(Path(tree, path), os.X_OK):
+            place.chmod(0o755)
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+_HEAD = """\
+# {id}: a repaired bug of {repo}, imported from SWE-bench's format.
+# Try it:  assay run {id} --harness replay   (reference: 1, noop: 0)
+"""
+_ENVIRONMENT = """
+# What the project's own tests need, built once and kept. Pin it: a new pytest may judge otherwise.
+# `install: editable` installs the source itself, for a project that cannot be imported in place.
+environment:
+  kind: pip-venv
+  requirements: [pytest]
+"""
+_MATRIX = """
+# Two recordings prove the case: the project's own repair has to pass and doing nothing has to fail.
+# Add your agents to harnesses.yaml and to this list.
+matrix:
+  harnesses: [replay]
+  models: [reference, noop]
+"""
+_GRADERS = """
+# One run of the hidden tests. Every id is looked up by name: a test that was skipped, deselected
+# or never reached has failed. Unless all of pass_to_pass pass, the reward is 0.
+"""
+_NOT_THERE = """\
+# NOT THERE YET: the files under `inject`. They are those of the base commit with hidden/test.patch
+# applied; until then this case does not load. Import again with --source to have them written.
+"""
+
+
+def _case_text(instance: SweBenchInstance, parts: _Parts) -> str:
+    grader: dict[str, Json] = {
+        "type": "swebench",
+        "inject": [{"src": f"hidden/{path}", "dest": path} for path in parts.hidden],
+        "fail_to_pass": list[Json](instance.fail_to_pass),
+    }
+    if instance.pass_to_pass:
+        grader["pass_to_pass"] = list[Json](instance.pass_to_pass)
+    said: dict[str, Json] = {"repo": instance.repo, "base_commit": instance.base_commit}
+    for name in ("version", "environment_setup_commit", "created_at"):
+        if value := str(getattr(instance, name)):
+            said[name] = value
+    return "".join(
+        (
+            _HEAD.format(id=instance.instance_id, repo=instance.repo),
+            _yaml({"id": instance.instance_id}),
+            "\n",
+            _yaml({"task": {"prompt": _tidy(instance.problem_statement)}}),
+            "\n# Where the agent starts: before the repair.\n",
+            _yaml({"source": parts.source}),
+            _ENVIRONMENT,
+            _MATRIX,
+            _GRADERS,
+            "" if parts.runnable else _NOT_THERE,
+            _yaml({"graders": [grader]}),
+            "\n",
+            _yaml({"metadata": {"swebench": said}}),
+        )
+    )
+
+
+def _tidy(text: str) -> str:
+    """A text that YAML can show as it is: no carriage returns and no space at the end of lines."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+def _yaml(data: dict[str, Json]) -> str:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Writes texts of several lines as blocks."""
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the library's signature
+            """Indent the items of a list, too."""
+            super().increase_indent(flow, False)
+
+    def text_node(_: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        # Readers differ in what they take for a number: 12e4567 is a commit.
+        quote = '"' if text[:1] in tuple("+-.0123456789") else None
+        style = "|" if "\n" in text else quote
+        return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, text_node)
+    return yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4_000)
