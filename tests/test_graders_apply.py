@@ -185,7 +185,7 @@ async def test_what_cannot_be_run_yet_is_refused_before_anything_runs(own: str) 
         spec(own, type="model_judge", rubric="own.py"),
         spec(own, type="model_judge", rubric="own.py", name="again"),
     ]
-    with pytest.raises(InputError, match="cannot run yet: model_judge( |$)"):
+    with pytest.raises(InputError, match=r"cannot run yet: model_judge( |$)"):
         require_runnable(specs)
     with pytest.raises(InputError, match="model_judge"):
         await grade_submission(specs, Submission(answer="a"))

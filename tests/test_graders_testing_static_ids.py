@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from assay.graders.testing import toolchains
 from assay.graders.testing.canaries import Canary, plant_canary, without_canaries
+from assay.graders.testing.left_out import declared_tests, left_out
 from assay.graders.testing.outcomes import Outcome, TestOutcome
 from assay.graders.testing.static_ids import (
     language_of,
@@ -33,6 +35,19 @@ var s = `
 func TestQuoted(t *testing.T) {}
 `
 func Test_lower(tt *testing.T) {}
+func TestLater(t *testing.T) {
+	// not yet
+	t.Parallel()
+	t.Skip("later")
+}
+func TestSome(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	t.Run("a b", func(t *testing.T) { t.SkipNow() })
+	t.Run("c", func(t *testing.T) { t.Log(); t.Skip() })
+	t.Run(name, func(t *testing.T) { t.Run("d", func(t *testing.T) { t.Skip() }) })
+}
 """
 RUST = """use kit::add;
 #[test]
@@ -61,6 +76,9 @@ class KitTest {
     @BeforeEach void before() {}
     // @Test void commented() {}
     @Nested class Inner { @Test void deep() {} }
+    @Test(enabled = false) void never() {}
+    @Test @DisabledOnOs(OS.WINDOWS) void here() {}
+    @Disabled("why") @Nested class Off { @Test void over() {} }
 }
 """
 JAVASCRIPT = r"""const test = require('node:test');
@@ -79,13 +97,31 @@ test.each([[1]])('each %i', () => {});
 const s = "it('in text', () => {})";
 /x/.test('not a test');
 await t.test('sub', () => {});
+test('options', { skip: true }, () => {});
+test('reason', { timeout: f(1, 2), skip: 'why' }, () => {});
+test('todo', { todo: true });
+test('no', { skip: false, todo: '' }, () => {});
+test('unsure', { skip: process.env.X }, () => {});
+test('also unsure', { skip: true, ...more }, () => {});
+test('of a part', { skip: true && no }, () => {});
+test('deep', { skip: { skip: true } }, () => {});
+describe('closed', { skip: true }, () => { it('in', () => {}); });
+test('outer', async (t) => {
+  await t.test('left', { skip: true }, () => {});
+  await t.test('twice', { skip: true }, () => {});
+  await t.test('twice', () => {});
+});
+it('without a function');
+test.concurrent.skip('chained', () => {});
+test.describe('group', () => { test.it('x', () => {}); test('inside', () => {}); });
+if (x) { test.skip('either', () => {}); } else { test('either', () => {}); }
 """
 
 
 @pytest.mark.parametrize(
     ("path", "text", "names", "skipped"),
     [
-        ("kit_test.go", GO, ("TestAdd", "Test_lower"), ()),
+        ("kit_test.go", GO, ("TestAdd", "Test_lower", "TestSome"), ("TestLater", "TestSome/a_b")),
         ("kit.go", GO, (), ()),
         (
             "tests/hidden.rs",
@@ -96,14 +132,43 @@ await t.test('sub', () => {});
         (
             "src/test/java/org/kit/KitTest.java",
             JAVA,
-            ("KitTest::adds", "KitTest::halves", "KitTest::each", "KitTest$Inner::deep"),
-            ("KitTest::later",),
+            (
+                "KitTest::adds",
+                "KitTest::halves",
+                "KitTest::each",
+                "KitTest$Inner::deep",
+                "KitTest::here",
+            ),
+            ("KitTest::later", "KitTest::never", "KitTest$Off::over", "KitTest$Off"),
         ),
         (
             "kit.test.mjs",
             JAVASCRIPT,
-            ("math > adds", 'math > it\'s "quoted"', "top"),
-            ("math > off > never", "math > later", "math > also later"),
+            (
+                "math > adds",
+                'math > it\'s "quoted"',
+                "top",
+                "no",
+                "unsure",
+                "also unsure",
+                "of a part",
+                "deep",
+                "outer",
+                "group > inside",
+                "either",
+            ),
+            (
+                "math > off > never",
+                "math > later",
+                "math > also later",
+                "options",
+                "reason",
+                "todo",
+                "closed > in",
+                "without a function",
+                "chained",
+                "outer > left",
+            ),
         ),
         ("test_kit.py", "def test_a(): ...", (), ()),
     ],
@@ -151,6 +216,66 @@ def test_nothing_raises(path: str, text: str) -> None:
 def test_broken_sources_do_not_raise(text: str) -> None:
     for path in ("a_test.go", "a.rs", "A.java", "a.js"):
         read_static_tests(path, text)
+
+
+class TestLeftOut:
+    """Tests that their author leaves out, as each runner reports them."""
+
+    FILES: Mapping[str, str] = {
+        "kit_test.go": GO,
+        "tests/hidden.rs": RUST,
+        "KitTest.java": JAVA,
+        "kit.test.mjs": JAVASCRIPT,
+        "tests/test_kit.py": "import pytest, unittest\n@pytest.mark.skip\ndef test_off(): ...\n"
+        "@pytest.mark.skipif(kit.old)\ndef test_old(): ...\n"
+        "class KitTest(unittest.TestCase):\n"
+        "    @unittest.skip('why')\n    def test_two(self): ...\n",
+    }
+
+    @pytest.mark.parametrize(
+        ("test_id", "spared"),
+        [
+            ("kit::TestLater", True),
+            ("kit::TestSome", False),
+            ("kit::TestSome/a_b", True),
+            ("kit::TestSome/c", False),
+            ("slow", True),
+            ("deep::later", True),
+            ("adds", False),
+            ("org.kit.KitTest::later()", True),
+            ("org.kit.KitTest::here", False),
+            ("org.kit.KitTest$Off::org.kit.KitTest$Off", True),
+            ("kit.test.mjs::math > later", True),  # Vitest
+            ("math later::math later", True),  # jest-junit
+            ("also later::math also later", True),  # mocha-junit-reporter
+            ("math::later", True),  # xunit
+            ("kit.test.mjs::math > adds", False),
+            ("kit.test.mjs::computed options", False),
+            ("tests.test_kit::test_off", True),
+            ("tests.test_kit::test_off[1]", True),
+            ("tests.test_kit::test_old", False),
+            ("tests.test_kit.KitTest::test_two", True),
+            ("tests.test_kit.KitTest.test_two", True),  # unittest
+        ],
+    )
+    def test_by_name(self, test_id: str, *, spared: bool) -> None:
+        declared = declared_tests(self.FILES)
+        for outcome in ("skipped", "passed", "failed"):
+            found = left_out(declared, {test_id: TestOutcome(id=test_id, outcome=outcome)})
+            assert found == ({test_id} if spared and outcome == "skipped" else set())
+
+    def test_where_a_report_only_counts_no_more_are_left_out_than_the_author_does(self) -> None:
+        declared = declared_tests({"a.test.js": "it.skip('a', f); it.skip('b', f); it('c', f);"})
+        outcomes: dict[str, TestOutcome] = {}
+        for name in ("passed 1", "skipped 1", "skipped 2", "skipped 3"):
+            outcome: Outcome = "passed" if name == "passed 1" else "skipped"
+            outcomes[name] = TestOutcome(id=name, outcome=outcome)
+        assert left_out(declared, outcomes) == {"skipped 1", "skipped 2"}
+        assert left_out(declared_tests({"a.test.js": "it('c', f);"}), outcomes) == set()
+
+    def test_a_name_that_another_file_runs_is_expected(self) -> None:
+        declared = declared_tests({"a.test.js": "it.skip('a', f)", "b.test.js": "it('a', f)"})
+        assert left_out(declared, {"a": TestOutcome(id="a", outcome="skipped")}) == set()
 
 
 CANARY = Canary(name="c0ffee", planted="0123456789abcdef")

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from assay.errors import GraderError, InputError
+from assay.graders.testing import runners
 from assay.graders.testing.hidden import hidden_files, lay_out, read_inject
 from assay.graders.testing.reports import check_globs, read_packed, wrapped
 from assay.graders.tests import PytestGrader, TestsGrader
@@ -562,3 +563,49 @@ class TestForeignRunners:
         node = await case.grade(TestsGrader, **options)
         assert node.value == 0.0, evidence(node)
         assert node.flags
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(probe().tier is None, reason="no sandbox on this machine")
+class TestWhatNoSubmissionCauses:
+    """Broken or mistaken by others: an error. Broken by the submission: 0, and no false sign."""
+
+    @pytest.mark.parametrize("harm", ["raise SyntaxError('broken')\n", "import os; os._exit(70)\n"])
+    async def test_a_runner_that_breaks_before_anything_is_loaded(
+        self, case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, harm: str
+    ) -> None:
+        parts = tmp_path / "parts"
+        shutil.copytree(runners._PARTS, parts)
+        (parts / "boot.py").write_text(harm, encoding="utf-8")
+        monkeypatch.setattr(runners, "_PARTS", parts)
+        case.submit("kit.py", HONEST)
+        with pytest.raises(GraderError, match="did not start"):
+            await case.grade()
+
+    @pytest.mark.parametrize("place", ["kit.py", "sitecustomize.py", "usercustomize.py"])
+    async def test_a_submission_that_leaves_with_the_same_status(
+        self, case: Case, place: str
+    ) -> None:
+        case.submit("kit.py", "import os\nos._exit(70)\n")
+        case.submit(place, "import os\nos._exit(70)\n")
+        assert (await case.grade()).value == 0.0
+
+    @pytest.mark.parametrize(
+        ("cmd", "name"),
+        [
+            ("python3 -m pytest test_hidden.py::test_ad", "test_ad"),
+            ("python3 -m pytest test_hiden.py", "test_hiden.py"),
+        ],
+    )
+    async def test_a_mistyped_test(self, case: Case, cmd: str, name: str) -> None:
+        case.submit("kit.py", HONEST)
+        with pytest.raises(GraderError, match=name):
+            await case.grade(cmd=cmd)
+
+    async def test_a_test_that_the_submission_deleted(self, case: Case) -> None:
+        (case.source / "test_given.py").write_text("def test_given(): pass\n", encoding="utf-8")
+        case.changes.append("test_given.py")
+        case.submit("kit.py", HONEST)
+        node = await case.grade(cmd="python3 -m pytest test_given.py", inject=[])
+        assert node.value == 0.0
+        assert node.flags == ()

@@ -93,7 +93,9 @@ def build_parser() -> ArgumentParser:
         command(
             "selftest",
             "prove that cases grade right: known-good work passes, no work and known-bad does not",
-            "No model, key or network is used, and nothing is stored.",
+            "No model or key is used, and nothing is stored. Exit status: 0 every case is proven,\n"
+            "1 a case grades wrong, 2 bad input, 3 something could not be tried,\n"
+            "130 interrupted.",
             "  assay selftest evals/\n  assay selftest evals/ --case kit --repeats 5",
         )
     )
@@ -101,9 +103,11 @@ def build_parser() -> ArgumentParser:
         command(
             "attack",
             "play the library of cheats against cases and say what pays",
-            "Nothing is stored. Exit status: 0 all cases hold, 1 a cheat pays, 2 bad input,\n"
-            "3 not everything could be tried.",
-            "  assay attack evals/\n  assay attack --list",
+            "Nothing is stored. Exit status: 0 all cases hold, 1 a cheat passes, keeps itself\n"
+            "from being graded or gets more than --max-reward, 2 bad input, 3 not everything\n"
+            "could be tried, 130 interrupted.",
+            "  assay attack evals/\n  assay attack evals/ --cheat in-process --max-reward 0.3\n"
+            "  assay attack --list",
         )
     )
     _add_import(command("import", "write other systems' tasks as cases"))
@@ -237,7 +241,7 @@ def _add_attack(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="*", metavar="PATH", help="case files, or directories of cases")
     add("--case", action="append", default=[], metavar="ID", help="only this case")
-    add("--cheat", action="append", default=[], metavar="ID", help="only this cheat")
+    add("--cheat", action="append", default=[], metavar="ID", help="only this cheat or family")
     add("--max-reward", type=_share, metavar="X", help="also fail where a cheat gets more")
     add("--list", action="store_true", help="show the library and play nothing")
     _add_workers(parser)

@@ -193,7 +193,9 @@ class CaseSession:
             kept = await _blocking(path, lambda: take_snapshot(home, path, known=known))
             self._snapshot, left = kept.digest, kept.entries
             self._left_out += kept.dropped
-        chosen = grading_tree.plan(self._source.entries, left, Rules(self._case.submission))
+        asked_for = grading_tree.asked_for(home, self._source.digest, self._source.entries)
+        rules = Rules(self._case.submission, asked_for=asked_for)
+        chosen = grading_tree.plan(self._source.entries, left, rules)
         self.notes["snapshot"] = self._snapshot
         self.notes["source"] = self._source.digest
         return chosen

@@ -13,11 +13,14 @@ from pathlib import Path
 from assay.scoring.json_safe import Json
 from assay.store.restore import restore_entries
 from assay.store.snapshots import Dropped
-from assay.tasks.permitted import Rules
+from assay.store.sources import source_tree
+from assay.tasks.permitted import Rules, make_targets
 
-__all__ = ["GradingPlan", "build", "plan"]
+__all__ = ["GradingPlan", "asked_for", "build", "plan"]
 
 _MOST_LINES = 200
+_MAKEFILES = frozenset({"makefile", "gnumakefile"})
+_LARGEST_MAKEFILE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,29 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
     _make_room(entries, source, dropped)
     _add_directories(entries)
     return GradingPlan(entries, tuple(changes), tuple(dropped), tuple(restored), tuple(hooks[:10]))
+
+
+def asked_for(home: str, source: str, entries: Mapping[str, Json]) -> list[str]:
+    """Targets of the source's makefiles that the source has no file for. Blocks.
+
+    Args:
+        home: The store's directory.
+        source: Digest of the kept source.
+        entries: Its manifest.
+
+    Raises:
+        StoreError: If something that was kept is missing or damaged.
+    """
+    found: list[str] = []
+    for path in entries:
+        directory, _, name = path.rpartition("/")
+        if name.casefold() not in _MAKEFILES:
+            continue
+        makefile = Path(source_tree(home, source), path)
+        if makefile.is_file() and makefile.stat().st_size <= _LARGEST_MAKEFILE:
+            text = makefile.read_text("utf-8", "replace")
+            found += [f"{directory}/{word}".lstrip("/") for word in make_targets(text)]
+    return [path for path in found if path not in entries]
 
 
 def build(home: str, chosen: GradingPlan, source: str, target: str) -> tuple[Dropped, ...]:

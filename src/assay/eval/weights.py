@@ -78,10 +78,8 @@ def _without_the_heaviest(case: Case, credit: Sequence[GraderSpec], total: float
 def _weak(spec: GraderSpec, share: float) -> Iterator[str]:
     """What kind and options of one grader leave open."""
     options = spec.options
-    if spec.type == "command":
-        worth = (
-            f"{share:.2f} of the reward" if share > 0 else "the gate" if spec.gate else "nothing"
-        )
+    if spec.type == "command" and (share > 0 or spec.gate):
+        worth = "the gate" if spec.gate else f"{share:.2f} of the reward"
         yield (
             f"{spec.label}: {worth} rests on an exit status, which code of the submission that the "
             "command runs can choose"

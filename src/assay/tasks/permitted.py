@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from assay.tasks.checks import refuse, texts
 from assay.types.codec import Problem
 
-__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Verdict"]
+__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Verdict", "make_targets"]
 
 Verdict: TypeAlias = Literal["taken", "protected", "excluded"]
 
@@ -27,7 +27,7 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
     "tests": (
         "tests",
         "/test",
-        "src/test",
+        "**/src/test",
         "__tests__",
         "__snapshots__",
         "test_*.py",
@@ -159,6 +159,8 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
 """What a submission cannot change unless its case includes it: what it is, and the patterns."""
 
 _HOOKS = "start-up hooks"
+_TARGETS = "a target of the makefile"
+_TARGET = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,14 +191,23 @@ class SubmissionSpec:
 
 
 class Rules:
-    """Decides, path by path, whose version is graded."""
+    """Decides, path by path, whose version is graded.
 
-    def __init__(self, spec: SubmissionSpec | None = None) -> None:
+    Args:
+        spec: What the case says.
+        asked_for: Paths that commands build or are called by, and that the source does not have: a
+            file there would stand for work that was never done.
+    """
+
+    def __init__(
+        self, spec: SubmissionSpec | None = None, *, asked_for: Iterable[str] = ()
+    ) -> None:
         spec = spec or SubmissionSpec()
         self._include = _matcher(spec.include)
         self._exclude = _matcher(spec.exclude)
         self._protect = _matcher(spec.protect)
         self._defaults = [(what, _matcher(globs)) for what, globs in KEPT_FROM_SOURCE.items()]
+        self._defaults.append((_TARGETS, _matcher(f"/{path}" for path in asked_for)))
 
     def decide(self, path: str) -> tuple[Verdict, str]:
         """Whose version of a path is graded, and why where it is not the submission's.
@@ -219,6 +230,15 @@ class Rules:
     def is_hook(self, path: str) -> bool:
         """Whether a file at this path would run by itself when a program starts."""
         return self.decide(path) == ("protected", _HOOKS)
+
+
+def make_targets(makefile: str) -> frozenset[str]:
+    """The plain words that a makefile can be asked for, such as ``test``.
+
+    If a file of that name exists and the makefile does not declare the word ``.PHONY``, make has
+    nothing to do and ends well.
+    """
+    return frozenset(word for match in _TARGET.finditer(makefile) for word in match[1].split())
 
 
 def _fold(path: str) -> str:

@@ -267,12 +267,17 @@ class _Judgement:
                 continue
             found = [f for f in code.functions if f".{f.name}".endswith(f".{name}")]
             was = self._was(place)
-            old = {f.fingerprint for f in was.functions} if isinstance(was, Code) else set[str]()
-            if name in code.names or any(written(f) and f.fingerprint not in old for f in found):
+            old = was.functions if isinstance(was, Code) else ()
+            given = {f.fingerprint for f in old}
+            stubs = {f.name for f in old if f.gap}
+            done = [f for f in found if written(f) and f.fingerprint not in given]
+            if name in code.names or any(f.body == "real" or f.name not in stubs for f in done):
                 self.rows[entry] = []
                 return
             if found:
-                why = "is as it was given" if any(map(written, found)) else "is a stub"
+                same = any(written(f) and f.fingerprint in given for f in found)
+                why = "is as it was given" if same else "is a stub"
+                why = "returns a constant where a stub was" if done else why
                 self.rows[entry] = [f"{place}: {found[0].name}, line {found[0].line}: {why}"]
 
     def result(self) -> tuple[float, dict[str, Json]]:

@@ -11,12 +11,24 @@ from assay.graders.testing.commands import Invocation
 from assay.graders.testing.frames import Heard
 from assay.graders.testing.outcomes import TestOutcome
 from assay.graders.testing.python_ids import PythonTests
+from assay.graders.testing.static_ids import language_of
 
-__all__ = ["Expected", "answer_given", "conditions_heard", "expect", "is_test_file"]
+__all__ = [
+    "LEFT_OUT",
+    "Expected",
+    "answer_given",
+    "conditions_heard",
+    "expect",
+    "is_test_file",
+    "named_targets",
+    "note",
+]
 
 _NARROWING = ("-k", "-m", "--deselect", "--ignore", "--lf", "--ff", "--sw", "--last-failed")
 _NOT_RUN = frozenset({"skipped", "xfailed", "xpassed"})
 _SHOWN = 5
+LEFT_OUT = "skipped or expected to fail by the author, so not counted"
+"""Why a test that was heard of is not expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +103,8 @@ def expect(
     for path in selected:
         expected.update(_missing(path, hidden[path], invocation, found.places))
     notes = [
-        *_note(found.strangers, "not among the author's tests, so not counted"),
-        *_note(found.left_out, "skipped or expected to fail by the author, so not counted"),
+        *note(found.strangers, "not among the author's tests, so not counted"),
+        *note(found.left_out, LEFT_OUT),
     ]
     return Expected(ids=tuple(sorted(expected)), notes=tuple(notes))
 
@@ -140,7 +152,8 @@ def _split(name: str, hidden: Mapping[str, PythonTests]) -> tuple[str, str]:
     """The file and the test within it that an id of pytest or unittest names."""
     path, separator, test = name.partition("::")
     if separator or path.endswith(".py") or "/" in path:
-        return _known_path(path, hidden), test.partition("[")[0]
+        test = test.partition("[")[0] if language_of(path) is None else test
+        return _known_path(path, hidden), test
     dotted = name.partition(" ")[0]
     best, best_test = "", name
     for known in hidden:
@@ -183,7 +196,7 @@ def _is_selected(path: str, invocation: Invocation, heard_of: Collection[str]) -
         return False
     if invocation.runner == "unittest":
         return _unittest_selects(path, args)
-    named = _named(invocation)
+    named = named_targets(invocation)
     explicit = any(target == path for target, _ in named)
     if not is_test_file(path) and not explicit:
         return path in heard_of
@@ -191,7 +204,7 @@ def _is_selected(path: str, invocation: Invocation, heard_of: Collection[str]) -
     return explicit or below or not named
 
 
-def _named(invocation: Invocation) -> list[tuple[str, str]]:
+def named_targets(invocation: Invocation) -> list[tuple[str, str]]:
     """Paths and tests that a pytest command names, relative to the workspace."""
     found: list[tuple[str, str]] = []
     valued = False
@@ -217,7 +230,7 @@ def _joined(cwd: str, path: str) -> str:
 
 def _names(invocation: Invocation, path: str, test: str) -> bool:
     """Whether a test is meant, where the command names single tests of its file."""
-    tests = [name.partition("[")[0] for target, name in _named(invocation) if target == path]
+    tests = [name.partition("[")[0] for target, name in named_targets(invocation) if target == path]
     return not any(tests) or any(
         not name or test == name or test.startswith(f"{name}::") for name in tests
     )
@@ -234,7 +247,8 @@ def _unittest_selects(path: str, args: Sequence[str]) -> bool:
     return any(f".{module}".endswith(f".{name}") or name.startswith(f"{module}.") for name in names)
 
 
-def _note(names: Iterable[str], why: str) -> list[str]:
+def note(names: Iterable[str], why: str) -> list[str]:
+    """One line that tells of some tests; none if there are none."""
     shown = list(names)
     if not shown:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -14,6 +14,7 @@ from assay.graders.testing.attempt import TestCommand
 from assay.graders.testing.canaries import Canary, plant_canary, without_canaries
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import source_text
+from assay.graders.testing.left_out import Declared, declared_tests, left_out
 from assay.graders.testing.outcomes import TestOutcome
 from assay.graders.testing.static_ids import (
     language_of,
@@ -37,7 +38,8 @@ class Foreknown:
     """What is known of a run before it.
 
     Attributes:
-        names: Tests that the hidden sources declare.
+        names: Tests that the hidden sources declare, and that must be heard of.
+        declared: All of them, with what their authors leave out.
         planted: Hidden sources with a canary in them, by path in the workspace.
         canary: What was planted.
         known: Every Go test of the author, hidden or not; None where other languages are tested
@@ -45,6 +47,7 @@ class Foreknown:
     """
 
     names: tuple[str, ...] = ()
+    declared: Sequence[Declared] = ()
     planted: Mapping[str, str] = field(default_factory=dict[str, str])
     canary: Canary
     known: frozenset[str] | None = None
@@ -64,6 +67,10 @@ class Foreknown:
             for name, one in real.items()
             if one.outcome != "passed" or any(matches_id(test, name) for test in known)
         }, wrong
+
+    def left_out(self, outcomes: Mapping[str, TestOutcome]) -> set[str]:
+        """The ids that stand for tests which their author leaves out."""
+        return left_out(self.declared, outcomes)
 
     def missing(self, ids: Collection[str]) -> tuple[str, ...]:
         """Tests of which nothing was heard.
@@ -89,10 +96,14 @@ def foresee(
     names: list[str] = []
     planted: dict[str, str] = {}
     languages: set[str] = set()
-    for path, place in files.items():
+    sources = {
+        path: text
+        for path, place in files.items()
+        if (language_of(path) or path.endswith(".py")) and (text := _text(place)) is not None
+    }
+    for path, text in sources.items():
         language = language_of(path)
-        text = _text(place) if language else None
-        if language is None or text is None:
+        if language is None:
             continue
         found = read_static_tests(path, text)
         names += found.names
@@ -103,7 +114,13 @@ def foresee(
     if not _bears_canaries(command, invocation, planted):
         planted = {}
     known = _go_tests(source, names) if languages == {"go"} and source else None
-    return Foreknown(names=tuple(names), planted=planted, canary=canary, known=known)
+    return Foreknown(
+        names=tuple(names),
+        declared=declared_tests(sources),
+        planted=planted,
+        canary=canary,
+        known=known,
+    )
 
 
 def _text(place: str) -> str | None:

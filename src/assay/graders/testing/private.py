@@ -12,6 +12,7 @@ from assay.graders.testing.expected import answer_given, conditions_heard, expec
 from assay.graders.testing.frames import Heard
 from assay.graders.testing.hidden import source_text
 from assay.graders.testing.outcomes import TestOutcome, TestRun
+from assay.graders.testing.prerequisites import require_start, require_targets
 from assay.graders.testing.python_ids import PythonTests, read_python_tests
 from assay.graders.testing.runners import find_python
 from assay.sandbox import CommandResult
@@ -49,8 +50,15 @@ async def conclude(
         channel: What was heard.
         result: What the command did.
         crashed: Tests that ended the process in earlier runs.
+
+    Raises:
+        GraderError: If the runner broke before any code of the submission could run.
+        InputError: If the command names a test that neither the case nor its source has.
     """
     heard, command = channel.heard, plan.command
+    require_start(plan, channel, result)
+    if _ran_nothing(heard) and not heard.canaries:
+        require_targets(plan)
     flags = list(dict.fromkeys(_signs(channel)))
     why = _incomplete(plan, channel, result) or _named(flags)
     if not why and (contradiction := _contradiction(plan.invocation, heard, result, crashed)):
@@ -108,7 +116,7 @@ def _errors(heard: Heard) -> dict[str, TestOutcome]:
 def _signs(channel: Channel) -> list[str]:
     """Signs that the submission tampered with the run."""
     heard = channel.heard
-    signs = [*heard.tampering]
+    signs = [*heard.tampering, *(heard.suspicions if heard.exit is None else ())]
     if channel.forged:
         signs.append("forged report")
     if channel.rivals:
@@ -121,9 +129,14 @@ def _signs(channel: Channel) -> list[str]:
             signs.append("canary did not fail as planted")
         elif name not in canary:
             signs.append("unknown canary")
-    if heard.exit is not None and not heard.canaries:
+    if heard.exit is not None and not heard.canaries and not _ran_nothing(heard):
         signs.append("canary missing")
     return signs
+
+
+def _ran_nothing(heard: Heard) -> bool:
+    """Whether a runner left without having found anything to run, and says so."""
+    return heard.exit not in (0, None) and not heard.collected and not heard.outcomes
 
 
 def _named(flags: Sequence[str]) -> str:
@@ -142,6 +155,8 @@ def _incomplete(plan: Plan, channel: Channel, result: CommandResult) -> str:
         "a second test runner was started beside the one that reported": channel.rivals > 0,
         f"the command never came to start its test runner{hint}": not channel.connected,
         "the run ended before its tests did": channel.heard.exit is None,
+        f"no test was run (exit status {channel.heard.exit})": _ran_nothing(channel.heard)
+        and not channel.heard.canaries,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -170,8 +185,9 @@ def _contradiction(
 
 def _author_tests(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
     """The tests of the hidden files, and of the author's own files that could not be loaded."""
+    scripts = _author_scripts(plan, heard)
     if plan.invocation.runner == "node":
-        return {}
+        return scripts
     sources = {path: text for path, text in plan.told.items() if path.endswith(".py")}
     changed = plan.workspace.changes or ()
     for name in heard.errors:
@@ -180,7 +196,29 @@ def _author_tests(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
             text = _pristine(plan.workspace.source, path)
             if text is not None:
                 sources[path] = text
-    return read_python_tests(sources)
+    return {**scripts, **read_python_tests(sources)}
+
+
+def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
+    """What the author's JavaScript always leaves out. Whatever is heard of it counts else."""
+    from assay.graders.testing.static_ids import language_of, read_static_tests
+
+    sources = {path: text for path, text in plan.told.items() if language_of(path)}
+    changed = plan.workspace.changes or ()
+    for name, one in heard.outcomes.items():
+        path = name.partition("::")[0]
+        if one.outcome == "passed" or path in sources or path in changed or not language_of(path):
+            continue
+        text = _pristine(plan.workspace.source, path)
+        if text is not None:
+            sources[path] = text
+    return {
+        path: PythonTests(
+            open=True,
+            skips=dict.fromkeys(read_static_tests(path, text).skipped, ["True"]),
+        )
+        for path, text in sources.items()
+    }
 
 
 def _pristine(source: str | None, path: str) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from assay.graders.testing.attempt import Plan, TestCommand, attempt
 from assay.graders.testing.channel import Channel
-from assay.graders.testing.expected import answer_given
+from assay.graders.testing.expected import LEFT_OUT, answer_given, note
 from assay.graders.testing.foreign import Foreknown
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.graders.testing.private import conclude
@@ -61,11 +61,15 @@ async def _judge(
     if channel.connected:
         return await conclude(plan, channel, result, {})
     outcomes, tampered = foreknown.sift(_outcomes(plan.command, result, reports))
+    notes: tuple[str, ...] = ()
     if plan.command.ids:
         outcomes = answer_given(plan.command.ids, outcomes)
         expected = {*plan.command.ids}
     else:
-        expected = {*outcomes, *foreknown.missing(outcomes)}
+        spared = foreknown.left_out(outcomes)
+        heard = outcomes.keys() - spared
+        expected = {*heard, *foreknown.missing(heard)}
+        notes = tuple(note(sorted(spared), LEFT_OUT))
     if foreknown.planted and plan.invocation.exact and result.exit_code == 0:
         tampered = tampered or "a failed canary ended in success"
     why = _incomplete(plan, result, reports) or tampered
@@ -79,6 +83,7 @@ async def _judge(
         flags=(tampered,) if tampered and why == tampered else (),
         channel="junit" if plan.command.junit_xml else "console",
         result=result,
+        notes=notes,
     )
 
 

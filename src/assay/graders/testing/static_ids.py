@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
+from assay.graders.testing.javascript_ids import read_javascript
+from assay.graders.testing.lexing import C_LIKE, RUST, blank, closing
+
 __all__ = ["Language", "StaticTests", "language_of", "matches_id", "read_static_tests", "unheard"]
 
 Language: TypeAlias = Literal["go", "java", "javascript", "rust"]
@@ -93,53 +96,37 @@ def unheard(names: Collection[str], ids: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in names if not any(matches_id(name, one) for one in ids))
 
 
-_C_LIKE = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
+_GO_TEST = re.compile(
+    r"^func\s+(?P<name>Test(?![a-z])\w*)\s*\(\s*(?P<t>\w+)\s+\*\w+\.T\s*\)\s*\{", re.MULTILINE
 )
-# A quote may begin a lifetime, a raw string has its own end, and comments may hold comments.
-_RUST = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>#*)".*?"(?P=hashes)|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""",
-    re.DOTALL,
+_GO_RUN = re.compile(
+    r"\.Run\(\s*(?:(?P<quote>[\"`])(?P<name>[^\"`]*)(?P=quote)|[^,()]*(?:\([^()]*\))?)\s*,"
+    r"\s*func\s*\(\s*(?P<t>\w+)\s+\*\w+\.T\s*\)\s*\{"
 )
-
-
-def _blank(text: str, pattern: re.Pattern[str], *, strings: bool = True) -> str:
-    """The text with comments, and strings unless told otherwise, turned to spaces of equal length.
-
-    Newlines stay, and so do a string's quotes.
-    """
-
-    def blanked(match: re.Match[str]) -> str:
-        found = match.group()
-        if found.startswith(("//", "/*")):
-            return re.sub(r"[^\n]", " ", found)
-        if not strings:
-            return found
-        return found[0] + re.sub(r"[^\n]", " ", found[1:-1]) + found[-1]
-
-    return pattern.sub(blanked, text)
-
-
-def _closing(code: str, at: int, pair: str) -> int:
-    """Where the bracket that opens at a place closes; the end of the text if it never does."""
-    depth = 0
-    for place in range(at, len(code)):
-        if code[place] == pair[0]:
-            depth += 1
-        elif code[place] == pair[1]:
-            depth -= 1
-            if depth == 0:
-                return place
-    return len(code)
-
-
-_GO_TEST = re.compile(r"^func\s+(Test(?![a-z])\w*)\s*\(\s*\w+\s+\*testing\.T\s*\)", re.MULTILINE)
+_GO_SKIP = re.compile(r"\s*(?:\w+\.(?:Helper|Parallel)\(\)\s*;?\s*)*(?P<t>\w+)\.Skip(?:f|Now)?\(")
 
 
 def _go(text: str) -> Iterator[tuple[str, bool]]:
-    for match in _GO_TEST.finditer(_blank(text, _C_LIKE)):
-        if match[1] != "TestMain":
-            yield match[1], False
+    """Tests; and of subtests with literal names those whose first statement skips them."""
+    code = blank(text, C_LIKE)
+    around: list[tuple[int, int, str | None]] = []
+    subtests: dict[str, bool] = {}
+    for match in sorted([*_GO_TEST.finditer(code), *_GO_RUN.finditer(code)], key=re.Match.start):
+        skip = _GO_SKIP.match(code, match.end())
+        skipped = skip is not None and skip["t"] == match["t"]
+        start, end = match.start(), closing(code, match.end() - 1, "{}")
+        if match.re is _GO_TEST:
+            around = [(start, end, match["name"])]
+            if match["name"] != "TestMain":
+                yield match["name"], skipped
+            continue
+        name = text[match.start("name") : match.end("name")] if match["quote"] else None
+        around.append((start, end, name and re.sub(r"\s", "_", name)))
+        path = [one for begin, stop, one in around if begin <= start < stop]
+        if len(path) > 1:
+            full = "/".join(one or "\0" for one in path)
+            subtests[full] = subtests.get(full, True) and skipped
+    yield from ((name, True) for name, skipped in subtests.items() if skipped and "\0" not in name)
 
 
 _RUST_TEST = re.compile(
@@ -151,9 +138,9 @@ _RUST_MODULE = re.compile(r"\bmod\s+(?P<name>\w+)\s*\{")
 
 
 def _rust(text: str) -> Iterator[tuple[str, bool]]:
-    code = _blank(text, _RUST)
+    code = blank(text, RUST)
     modules = [
-        (match.start(), _closing(code, match.end() - 1, "{}"), match["name"])
+        (match.start(), closing(code, match.end() - 1, "{}"), match["name"])
         for match in _RUST_MODULE.finditer(code)
     ]
     for match in _RUST_TEST.finditer(code):
@@ -163,83 +150,54 @@ def _rust(text: str) -> Iterator[tuple[str, bool]]:
         yield "::".join([*path, match["name"]]), bool(re.search(r"#\[\s*ignore\b", attributes))
 
 
-_JAVA_CLASS = re.compile(r"\b(?:class|record|interface)\s+(?P<name>\w+)[^{;]*\{")
 _JAVA_ANNOTATION = r"@[\w.]+(?:\s*\((?:[^()]|\([^()]*\))*\))?\s*"
+_JAVA_MODIFIERS = r"(?:(?:public|protected|private|static|final|abstract|synchronized)\s+)*"
+_JAVA_CLASS = re.compile(
+    rf"(?P<annotations>(?:{_JAVA_ANNOTATION}){{0,12}}){_JAVA_MODIFIERS}"
+    r"\b(?:class|record|interface)\s+(?P<name>\w+)[^{;]*\{"
+)
 _JAVA_TEST = re.compile(
-    rf"(?P<annotations>(?:{_JAVA_ANNOTATION}){{1,12}})"
-    r"(?:(?:public|protected|private|static|final|synchronized)\s+)*(?:<[^>]*>\s*)?"
+    rf"(?P<annotations>(?:{_JAVA_ANNOTATION}){{1,12}}){_JAVA_MODIFIERS}(?:<[^>]*>\s*)?"
     r"[\w.<>\[\]?, ]+?\s+(?P<name>\w+)\s*\("
 )
 _JAVA_MARK = re.compile(r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory)\b")
+_JAVA_SKIP = re.compile(
+    r"@(?:[\w.]+\.)?(?:(?:Disabled|Ignore)\b|Test\s*\([^()]*\benabled\s*=\s*false\b)"
+)
 
 
 def _java(text: str) -> Iterator[tuple[str, bool]]:
-    code = _blank(text, _C_LIKE)
+    """Methods; and classes that are left out as a whole, which some runners report as one test."""
+    code = blank(text, C_LIKE)
     classes = [
-        (match.start(), _closing(code, match.end() - 1, "{}"), match["name"])
+        (
+            match.start(),
+            closing(code, match.end() - 1, "{}"),
+            match["name"],
+            bool(_JAVA_SKIP.search(match["annotations"])),
+        )
         for match in _JAVA_CLASS.finditer(code)
     ]
     for match in _JAVA_TEST.finditer(code):
         if not _JAVA_MARK.search(match["annotations"]):
             continue
-        around = [name for start, end, name in classes if start < match.start() < end]
-        skipped = re.search(r"@(?:[\w.]+\.)?(?:Disabled|Ignore)\b", match["annotations"])
-        yield "::".join(["$".join(around), match["name"]]), bool(skipped)
-
-
-_JS_CALL = re.compile(
-    r"(?<![\w$.])(?P<word>test|it|describe|suite|context|xit|xtest|xdescribe|fit|fdescribe)"
-    r"(?P<variant>(?:\.\w+)*)\s*\(\s*(?P<quote>[\"'`])"
-)
-_JS_SUITES = frozenset({"describe", "suite", "context", "xdescribe", "fdescribe"})
-_JS_SKIPPED = frozenset({".skip", ".todo"})
-_JS_OTHER = frozenset({".each", ".for", ".step", ".use", ".extend"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    start: int
-    end: int
-    name: str
-    suite: bool
-    skipped: bool
-
-
-def _javascript(text: str) -> Iterator[tuple[str, bool]]:
-    code = _blank(text, _C_LIKE)
-    calls = [call for match in _JS_CALL.finditer(code) if (call := _call(match, text, code))]
-    for call in calls:
-        if call.suite:
-            continue
-        around = [one for one in calls if one.suite and one.start < call.start < one.end]
-        skipped = call.skipped or any(one.skipped for one in around)
-        yield " > ".join([*(one.name for one in around), call.name]), skipped
-
-
-def _call(match: re.Match[str], text: str, code: str) -> _Call | None:
-    if match["variant"] in _JS_OTHER:
-        return None
-    begin = match.end()
-    end = code.find(match["quote"], begin)
-    name = text[begin:end]
-    rest = code[end + 1 : end + 200].lstrip()
-    if end < 0 or "${" in name or rest[:1] not in (",", ")"):
-        return None  # computed
-    name = re.sub(r"\\(.)", r"\1", name)
-    opening = code.index("(", match.start())
-    word = match["word"]
-    return _Call(
-        start=match.start(),
-        end=_closing(code, opening, "()"),
-        name=name,
-        suite=word in _JS_SUITES,
-        skipped=word.startswith("x") or match["variant"] in _JS_SKIPPED,
-    )
+        around = [one for one in classes if one[0] < match.start("name") < one[1]]
+        skipped = bool(_JAVA_SKIP.search(match["annotations"]))
+        path = "$".join(name for _, _, name, _ in around)
+        yield f"{path}::{match['name']}", skipped or any(one[3] for one in around)
+    for start, end, _, skipped in classes:
+        if skipped:
+            yield (
+                "$".join(
+                    name for begin, stop, name, _ in classes if begin <= start and end <= stop
+                ),
+                True,
+            )
 
 
 _READERS: Mapping[Language, Callable[[str], Iterator[tuple[str, bool]]]] = {
     "go": _go,
     "java": _java,
-    "javascript": _javascript,
+    "javascript": read_javascript,
     "rust": _rust,
 }

@@ -7,10 +7,16 @@ the runner, is imported before the workspace is on the path.
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
 from types import ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import MetaPathFinder
 
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - no pathlib yet
 _PACKAGE = "assay.graders.testing.inside"
@@ -35,16 +41,17 @@ def main() -> NoReturn:
         return os._exit(_NO_CHANNEL)
     _be_private()
     if sys.flags.no_site:
-        import site
-
-        site.main()
+        _find_packages()
     from assay.graders.testing.inside.session import Settings
 
     if runner == "unittest":
         from assay.graders.testing.inside.unittest_runner import run
     else:
         from assay.graders.testing.inside.pytest_runner import run
-    return run(arguments, brief, send, Settings(taken["root"], _entries(taken), _forget_parts()))
+    settings = Settings(taken["root"], _entries(taken), _forget_parts())
+    briefs, sends, several = [brief], [send], [settings]
+    del brief, send, settings  # no frame is to lead to them
+    return run(arguments, briefs.pop(), sends.pop(), several.pop())
 
 
 def _make_importable() -> None:
@@ -55,6 +62,39 @@ def _make_importable() -> None:
         package = ModuleType(name)
         package.__path__ = [_HERE] if name == _PACKAGE else []
         sys.modules[name] = package
+    sys.meta_path.insert(0, cast("MetaPathFinder", _Finder))
+
+
+class _Loader(SourceFileLoader):
+    """Loads a part of ours with built-in functions of its own, which nobody replaces."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["__builtins__"] = dict(vars(builtins))
+        super().exec_module(module)
+
+
+class _Finder:
+    """Finds the files beside this one as the modules of a package."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """The spec of a part of ours; None for any other module."""
+        del path, target
+        if name.rpartition(".")[0] != _PACKAGE:
+            return None
+        place = os.path.join(_HERE, f"{name.rpartition('.')[2]}.py")  # noqa: PTH118 - no pathlib yet
+        return spec_from_file_location(name, place, loader=_Loader(name, place))
+
+
+def _find_packages() -> None:
+    """Let the installed packages in, but nothing of the workspace that they name as a hook."""
+    import site
+
+    hooks = dict.fromkeys(("sitecustomize", "usercustomize"))
+    sys.modules.update(cast("dict[str, ModuleType]", hooks))
+    site.main()
+    for name in hooks:
+        sys.modules.pop(name, None)
 
 
 def _forget_parts() -> list[ModuleType]:
@@ -64,6 +104,7 @@ def _forget_parts() -> list[ModuleType]:
     modules = [sys.modules[name] for name in parts]
     for name in (*names, *parts):
         del sys.modules[name]
+    sys.meta_path.remove(cast("MetaPathFinder", _Finder))
     return modules
 
 

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import TYPE_CHECKING, NamedTuple, cast
+from opcode import opmap
+from typing import TYPE_CHECKING, cast
 
+from assay.graders.testing.inside.hooks import listen
 from assay.graders.testing.inside.origins import Origins, frame_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
+
+_SUBSCRIBES = opmap["BINARY_SUBSCR" if "BINARY_SUBSCR" in opmap else "BINARY_OP"]
+_CACHE = opmap.get("CACHE", 0)
 
 
 class _Watched:
@@ -38,7 +44,7 @@ class _Watched:
 
 
 class Watch:
-    """What ``WATCH[n]`` is: writes down how the bodies of tests end.
+    """What ``WATCH[n]`` asks: writes down how the bodies of tests end.
 
     Args:
         origins: Knows the hidden code.
@@ -51,10 +57,8 @@ class Watch:
         self._runs: list[tuple[int, bool]] = []
         self._active: list[object] = []
 
-    def __getitem__(self, index: int) -> _Watched:
-        frame = frame_above(1)
-        if not self._origins.is_hidden_frame(frame):
-            raise LookupError("this belongs to the tests")
+    def begin(self, index: int, frame: FrameType) -> _Watched:
+        """The body of a test, whose frame this is, is entered."""
         if self._origins.is_run_by_submission(frame, nested=bool(self._active)):
             self._report("a hidden test was run by the submission")
         return _Watched(index, self._runs, self._active)
@@ -70,27 +74,40 @@ class Watch:
         return bool(ends) and (ends[-1] or not clean)
 
 
-class Vault(NamedTuple):
-    """A place for constants.
+class Constants:
+    """What ``VAULT[n]`` asks: gives a constant to the code that it was taken from."""
 
-    Attributes:
-        put: Keeps a constant; returns its number.
-        witness: What ``VAULT[n]`` is: gives a constant to the code that it was taken from.
+    def __init__(self) -> None:
+        self._held: dict[int, object] = {}
+        self._draw = random.SystemRandom().getrandbits
+
+    def put(self, constant: object) -> int:
+        """Keep a constant; returns its number."""
+        number = self._draw(60)
+        self._held[number] = constant
+        return number
+
+    def get(self, number: int, frame: FrameType) -> object:
+        """The constant of a number."""
+        del frame
+        return self._held[number]
+
+
+def witness(codes: dict[int, bytes], respond: Callable[[int, FrameType], object]) -> object:
+    """Make an object whose items hidden code can ask for, and nobody else.
+
+    It asks an audit hook, by an event of its own. Only the hook knows the answers: no attribute of
+    anything leads to it, nor does ``gc``.
+
+    Args:
+        codes: The hidden code, by identity. It may still grow.
+        respond: Gives the item of a number to the frame that asks.
     """
-
-    put: Callable[[object], int]
-    witness: object
-
-
-def open_vault(origins: Origins) -> Vault:
-    """Make a vault.
-
-    The constants are known to an audit hook only: no attribute of anything leads to one, nor does
-    ``gc``. The witness asks the hook by an event of its own.
-    """
-    held: dict[int, object] = {}
-    draw = random.SystemRandom().getrandbits
-    event, audit = f"vault {draw(128):x}", sys.audit
+    event, audit, caller = (
+        f"witness {random.SystemRandom().getrandbits(128):x}",
+        sys.audit,
+        frame_above,
+    )
 
     class Witness:
         __slots__ = ()
@@ -104,21 +121,25 @@ def open_vault(origins: Origins) -> Vault:
 
     asking = vars(Witness)["__getitem__"].__code__
 
-    def hear(name: str, arguments: tuple[object, ...]) -> None:
-        if name != event:
-            return
-        asker = frame_above(1)
-        number, answer = cast("tuple[int, list[object]]", arguments)
-        if asker.f_code is asking and origins.takes_item(asker.f_back):
-            answer.append(held[number])
+    def hear(arguments: tuple[object, ...]) -> None:
+        frame = caller(2)
+        if frame.f_code is asking and _takes_item(frame.f_back, codes):
+            number, answer = cast("tuple[int, list[object]]", arguments)
+            answer.append(respond(number, cast("FrameType", frame.f_back)))
 
-    def put(constant: object) -> int:
-        number = draw(60)
-        held[number] = constant
-        return number
+    listen(event, hear)
+    return Witness()
 
-    sys.addaudithook(hear)
-    return Vault(put, Witness())
+
+def _takes_item(frame: FrameType | None, codes: dict[int, bytes]) -> bool:
+    """Whether hidden code is just subscribing something: not calling, nor iterating."""
+    code = codes.get(id(frame.f_code)) if frame else None
+    if frame is None or code is None:
+        return False
+    at = frame.f_lasti
+    while at > 0 and code[at] == _CACHE:  # the interpreter may stand behind the instruction
+        at -= 2
+    return code[at] == _SUBSCRIBES
 
 
 class Expectation:

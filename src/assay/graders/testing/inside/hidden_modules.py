@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 from assay.graders.testing.inside import strict_asserts
 from assay.graders.testing.inside.comparisons import Comparisons, Left, Right
-from assay.graders.testing.inside.evidence import Ledger, Watch, open_vault
-from assay.graders.testing.inside.origins import Origins
+from assay.graders.testing.inside.evidence import Constants, Ledger, Watch, witness
+from assay.graders.testing.inside.origins import Origins, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +32,9 @@ class Stops(NamedTuple):
 
     ends: tuple[type[BaseException], ...]
     skips: tuple[type[BaseException], ...]
+
+
+_HOOKS = ("pytest_", "load_tests", "setUpModule", "tearDownModule", "setup_module")
 
 
 class HiddenTests:
@@ -71,31 +74,44 @@ class HiddenTests:
         self.watch = Watch(origins, report)
         self.canaries: dict[str, str] = {}
         self._origins = origins
-        self._vault = open_vault(origins)
+        self._report = report
+        # Both are kept nowhere: who has them has the constants.
+        constants = Constants()
+        codes: dict[int, bytes] = {}
         self._stops = stops
         self._compiled: dict[str, CodeType | SyntaxError] = {}
         imported: set[str] = set()
         self.comparisons = comparisons = Comparisons(origins, report)
         self._witnesses: dict[str, object] = {
-            strict_asserts.WATCH: self.watch,
-            strict_asserts.VAULT: self._vault.witness,
+            strict_asserts.WATCH: witness(codes, self.watch.begin),
+            strict_asserts.VAULT: witness(codes, constants.get),
             strict_asserts.LEFT: Left(comparisons),
             strict_asserts.RIGHT: Right(comparisons, "equal"),
             strict_asserts.ORDER: Right(comparisons, "order"),
             strict_asserts.WITHIN: Right(comparisons, "within"),
         }
+
+        def change(tree: ast.Module, path: str) -> None:
+            strict_asserts.plant(tree, self.canaries[path], canary["planted"])
+            strict_asserts.strengthen(tree, path, self.ledger, constants.put)
+            if rewrite:
+                rewrite(tree, b"", path)
+
         for name, text in sources.items():
             path = f"{root}/{name}"
             mark = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:8]
             self.canaries[path] = f"test_{canary['name']}_{mark}"
-            self._compiled[path] = self._compile(path, text, canary["planted"], imported, rewrite)
+            self._compiled[path] = self._compile(path, text, imported, change)
         self.paths = frozenset(self._compiled)
         comparisons.choose(imported)
         # Even where nothing is hidden there must be a test that has to fail.
         alone = f"{root}/test_alone.py"
         self.canaries[alone] = f"test_{canary['name']}_alone"
-        self._compiled[alone] = self._compile(alone, "", canary["planted"], set(), rewrite)
+        self._compiled[alone] = self._compile(alone, "", set(), change)
         self._alone = alone
+        for code in self._compiled.values():
+            if isinstance(code, CodeType):
+                codes.update((id(one), one.co_code) for one in parts_of(code))
 
     def owns(self, function: FunctionType) -> bool:
         """Whether a function is what the hidden source says."""
@@ -111,17 +127,13 @@ class HiddenTests:
         self,
         path: str,
         text: str,
-        planted: str,
         imported: set[str],
-        rewrite: RewriteAsserts | None,
+        change: Callable[[ast.Module, str], None],
     ) -> CodeType | SyntaxError:
         try:
             tree = ast.parse(text, path)
             imported.update(strict_asserts.imports_of(tree))
-            strict_asserts.plant(tree, self.canaries[path], planted)
-            strict_asserts.strengthen(tree, path, self.ledger, self._vault.put)
-            if rewrite:
-                rewrite(tree, b"", path)
+            change(tree, path)
             code = strict_asserts.compile_with(tree, path, self._witnesses)
         except (SyntaxError, ValueError, RecursionError) as error:
             return error if isinstance(error, SyntaxError) else SyntaxError(f"{path}: {error}")
@@ -145,6 +157,14 @@ class HiddenTests:
             if self._is_submissions(error):
                 raise ImportError(_told(error, path)) from error
             raise
+        self._reject_hooks(code, vars(module))
+
+    def _reject_hooks(self, code: CodeType, names: dict[str, object]) -> None:
+        """Take out what the runner would act upon, if the source does not speak of it."""
+        for name in [name for name in names if name.startswith(_HOOKS)]:
+            if name not in code.co_names and not self._origins.trusts(names[name]):
+                del names[name]
+                self._report(f"{name} was put into a hidden module")
 
     def _is_submissions(self, error: BaseException) -> bool:
         """Whether it was the submission, not the test, that raised an exception."""

@@ -17,7 +17,6 @@ _BUILTINS = """
     all any bool callable dict frozenset getattr hasattr id int isinstance issubclass iter len list
     next property set setattr str super tuple type AssertionError BaseException Exception
 """
-_CODE_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 _FULL_EVERY = 50
 _KINDS = (FunctionType, BuiltinFunctionType, ModuleType, type, staticmethod, classmethod, property)
 
@@ -63,7 +62,10 @@ class Integrity:
         self._tracers = (sys.gettrace, sys.getprofile)
         self._traced: list[object] = [get() for get in self._tracers]
         self._add(_Space("builtins", vars(builtins), _BUILTINS.split()), core=True)
-        sys.addaudithook(self._audit)
+
+    def is_guarded(self, function: object) -> bool:
+        """Whether a function is among those that are looked at."""
+        return id(function) in self._functions
 
     def guard(self, packages: tuple[str, ...], *, core: tuple[str, ...]) -> None:
         """Remember the loaded modules of some packages as they are now.
@@ -126,16 +128,6 @@ class Integrity:
         if name not in self._reported:
             self._reported.add(name)
             self._report(f"the test runner was changed while tests ran: {name}")
-
-    def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
-        """Hear of a function's code being replaced, even if it is put back before the next look."""
-        if event != "object.__setattr__" or arguments[1] not in _CODE_PARTS:
-            return
-        function = arguments[0]
-        code = getattr(function, "__code__", None)
-        if id(function) in self._functions or self._origins.is_hidden_code(code):
-            name = getattr(function, "__qualname__", "?")
-            self._tell(f"{getattr(function, '__module__', '?')}.{name}")
 
 
 def _guarded(space: Mapping[str, object]) -> list[str]:

@@ -11,6 +11,7 @@
 'use strict';
 
 const fs = require('node:fs');
+const { StringDecoder } = require('node:string_decoder');
 const { threadId } = require('node:worker_threads');
 
 require('./node_guard.cjs');
@@ -45,6 +46,17 @@ function main() {
   process.exit = (code) => {
     throw new Error(`process.exit(${code ?? ''}) was called`);
   };
+  // A handler of the submission's must not make a script end well that was left by an error.
+  const { emit } = process;
+  const { apply } = Reflect;
+  Object.defineProperty(process, 'emit', {
+    value: function (name, ...others) {
+      if (name === 'uncaughtExceptionMonitor' || name === 'unhandledRejection') {
+        tell('broke', { __proto__: null });
+      }
+      return apply(emit, process, [name, ...others]);
+    },
+  });
   process.once('exit', () => {
     if (api.count() > 0) return;
     try {
@@ -66,11 +78,15 @@ function main() {
 }
 
 function readLine(descriptor) {
-  const chunks = [];
-  const chunk = Buffer.alloc(65536);
+  const chunk = Buffer.alloc(65536); // of its own: small buffers share a pool that anybody can read
+  const decoder = new StringDecoder('utf8');
+  let text = '';
   for (;;) {
     const size = fs.readSync(descriptor, chunk, 0, chunk.length, null);
-    chunks.push(Buffer.from(chunk.subarray(0, size)));
-    if (size === 0 || chunk[size - 1] === 10) return Buffer.concat(chunks).toString('utf8');
+    text += decoder.write(chunk.subarray(0, size));
+    if (size === 0 || chunk[size - 1] === 10) {
+      chunk.fill(0);
+      return text;
+    }
   }
 }

@@ -14,6 +14,32 @@ const innermost = bind(AsyncLocalStorage.prototype.getStore);
 const has = bind(Set.prototype.has);
 const inspect = String;
 
+// What tests compute with. Not what tests themselves replace for a while: clocks, timers, chance.
+const { getOwnPropertyDescriptor, is, values } = Object;
+const { ownKeys } = Reflect;
+const WATCHED = [
+  Array, Array.prototype, JSON, Map.prototype, Math, Number, Number.prototype, Object,
+  RegExp.prototype, Set.prototype, String, String.prototype,
+];
+const PRISTINE = [];
+for (const owner of WATCHED) {
+  for (const key of ownKeys(owner)) {
+    if (key === 'random') continue;
+    const { value, get } = getOwnPropertyDescriptor(owner, key);
+    PRISTINE[PRISTINE.length] = { owner, key, value, get };
+  }
+}
+
+// The name of a built-in that is not what it was.
+function replaced() {
+  for (let i = 0; i < PRISTINE.length; i += 1) {
+    const { owner, key, value, get } = PRISTINE[i];
+    const now = getOwnPropertyDescriptor(owner, key);
+    if (now === undefined || !is(now.value, value) || now.get !== get) return String(key);
+  }
+  return undefined;
+}
+
 const SEPARATOR = ' > ';
 const TESTS = ['test', 'it'];
 const SUITES = ['describe', 'suite'];
@@ -54,6 +80,8 @@ function facade({ tell, skip, only }) {
   let plant;
 
   function ran(serial, failure) {
+    const name = failure === undefined ? replaced() : undefined;
+    if (name !== undefined) failure = `the built-in ${name} was replaced`;
     tell('ran', { __proto__: null, serial, ok: failure === undefined, message: failure ?? '' });
   }
 

@@ -72,6 +72,9 @@ defineProperty(workers, 'Worker', { value: guarded, enumerable: true });
 
 for (const api of [assert, assert.strict, optional('node:assert/strict')]) freeze(api);
 freeze(assert.AssertionError);
+for (const name of ['constructor', 'then']) {
+  defineProperty(Promise.prototype, name, { writable: false, configurable: false });
+}
 for (const word of ['test', 'it', 'describe', 'suite']) {
   if (test[word] !== undefined) freeze(test[word]);
 }

@@ -5,7 +5,7 @@ const { signer } = require('./node_sign.cjs');
 
 const LONGEST = 64 * 1024 * 1024;
 const UNPROVEN = { outcome: 'failed', message: 'the file ended before its tests did' };
-const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended']);
+const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke']);
 
 // Reads the signed lines of one process.
 class Reader {
@@ -14,6 +14,7 @@ class Reader {
     this.tests = new Map(); // serial: {id, empty, started, ok, message}
     this.reports = new Map(); // id: node's reports of it
     this.evaluated = false;
+    this.broken = false;
     this.canary = undefined;
     this.planted = canary;
     this.verify = signer(key);
@@ -65,6 +66,10 @@ class Reader {
 
   loaded() {
     this.evaluated = true;
+  }
+
+  broke() {
+    this.broken = true;
   }
 
   // A file without tests, where the check that must fail is made at the end.
@@ -123,7 +128,7 @@ function judge({ reader, code, signal }, { name, selecting, crashed }) {
     }
   }
   if (reader.tests.size === 0) {
-    if (reader.evaluated && code === 0 && verdict.results.length === 0) {
+    if (reader.evaluated && !reader.broken && code === 0 && verdict.results.length === 0) {
       verdict.results.push({ id: name, seconds: 0, outcome: 'passed', message: '' });
     } else if (verdict.results.length === 0) fail(name, 'the file ended with an error');
   }

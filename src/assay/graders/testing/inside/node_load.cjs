@@ -22,7 +22,7 @@ const includes = bind(String.prototype.includes);
 const matches = bind(RegExp.prototype.test);
 
 // Where only test code lives: by the names that node's own runner goes by, and usual directories.
-const TEST_CODE = /(^|[/])(tests?|__tests__|spec)[/]|(^|[/.\-_])(test|spec)\.[cm]?[jt]s$/;
+const TEST_CODE = /[/](tests|__tests__)[/]|^[/]test[/]|[.](test|spec)[.][cm]?[jt]sx?$/;
 const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname'];
 const NEEDS_MODULE = /import statement|Unexpected token 'export'|import\.meta|await is only valid/;
 
@@ -48,7 +48,12 @@ function formatOf(file, source) {
 }
 
 function loader(hidden, entry) {
-  const sources = new Map(Object.entries(hidden));
+  const sources = new Map();
+  const formats = new Map();
+  for (const [file, text] of Object.entries(hidden)) {
+    sources.set(file, text.replace(/^\uFEFF/, '').replace(/^#!.*/, ''));
+    formats.set(file, formatOf(file, text));
+  }
   const trusted = (file) =>
     file === entry || has(sources, file) || matches(TEST_CODE, file.slice(process.cwd().length));
   const builtins = new Map();
@@ -70,11 +75,13 @@ function loader(hidden, entry) {
     const imported =
       constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ??
       ((name) => import(/^[./]/.test(name) ? new URL(name, pathToFileURL(file)).href : name));
-    const plain = source.replace(/^\uFEFF/, '').replace(/^#!.*/, '');
-    const run = compileFunction(plain, PARAMETERS, {
-      filename: file,
-      importModuleDynamically: imported,
-    });
+    const options = { filename: file, importModuleDynamically: imported };
+    let run;
+    try {
+      run = compileFunction(`'use strict';${source}`, PARAMETERS, options);
+    } catch {
+      run = compileFunction(source, PARAMETERS, options);
+    }
     apply(run, module.exports, [module.exports, guarded, module, file, path.dirname(file)]);
   }
 
@@ -83,7 +90,7 @@ function loader(hidden, entry) {
     Module._extensions['.js'] = (module, file) => {
       if (!trusted(file)) return plain(module, file);
       const source = get(sources, file) ?? fs.readFileSync(file, 'utf8');
-      if (formatOf(file, source) === 'module') return plain(module, file);
+      if ((get(formats, file) ?? formatOf(file, source)) === 'module') return plain(module, file);
       return compile(module, source, file);
     };
   }
@@ -106,6 +113,10 @@ export const { ${names.join(', ')} } = api;`,
     };
     if (registerHooks !== undefined) registerHooks(require('./node_hooks.cjs').hooks(settings));
     else Module.register(pathToFileURL(path.join(__dirname, 'node_hooks.mjs')), { data: settings });
+    for (const name of ['register', 'registerHooks']) {
+      if (Module[name]) Object.defineProperty(Module, name, { value() { throw new Error(`module.${name} is not available while tests run`); } });
+    }
+    Module.syncBuiltinESMExports();
     const handle = Symbol.for(facade);
     process[handle] = counting;
     await import(facade);

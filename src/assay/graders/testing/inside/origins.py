@@ -6,7 +6,6 @@ import os
 import site
 import sys
 import sysconfig
-from opcode import opmap
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, cast
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
 frame_above = sys._getframe  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - no other way
 """The frame so many calls up: whose code asks."""
-
-_SUBSCRIBES = opmap.get("BINARY_SUBSCR", opmap["BINARY_OP"] if "BINARY_OP" in opmap else -1)
 
 
 class Origins:
@@ -32,18 +29,14 @@ class Origins:
         self._hidden = frozenset(hidden)
         self._ours = __file__.rpartition(os.sep)[0] + os.sep
         self._packages = _package_directories()
-        self._hidden_codes: dict[int, bytes] = {}
+        self._hidden_codes: set[int] = set()
         self._hidden_spaces: set[int] = set()
         self._kept: tuple[CodeType, ...] = ()
 
     def add_hidden(self, code: CodeType) -> None:
         """Remember the code of a hidden module and everything defined in it."""
         self._kept = (*self._kept, code)
-        pending = [code]
-        while pending:
-            one = pending.pop()
-            self._hidden_codes[id(one)] = one.co_code
-            pending.extend(const for const in one.co_consts if isinstance(const, CodeType))
+        self._hidden_codes.update(map(id, parts_of(code)))
 
     def is_hidden_code(self, code: object) -> bool:
         """Whether code was compiled from a hidden source."""
@@ -56,21 +49,6 @@ class Origins:
     def is_hidden_space(self, space: object) -> bool:
         """Whether it is the namespace of a hidden module."""
         return id(space) in self._hidden_spaces
-
-    def is_hidden_frame(self, frame: FrameType | None) -> bool:
-        """Whether a frame runs hidden code among the names of its own module."""
-        return (
-            frame is not None
-            and id(frame.f_code) in self._hidden_codes
-            and id(frame.f_globals) in self._hidden_spaces
-        )
-
-    def takes_item(self, frame: FrameType | None) -> bool:
-        """Whether hidden code is just subscribing something: not calling, nor iterating."""
-        if frame is None or id(frame.f_globals) not in self._hidden_spaces:
-            return False
-        code = self._hidden_codes.get(id(frame.f_code))
-        return code is not None and code[frame.f_lasti] == _SUBSCRIBES
 
     def is_run_by_submission(self, frame: FrameType, *, nested: bool) -> bool:
         """Whether it was the submission that called a hidden test.
@@ -91,7 +69,7 @@ class Origins:
         return nested
 
     def is_submissions(self, frame: FrameType | None) -> bool:
-        """Whether the submission's code is behind a frame: nearest, below Python's and packages'."""
+        """Whether the submission's code is behind a frame: the nearest but packages'."""
         while frame is not None:
             path = frame.f_code.co_filename
             if not path.startswith("<frozen ") and not self.is_package(path):
@@ -102,6 +80,18 @@ class Origins:
     def is_package(self, path: str) -> bool:
         """Whether a file belongs to Python or an installed package."""
         return path.startswith(self._packages)
+
+    def is_ours(self, frame: FrameType) -> bool:
+        """Whether a frame runs code of ours."""
+        return frame.f_code.co_filename.startswith(self._ours)
+
+    def is_workspace(self, path: str) -> bool:
+        """Whether a file is the submission's: in the workspace, and no test's."""
+        return path.startswith(self._root + os.sep) and not self.is_trusted(path)
+
+    def is_protected(self, path: str) -> bool:
+        """Whether a file cannot be the submission's."""
+        return path in self._hidden or path.startswith(self._ours) or self.is_package(path)
 
     def is_trusted(self, path: str) -> bool:
         """Whether a file is none of the submission's: a package's, a hidden or a test file."""
@@ -119,6 +109,14 @@ class Origins:
         """Whether a function or class was written by someone else than the submission."""
         path = source_of(value)
         return path is not None and self.is_trusted(path)
+
+
+def parts_of(code: CodeType) -> list[CodeType]:
+    """Code, and all code within it."""
+    found = [code]
+    for one in found:
+        found.extend(const for const in one.co_consts if isinstance(const, CodeType))
+    return found
 
 
 def source_of(value: object) -> str | None:

@@ -16,7 +16,8 @@ from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.runner import runtestprotocol
 
 from assay.graders.testing.inside.channel_client import Brief
-from assay.graders.testing.inside.hidden_modules import Stops
+from assay.graders.testing.inside.hidden_modules import Finder, Stops
+from assay.graders.testing.inside.keeper import Kept
 from assay.graders.testing.inside.order import arrange
 from assay.graders.testing.inside.session import Session, Settings
 
@@ -64,17 +65,22 @@ def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> N
         ends=(SystemExit, KeyboardInterrupt, GeneratorExit, pytest.exit.Exception),
         skips=(pytest.skip.Exception, importlib.import_module("unittest").SkipTest),
     )
-    session = Session(brief, send, settings, rewrite_asserts, stops)
     _load_everything()
-    _stay_first(session)
-    _keep_plugins_out(session)
-    session.open_workspace("pytest", arguments, _GUARDED)
+    _open(Session(brief, send, settings, rewrite_asserts, stops), arguments)
+    del brief, send, settings  # no frame is to lead to them
+    collector = _Collector()
     try:
-        status = int(pytest.main(arguments, plugins=[_Collector(session)]))
+        status = int(pytest.main(arguments, plugins=[collector]))
     except BaseException as error:
         sys.stderr.write(f"pytest was ended by {type(error).__name__}: {error}\n")
         status = int(pytest.ExitCode.INTERNAL_ERROR)
-    session.leave(status)
+    collector.leave(status)
+
+
+def _open(session: Session, arguments: list[str]) -> None:
+    _stay_first(session.finder)
+    _keep_plugins_out(session.without_workspace)
+    session.open_workspace("pytest", arguments, _GUARDED)
 
 
 def _load_everything() -> None:
@@ -87,20 +93,20 @@ def _load_everything() -> None:
             continue
 
 
-def _stay_first(session: Session) -> None:
+def _stay_first(finder: Finder) -> None:
     """Keep our finder before pytest's, which would compile the empty files."""
     install = _pytest.assertion.install_importhook
 
     def install_importhook(config: pytest.Config) -> object:
         hook = install(config)
-        sys.meta_path.remove(session.finder)
-        sys.meta_path.insert(0, session.finder)
+        sys.meta_path.remove(finder)
+        sys.meta_path.insert(0, finder)
         return hook
 
     _pytest.assertion.install_importhook = install_importhook
 
 
-def _keep_plugins_out(session: Session) -> None:
+def _keep_plugins_out(path_without: Callable[[], list[str]]) -> None:
     """Let no ``entry_points.txt`` in the workspace name a plugin."""
     load = pluggy.PluginManager.load_setuptools_entrypoints
 
@@ -108,7 +114,7 @@ def _keep_plugins_out(session: Session) -> None:
         self: pluggy.PluginManager, group: str, name: str | None = None
     ) -> int:
         everything = sys.path[:]
-        sys.path[:] = session.without_workspace()
+        sys.path[:] = path_without()
         try:
             return load(self, group, name)
         finally:
@@ -120,11 +126,16 @@ def _keep_plugins_out(session: Session) -> None:
 class _Collector:
     """The plugin that is there from the start: settings, collection and order."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _session = Kept()
+
+    def __init__(self) -> None:
         self._errors: list[tuple[str, str]] = []
         self._pytest_session: pytest.Session | None = None
         self._is_told = False
+
+    def leave(self, status: int) -> NoReturn:
+        """End the process."""
+        self._session.leave(status)
 
     @_WRAPPER
     def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, object, None]:
@@ -140,7 +151,7 @@ class _Collector:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._pytest_session = session
-        session.config.pluginmanager.register(_Phases(self._session, session.config))
+        session.config.pluginmanager.register(_Phases(session.config))
 
     @_WRAPPER
     def pytest_make_collect_report(
@@ -174,7 +185,7 @@ class _Collector:
             items = [item for item in items if item not in left_out]
             session.config.hook.pytest_deselected(items=left_out)
         self._session.collected([self.id_of(item) for item in items], self._errors)
-        reporter = _Reporter(self._session, self.id_of)
+        reporter = _Reporter(self.id_of)
         canaries = {
             module.path: canary
             for module in dict.fromkeys(map(_module_of, items))
@@ -192,7 +203,7 @@ class _Collector:
         )
         manager = session.config.pluginmanager
         manager.register(reporter)
-        manager.register(_CanaryProtocol(self._session, reporter.canaries))
+        manager.register(_CanaryProtocol(reporter.canaries))
 
     def id_of(self, item: pytest.Item) -> str:
         _, separator, rest = item.nodeid.partition("::")
@@ -230,8 +241,9 @@ def _plain_function(parent: pytest.Collector, function: Callable[..., object]) -
 class _Phases:
     """Lets nothing that a test raises end the run, and looks at the runner after each phase."""
 
-    def __init__(self, session: Session, config: pytest.Config) -> None:
-        self._session = session
+    _session = Kept()
+
+    def __init__(self, config: pytest.Config) -> None:
         self.config = config
 
     @_WRAPPER
@@ -259,9 +271,10 @@ class _Phases:
 class _Reporter:
     """Gathers the reports of each test and tells what they come to."""
 
-    def __init__(self, session: Session, id_of: Callable[[pytest.Item], str]) -> None:
+    _session = Kept()
+
+    def __init__(self, id_of: Callable[[pytest.Item], str]) -> None:
         self.canaries: list[pytest.Item] = []
-        self._session = session
         self._id_of = id_of
         self._raised: BaseException | None = None
         self._reports: list[pytest.TestReport] = []
@@ -302,8 +315,9 @@ class _Reporter:
 class _CanaryProtocol:
     """Runs planted tests as others are run, but keeps them out of pytest's own counts."""
 
-    def __init__(self, session: Session, canaries: list[pytest.Item]) -> None:
-        self._session = session
+    _session = Kept()
+
+    def __init__(self, canaries: list[pytest.Item]) -> None:
         self._canaries = canaries
 
     @pytest.hookimpl(tryfirst=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from assay.graders.testing.inside.audits import Audits
 from assay.graders.testing.inside.channel_client import Brief, send_collected
 from assay.graders.testing.inside.hidden_modules import HiddenTests, Stops
 from assay.graders.testing.inside.integrity import Integrity
+from assay.graders.testing.inside.keeper import keep, report, suspect
 from assay.graders.testing.inside.origins import Origins
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "error")
 _PASSED = ("passed", "xpassed")
-_MOST_SIGNS = 40
 
 
 class Settings:
@@ -67,21 +67,22 @@ class Session:
         self._send = send
         self._path, self._parts = settings.path, settings.parts
         self._exit, self._outs = os._exit, (sys.stdout, sys.stderr)
-        self._signs: set[str] = set()
         self._failed = False
         paths = [f"{self.root}/{name}" for name in sources]
         origins = Origins(self.root, paths)
-        self.integrity = Integrity(origins, self.tamper)
+        self.integrity = Integrity(origins, report)
+        self._audits = Audits(origins, self.integrity.is_guarded, report, suspect)
         self.hidden = HiddenTests(
             sources,
             root=self.root,
             origins=origins,
             canary=brief["canary"],
-            report=self.tamper,
+            report=report,
             rewrite=rewrite,
             stops=stops,
         )
         self.finder = self.hidden.finder()
+        keep(self)
         sys.meta_path.insert(0, self.finder)
 
     def open_workspace(self, runner: str, arguments: list[str], guarded: tuple[str, ...]) -> None:
@@ -92,6 +93,7 @@ class Session:
             arguments: Of its command line.
             guarded: Modules to look at whenever a test ends.
         """
+        self._send({"event": "ready"})
         packages = tuple(sorted({name.partition(".")[0] for name in guarded}))
         self.integrity.guard(packages, core=guarded)
         for part in self._parts:
@@ -100,9 +102,7 @@ class Session:
             os.environ.pop(name, None)
         self._pose_as(f"{runner}.__main__", arguments)
         sys.path[:0] = self._path
-        # What exists by now is not among the objects that gc shows.
-        gc.collect()
-        gc.freeze()
+        self._audits.freeze()
 
     def _pose_as(self, name: str, arguments: list[str]) -> None:
         """Look like ``python -m``: children that are spawned import ``__main__`` again."""
@@ -122,10 +122,12 @@ class Session:
         return os.path.relpath(os.path.realpath(path), self.root).replace(os.sep, "/")
 
     def tamper(self, what: str) -> None:
-        """Tell of a sign of tampering, once."""
-        if what not in self._signs and len(self._signs) < _MOST_SIGNS:
-            self._signs.add(what)
-            self._send({"event": "tamper", "what": what})
+        """Tell of a sign of tampering; it is sent once."""
+        self._send({"event": "tamper", "what": what})
+
+    def suspect(self, what: str) -> None:
+        """Tell of what is a sign of tampering if the run does not come to its end."""
+        self._send({"event": "suspect", "what": what})
 
     def collected(self, ids: list[str], errors: list[tuple[str, str]]) -> None:
         """Tell what there is to run, and what could not be loaded."""

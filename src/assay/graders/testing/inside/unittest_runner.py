@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 from assay.graders.testing.inside.channel_client import Brief
 from assay.graders.testing.inside.hidden_modules import Stops
+from assay.graders.testing.inside.keeper import Kept
 from assay.graders.testing.inside.order import arrange
 from assay.graders.testing.inside.session import Session, Settings
 
@@ -50,17 +51,17 @@ def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> N
         settings: Where all this happens.
     """
     stops = Stops(ends=(SystemExit, KeyboardInterrupt, GeneratorExit), skips=(unittest.SkipTest,))
-    session = Session(brief, send, settings, None, stops)
-    session.open_workspace("unittest", arguments, _GUARDED)
+    Session(brief, send, settings, None, stops).open_workspace("unittest", arguments, _GUARDED)
+    del brief, send, settings  # no frame is to lead to them
     status = 1
     try:
-        program = _Program(session, arguments)
+        program = _Program(arguments)
         status = program.status
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else 1
     except BaseException:
         traceback.print_exc()
-    session.leave(status)
+    _Names().leave(status)
 
 
 class _Program(unittest.TestProgram):
@@ -73,8 +74,9 @@ class _Program(unittest.TestProgram):
 
     test: unittest.TestSuite
 
-    def __init__(self, session: Session, arguments: list[str]) -> None:
-        self._session = session
+    _session = Kept()
+
+    def __init__(self, arguments: list[str]) -> None:
         self.status = 1
         loader = _Loader()
         self._failures = loader.failures
@@ -88,7 +90,7 @@ class _Program(unittest.TestProgram):
     def runTests(self) -> None:  # noqa: N802 - unittest's name
         """Run them; called by unittest once the tests are loaded."""
         parts = list(_flat(self.test))
-        names = _Names(self._session)
+        names = _Names()
         errors = [
             (names.failed(part), names.failure(part)) for part in parts if names.is_failure(part)
         ]
@@ -114,10 +116,8 @@ class _Program(unittest.TestProgram):
     def _run(
         self, suite: unittest.TestSuite, names: _Names, planted: list[unittest.TestCase]
     ) -> _Result:
-        session = self._session
-
         def make_result(stream: TextIO, descriptions: bool, verbosity: int) -> _Result:  # noqa: FBT001 - unittest calls it
-            return _Result(session, names, planted, stream, (descriptions, verbosity))
+            return _Result(names, planted, stream, (descriptions, verbosity))
 
         runner = unittest.TextTestRunner(
             verbosity=self.verbosity,
@@ -183,8 +183,11 @@ class _Unloadable(unittest.TestCase):
 class _Names:
     """Ids of tests, as the host knows them."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _session = Kept()
+
+    def leave(self, status: int) -> NoReturn:
+        """End the process."""
+        self._session.leave(status)
 
     def file(self, part: object) -> str:
         """Real path of the file that a test's class is written in; empty if there is none."""
@@ -226,16 +229,16 @@ class _Names:
 class _Result(unittest.TextTestResult):
     """Tells the host what comes of each test."""
 
+    _session = Kept()
+
     def __init__(
         self,
-        session: Session,
         names: _Names,
         planted: list[unittest.TestCase],
         stream: TextIO,
         options: tuple[bool, int],
     ) -> None:
         super().__init__(stream, *options)  # type: ignore[arg-type] # the runner's decorated stream
-        self._session = session
         self._names = names
         self._planted = planted
         self._outcomes: list[tuple[str, str]] = []
