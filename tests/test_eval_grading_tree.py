@@ -209,9 +209,24 @@ def test_a_change_that_keeps_size_and_time_is_seen(trees: Trees) -> None:
     assert trees.files()["kit.py"] == "evil"
 
 
+@pytest.mark.parametrize("touch", ["edit", "remove", "chmod"])
+def test_touching_a_protected_test_does_not_make_it_the_agents_own(
+    trees: Trees, touch: str
+) -> None:
+    test = trees.left / "tests" / "test_kit.py"
+    if touch == "edit":
+        test.write_text("# mine now")
+    elif touch == "remove":
+        test.unlink()
+    else:
+        test.chmod(0o755)
+    assert trees.grade()["changes"] == []
+    assert trees.files()["tests/test_kit.py"] == "ours"
+
+
 def test_a_mode_is_part_of_the_work(trees: Trees) -> None:
     (trees.left / "kit.py").chmod(0o755)
-    assert trees.grade()["changes"] == ["kit.py"]
+    assert trees.grade()["changes"] == []
     assert (trees.graded / "kit.py").stat().st_mode & 0o777 == 0o755
     assert Path(source_tree(trees.home, trees.source.digest), "kit.py").stat().st_mode & 0o111 == 0
 

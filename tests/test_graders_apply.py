@@ -179,6 +179,20 @@ async def test_a_case_clamps_and_a_caller_may_not(clamp: bool, reward: float) ->
     assert (await grade_submission(specs, Submission(answer="b"), clamp=clamp)).reward == reward
 
 
+async def test_keeping_a_budget_is_no_credit_for_being_cheap() -> None:
+    """An agent that only says "x" keeps every budget, and its wrong answer cost nothing."""
+    specs = [
+        GraderSpec(type="exact_match", options={"expected": "right"}),
+        GraderSpec(type="trace", options={"max_tool_calls": 5}),
+        GraderSpec(type="efficiency", options={"target_tool_calls": 5}),
+    ]
+    trace = Trace(steps=[AgentStep(content="x")])
+    result = await grade_submission(specs, Submission(answer="x", trace=trace))
+    assert [node.value for node in result.subscores or ()] == [0.0, 1.0, 0.0]
+    result = await grade_submission(specs, Submission(answer="right", trace=trace))
+    assert [node.value for node in result.subscores or ()] == [1.0, 1.0, 1.0]
+
+
 async def test_what_cannot_be_run_yet_is_refused_before_anything_runs(own: str) -> None:
     specs = [
         GraderSpec(type="exact_match"),

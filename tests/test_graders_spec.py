@@ -66,6 +66,8 @@ BAD: list[tuple[Json, str, str]] = [
         "'gone' does not exist (looked for it in",
     ),
     ({"type": "command"}, "cmd", "command needs 'cmd'"),
+    ({"type": "command", "cmd": " "}, "cmd", "cmd is blank"),
+    ({"type": "command", "cmd": "a", "timeout_s": 0}, "timeout_s", "more than 0"),
     ({"type": "command", "cmd": ["make"]}, "cmd", "expected text, got a list"),
     ({"type": "command", "cmd": "a", "expect_exit": 0.5}, "expect_exit", "a whole number"),
     ({"type": "similarity", "metric": "rouge_m"}, "metric", "'rouge_m' is not valid here"),

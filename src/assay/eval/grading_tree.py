@@ -29,9 +29,10 @@ class GradingPlan:
 
     Attributes:
         entries: The manifest of the grading tree.
-        changes: Every path that the agent added, changed or removed.
-        dropped: Of these, what is not in the grading tree, and why.
-        restored: Of these, what is graded as it was in the source, and why.
+        changes: Paths whose content is graded as the agent left it: added, changed or removed.
+        dropped: What the agent added and the grading tree does not have, and why.
+        restored: What the agent changed and is graded as it was in the source, and why.
+        touched: How many paths the agent added, changed or removed in all.
         flags: Signs of tampering.
     """
 
@@ -39,6 +40,7 @@ class GradingPlan:
     changes: tuple[str, ...]
     dropped: tuple[Dropped, ...]
     restored: tuple[Dropped, ...]
+    touched: int
     flags: tuple[str, ...]
 
     def notes(self, left_out: tuple[Dropped, ...]) -> dict[str, Json]:
@@ -48,7 +50,7 @@ class GradingPlan:
             left_out: What could not even be made part of the snapshot or of the tree.
         """
         return {
-            "changed": len(self.changes),
+            "changed": self.touched,
             "dropped": _lines((*self.dropped, *left_out)),
             "restored": _lines(self.restored),
         }
@@ -63,7 +65,7 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
         rules: Which changes are permitted.
     """
     entries: dict[str, Json] = {}
-    changes: list[str] = []
+    touched: list[str] = []
     dropped: list[Dropped] = []
     restored: list[Dropped] = []
     hooks: list[str] = []
@@ -76,7 +78,7 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
         if _is_directory(theirs) and ours is None and verdict != "taken":
             continue  # its files are reported one by one
         if not (_is_directory(theirs) or _is_directory(ours)):
-            changes.append(path)
+            touched.append(path)
         if verdict == "taken":
             if theirs is not None:
                 entries[path] = theirs
@@ -89,7 +91,16 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
                 hooks.append(f"planted a start-up hook: {path}")
     _make_room(entries, source, dropped)
     _add_directories(entries)
-    return GradingPlan(entries, tuple(changes), tuple(dropped), tuple(restored), tuple(hooks[:10]))
+    # A test whose change was not taken is the author's still, and so is one with another mode.
+    changes = [p for p in touched if _content(entries.get(p)) != _content(source.get(p))]
+    return GradingPlan(
+        entries=entries,
+        changes=tuple(changes),
+        dropped=tuple(dropped),
+        restored=tuple(restored),
+        touched=len(touched),
+        flags=tuple(hooks[:10]),
+    )
 
 
 def asked_for(home: str, source: str, entries: Mapping[str, Json]) -> list[str]:
@@ -162,6 +173,11 @@ def _above(path: str) -> list[str]:
 
 def _is_directory(entry: Json) -> bool:
     return isinstance(entry, dict) and entry.get("type") == "directory"
+
+
+def _content(entry: Json) -> Json:
+    """A manifest's entry without its mode."""
+    return {**entry, "mode": None} if isinstance(entry, dict) else entry
 
 
 def _lines(found: tuple[Dropped, ...]) -> list[Json]:

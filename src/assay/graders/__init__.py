@@ -3,26 +3,32 @@
 The names here are the public ones. Heavy parts are loaded when first used.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from assay.graders.base import Grader
 from assay.graders.command import BashGrader
 from assay.graders.paths import CasePath
 from assay.scoring.combine import combine, combine_all, combine_any
 from assay.scoring.results import EvaluationResult, SubScore
-from assay.text import (
-    choice_match,
-    contains,
-    contains_all,
-    contains_any,
-    exact_match,
-    f1_score,
-    json_match,
-    json_schema,
-    math_equal,
-    normalize,
-    numeric_match,
-    regex_match,
-    similarity,
-)
+
+if TYPE_CHECKING:
+    from assay.text import (
+        choice_match,
+        contains,
+        contains_all,
+        contains_any,
+        exact_match,
+        f1_score,
+        json_match,
+        json_schema,
+        math_equal,
+        normalize,
+        numeric_match,
+        regex_match,
+        similarity,
+    )
 
 __all__ = [
     "BashGrader",
@@ -47,3 +53,13 @@ __all__ = [
     "regex_match",
     "similarity",
 ]
+
+
+def __getattr__(name: str) -> object:
+    from assay import text
+
+    if name not in __all__:
+        raise AttributeError(f"module 'assay.graders' has no attribute {name!r}")
+    value: object = getattr(text, name)
+    globals()[name] = value
+    return value

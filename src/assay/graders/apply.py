@@ -93,20 +93,23 @@ async def grade_submission(
 
 def _without_free_credit(specs: Sequence[GraderSpec], nodes: list[SubScore]) -> list[SubScore]:
     """Take credit away from doing cheaply what was not done at all."""
-    depends = [spec.kind.grader is not None and spec.kind.grader.needs_credit for spec in specs]
+    kinds = [spec.kind.grader for spec in specs]
     work = [
         node
-        for node, dependent in zip(nodes, depends, strict=True)
-        if not dependent and not node.gate and node.weight > 0 and node.status != "skipped"
+        for node, kind in zip(nodes, kinds, strict=True)
+        if not (kind is not None and kind.of_conduct)
+        and not node.gate
+        and node.weight > 0
+        and node.status != "skipped"
     ]
     if not work or any(node.status == "error" or node.value for node in work):
         return nodes
     reason = "no credit: the graders of the work itself gave none"
     return [
         replace(node, value=0.0, passed=False, reason=reason)
-        if dependent and node.status == "scored" and node.value
+        if kind is not None and kind.needs_credit and node.status == "scored" and node.value
         else node
-        for node, dependent in zip(nodes, depends, strict=True)
+        for node, kind in zip(nodes, kinds, strict=True)
     ]
 
 

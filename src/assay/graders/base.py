@@ -58,6 +58,8 @@ class Grader:
     """Further parameters that are taken from the submission: parameter name to part name."""
     needs_credit: ClassVar[bool] = False
     """Whether its score counts only where a grader of the work itself gave some credit."""
+    of_conduct: ClassVar[bool] = False
+    """Whether it grades how the work was done, which is no credit for the work itself."""
 
     @classmethod
     def compute_score(cls, *args: Any, **parameters: Any) -> Score | Awaitable[Score]:  # noqa: ANN401 - gradual on purpose: an override names its own parameters

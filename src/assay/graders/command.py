@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -88,6 +89,17 @@ class CommandGrader(Grader):
     name: ClassVar[str] = "command"
 
     @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Refuse a command that does nothing, and a time limit that is none."""
+        cmd, timeout = options.get("cmd"), options.get("timeout_s", 300.0)
+        if isinstance(cmd, str) and not cmd.strip():
+            raise InputError(
+                "cmd is blank", hint="a command that does nothing passes for everybody"
+            )
+        if not (isinstance(timeout, int | float) and timeout > 0):
+            raise InputError("timeout_s must be more than 0")
+
+    @classmethod
     async def compute_score(
         cls,
         cmd: str,
@@ -104,10 +116,10 @@ class CommandGrader(Grader):
             timeout_s: Seconds until it is killed and scored 0.
 
         Raises:
+            InputError: For a blank command or a time limit that is none.
             SandboxError: If the sandbox failed.
         """
-        if not timeout_s > 0:
-            raise InputError("timeout_s must be more than 0")
+        cls.check_options({"cmd": cmd, "timeout_s": timeout_s})
         result = await _run_isolated(["/bin/sh", "-c", cmd], workspace, timeout_s)
         return _verdict(result, expect_exit=expect_exit, timeout=timeout_s)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
@@ -90,7 +91,7 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
         try:
             kind.grader.check_options(options)
         except InputError as error:
-            problems.append(Problem(path, error.message, error.hint))
+            problems.append(Problem((*path, *_named(error, options)), error.message, error.hint))
     if len(problems) > before:
         return None
     return GraderSpec(
@@ -100,6 +101,12 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
         gate=cast("bool", common.get("gate", False)),
         options=options,
     )
+
+
+def _named(error: InputError, options: Mapping[str, object]) -> tuple[str, ...]:
+    """The option that a message begins with the name of, if it does."""
+    word = re.match(r"\w*", error.message)
+    return (word[0],) if word and word[0] in options else ()
 
 
 def _read_kind(name: Json, path: Path, problems: list[Problem], base: str) -> Kind | None:

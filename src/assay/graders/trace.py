@@ -39,6 +39,7 @@ class TraceGrader(Grader):
     """
 
     name: ClassVar[str] = "trace"
+    of_conduct: ClassVar[bool] = True
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

@@ -43,6 +43,8 @@ _ETC = (
     "ld.so.conf",
     "ld.so.conf.d",
     "localtime",
+    "maven/logging",
+    "maven/m2.conf",
     "mime.types",
     "pki/ca-trust/extracted",
     "pki/tls/certs",

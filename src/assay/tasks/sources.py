@@ -12,7 +12,6 @@ from assay.errors import SourceError
 from assay.tasks.archives import copy_tree, unpack
 from assay.tasks.case import Case
 from assay.tasks.origin import Source, is_local
-from assay.tasks.packages import fetch_sdist
 from assay.tasks.repositories import begin_repository, export_commit, head_commit
 
 __all__ = ["fetch_fixtures", "materialise"]
@@ -82,6 +81,8 @@ def _write(case: Case, source: Source, target: str, cache_dir: str) -> None:
 
 
 def _write_sdist(requirement: str, source: Source, target: str, cache_dir: str) -> None:
+    from assay.tasks.packages import fetch_sdist
+
     archive = fetch_sdist(requirement, source.sha256, cache_dir)
     if source.subdir is None:
         unpack(archive, target)

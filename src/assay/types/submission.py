@@ -34,7 +34,8 @@ class Workspace:
         submitted: While grading: the tree as the agent left it, to be read and never run; None
             where it is the same as ``path``.
         source: While grading: the pristine tree that the agent started from; None where unknown.
-        changes: While grading: paths that the agent added, changed or removed; None where unknown.
+        changes: While grading: paths below ``path`` whose content is the agent's: added, changed or
+            removed, as far as the case permits it; None where unknown.
     """
 
     path: str
