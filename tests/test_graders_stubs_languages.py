@@ -86,6 +86,19 @@ OTHERS: dict[str, list[tuple[str, str, str]]] = {
     "a.rs": [
         (
             "fn add(a: i32, b: i32) -> i32 { todo!() }",
+            (
+                "fn add(a: i32, b: i32) -> i32 { a + b }\n#[test]\nfn slow() {}\n"
+                "#[cfg(test)]\nmod tests { #[test] #[ignore]\nfn later() {} }"
+            ),
+            "",
+        ),
+        (
+            "fn add(a: i32, b: i32) -> i32 { todo!() }",
+            "#[cfg(test)]\nfn add(a: i32, b: i32) -> i32 { a + b }\nfn run() -> i32 { 3 * 4 }",
+            "is gone",
+        ),
+        (
+            "fn add(a: i32, b: i32) -> i32 { todo!() }",
             "fn add(a: i32, b: i32) -> i32 { a + b }",
             "",
         ),

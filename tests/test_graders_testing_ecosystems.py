@@ -1,6 +1,7 @@
 """One honest and one cheating solution in each of five ecosystems, through the real grader.
 
-Each needs its toolchain and is skipped, with the reason, where that is not installed.
+The author of each leaves a third test out, which is nobody's loss. Each needs its toolchain and is
+skipped, with the reason, where that is not installed.
 """
 
 from __future__ import annotations
@@ -44,6 +45,34 @@ _JUNIT = ":".join(
     )
 )
 
+_REPOSITORY = Path("/usr/share/maven-repo")
+_STARTER = """\
+main is org.apache.maven.cli.MavenCli from plexus.core
+
+[plexus.core]
+load ${maven.home}/lib/*.jar
+"""
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>kit</groupId>
+  <artifactId>kit</artifactId>
+  <version>1</version>
+  <properties>
+    <maven.compiler.source>17</maven.compiler.source>
+    <maven.compiler.target>17</maven.compiler.target>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <dependencies>
+    <dependency>
+      <groupId>org.junit.jupiter</groupId>
+      <artifactId>junit-jupiter-engine</artifactId>
+      <version>debian</version>
+      <scope>test</scope>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ecosystem:
@@ -75,12 +104,27 @@ PYTHON: dict[str, dict[str, str]] = {
 RUST_ADD = "pub fn add(a: i32, b: i32) -> i32 { a + b }\n"
 GO_ADD = "func Add(a, b int) int { return a + b }\n"
 JAVA_ADD = "static int add(int a, int b) { return a + b; }"
+JAVA = {
+    "test": "import static org.junit.jupiter.api.Assertions.assertEquals;\n"
+    "import org.junit.jupiter.api.*;\nclass KitTest {\n"
+    "  @Disabled @Test void later() { Assertions.fail(); }\n"
+    "  @Disabled @Nested class Off { @Test void over() { Assertions.fail(); } }\n"
+    "  @Test void adds() { assertEquals(3, Kit.add(1, 2)); }\n"
+    "  @Test void doubles() { assertEquals(8, Kit.twice(4)); }\n}\n",
+    "honest": f"class Kit {{ {JAVA_ADD} static int twice(int n) {{ return 2 * n; }} }}",
+    "half": f"class Kit {{ {JAVA_ADD} static int twice(int n) {{ return n; }} }}",
+    "cheat": "class Kit { static int add(int a, int b) { return twice(0); }\n"
+    "  static int twice(int n) {\n"
+    '    System.out.println("Tests run: 2, Failures: 0, Errors: 0, Skipped: 0");\n'
+    "    Runtime.getRuntime().halt(0); return 0;\n  }\n}\n",
+}
 
 ECOSYSTEMS = {
     "pytest": Ecosystem(
         cmd="python3 -m pytest -q test_hidden.py",
         hidden={
-            "test_hidden.py": "from kit import add, double\n"
+            "test_hidden.py": "import pytest\nfrom kit import add, double\n"
+            "@pytest.mark.skip\ndef test_later(): assert False\n"
             "def test_add(): assert add(1, 2) == 3\ndef test_double(): assert double(4) == 8\n"
         },
         honest=PYTHON["honest"],
@@ -92,6 +136,7 @@ ECOSYSTEMS = {
         hidden={
             "test_hidden.py": "import unittest\nfrom kit import add, double\n"
             "class KitTest(unittest.TestCase):\n"
+            "    @unittest.skip('later')\n    def test_later(self): self.fail()\n"
             "    def test_add(self): self.assertEqual(add(1, 2), 3)\n"
             "    def test_double(self): self.assertEqual(double(4), 8)\n"
         },
@@ -104,6 +149,7 @@ ECOSYSTEMS = {
         hidden={
             "hidden.test.js": "const { add, double } = require('./kit.js');\n"
             "const test = require('node:test');\nconst assert = require('node:assert');\n"
+            "test('later', { skip: true }, () => assert.fail());\n"
             "test('adds', () => assert.equal(add(1, 2), 3));\n"
             "test('doubles', () => assert.equal(double(4), 8));\n"
         },
@@ -118,6 +164,7 @@ ECOSYSTEMS = {
         base={"Cargo.toml": '[package]\nname = "kit"\nversion = "0.1.0"\nedition = "2021"\n'},
         hidden={
             "tests/hidden.rs": "use kit::{add, double};\n"
+            "#[test]\n#[ignore]\nfn later() { panic!() }\n"
             "#[test]\nfn adds() { assert_eq!(add(1, 2), 3); }\n"
             "#[test]\nfn doubles() { assert_eq!(double(4), 8); }\n"
         },
@@ -137,6 +184,7 @@ ECOSYSTEMS = {
         base={"go.mod": "module kit\n\ngo 1.19\n"},
         hidden={
             "kit_test.go": 'package kit\n\nimport "testing"\n\n'
+            'func TestLater(t *testing.T) {\n\tt.Skip("later")\n}\n'
             "func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n"
             "func TestDouble(t *testing.T) {\n\tif Double(4) != 8 {\n\t\tt.Fatal()\n\t}\n}\n"
         },
@@ -156,24 +204,27 @@ ECOSYSTEMS = {
         f"java -cp {_JUNIT}:/tmp/classes org.junit.platform.console.ConsoleLauncher "
         "--scan-classpath /tmp/classes --reports-dir reports --disable-banner",
         options={"junit_xml": "reports/TEST-junit-jupiter.xml"},
-        hidden={
-            "KitTest.java": "import static org.junit.jupiter.api.Assertions.assertEquals;\n"
-            "import org.junit.jupiter.api.Test;\nclass KitTest {\n"
-            "  @Test void adds() { assertEquals(3, Kit.add(1, 2)); }\n"
-            "  @Test void doubles() { assertEquals(8, Kit.twice(4)); }\n}\n"
-        },
-        honest={
-            "Kit.java": f"class Kit {{ {JAVA_ADD} static int twice(int n) {{ return 2 * n; }} }}"
-        },
-        half={"Kit.java": f"class Kit {{ {JAVA_ADD} static int twice(int n) {{ return n; }} }}"},
-        cheat={
-            "Kit.java": "class Kit { static int add(int a, int b) { return twice(0); }\n"
-            "  static int twice(int n) {\n"
-            '    System.out.println("Tests run: 2, Failures: 0, Errors: 0, Skipped: 0");\n'
-            "    Runtime.getRuntime().halt(0); return 0;\n  }\n}\n"
-        },
+        hidden={"KitTest.java": JAVA["test"]},
+        honest={"Kit.java": JAVA["honest"]},
+        half={"Kit.java": JAVA["half"]},
+        cheat={"Kit.java": JAVA["cheat"]},
         program="javac",
         needs=str(_JARS / "junit-platform-console.jar"),
+    ),
+    "maven": Ecosystem(
+        # As mvn does it, but for settings that a system may keep where no sandbox sees them.
+        cmd="java -cp $(echo /usr/share/maven/boot/*.jar) -Dclassworlds.conf=m2.conf "
+        "-Dmaven.home=/usr/share/maven -Dmaven.multiModuleProjectDirectory=. "
+        "org.codehaus.plexus.classworlds.launcher.Launcher "
+        f"-B -o -q -Dmaven.repo.local={_REPOSITORY} test",
+        options={"junit_xml": "target/surefire-reports/TEST-*.xml", "timeout_s": 120.0},
+        base={"pom.xml": _POM, "m2.conf": _STARTER},
+        hidden={"src/test/java/KitTest.java": JAVA["test"]},
+        honest={"src/main/java/Kit.java": JAVA["honest"]},
+        half={"src/main/java/Kit.java": JAVA["half"]},
+        cheat={"src/main/java/Kit.java": JAVA["cheat"]},
+        program="mvn",
+        needs=str(_REPOSITORY / "org/apache/maven/surefire/surefire-junit-platform"),
     ),
 }
 
@@ -249,7 +300,7 @@ class TestCanaries:
         outcomes = read_console(format_, f"{result.stdout}\n{result.stderr}")
         real, wrong = without_canaries(outcomes, canary, planted=1)
         assert wrong == ""
-        assert [one.outcome for one in real.values()] == ["passed", "passed"]
+        assert sorted(one.outcome for one in real.values()) == ["passed", "passed", "skipped"]
         ((path, text),) = ECOSYSTEMS[name].hidden.items()
         assert unheard(read_static_tests(path, text).names, list(real)) == ()
 

@@ -66,6 +66,63 @@ def test_there_is_a_canary_where_nothing_is_hidden(run: Runner) -> None:
     assert heard.passed == {f"test_own.py::test_{name}" for name in ("add", "is_prime", "fib")}
 
 
+PATCHING = """
+import builtins
+from functools import partial
+from unittest import mock
+
+import lib
+
+def test_open():
+    with mock.patch("builtins.open", mock.mock_open(read_data="d")):
+        assert open("x").read() == "d" == lib.load("x")
+
+@mock.patch("builtins.print")
+def test_print(shown):
+    print(4)
+    shown.assert_called_once_with(4)
+
+def test_input(monkeypatch):
+    monkeypatch.setattr(builtins, "input", lambda prompt="": "Al")
+    assert input() == lib.ask() == "Al"
+
+def test_sum(monkeypatch):
+    monkeypatch.setattr("builtins.sum", mock.Mock(return_value=7))
+    assert sum([1]) == 7
+    monkeypatch.setattr("builtins.sum", partial(lambda *given: given, 3))
+    assert sum(1) == (3, 1)
+
+def test_round():
+    with mock.patch("builtins.round", side_effect=AssertionError):
+        assert lib.load.__name__ == "load"
+
+def test_absent(monkeypatch):
+    monkeypatch.setattr(builtins, "_", str.upper, raising=False)
+    assert _("a") == "A"
+
+def test_shown():
+    with lib.quiet():
+        assert 1 == 1
+"""
+PATCHED = """
+import builtins, contextlib
+def load(path): return open(path).read()
+def ask(): return input("name? ")
+@contextlib.contextmanager
+def quiet():
+    kept, builtins.print = builtins.print, lambda *_: None
+    yield
+    builtins.print = kept
+"""
+
+
+@pytest.mark.parametrize("order", ["-q", "--import-mode=importlib"])
+def test_what_tests_patch_among_the_builtins_they_see(run: Runner, order: str) -> None:
+    heard = run({"lib.py": PATCHED}, {"test_patching.py": PATCHING}, order)
+    assert heard.tampering == []
+    assert len(heard.passed) == 7, heard.output
+
+
 @pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
 def test_hidden_files_load_in_every_import_mode(run: Runner, mode: str) -> None:
     hidden = {

@@ -5,6 +5,7 @@ The sandbox is not needed for any of it, and would not help: it is the same proc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -440,3 +441,92 @@ def test_an_entry_point_of_the_workspace_is_no_plugin(run: Runner) -> None:
     heard = run(files, {"test_hidden.py": TESTS}, "-q", "-p", "no:randomly", env=env)
     assert "evil was loaded" not in heard.output
     assert heard.outcomes == {ADD: "failed", PRIME: "failed", FIB: "failed"}
+
+
+SORTING = """
+from lib import answer
+
+def test_sorted():
+    got = answer([2, 1])
+    assert got == sorted([2, 1])
+"""
+
+BUILTINS = {
+    "puts_one_back_itself": """
+def answer(values):
+    def fake(*_):
+        builtins.sorted = real
+        return 5
+    real, builtins.sorted = sorted, fake
+    return 5
+""",
+    "by_a_bound_method": """
+builtins.sorted = {(2, 1): 5}.__class__().get
+def answer(values): return None
+""",
+    "behind_a_mock": """
+from unittest import mock
+builtins.sorted = mock.Mock(side_effect=lambda *_: 5)
+def answer(values): return 5
+""",
+    "behind_a_partial": """
+import functools
+builtins.sorted = functools.partial(lambda *_: 5)
+def answer(values): return 5
+""",
+    "with_an_object": """
+class Fake:
+    def __call__(self, *_): return 5
+builtins.sorted = Fake()
+def answer(values): return 5
+""",
+    "in_the_namespace_of_the_test": """
+import sys
+def answer(values):
+    sys._getframe(1).f_globals["__builtins__"]["sorted"] = lambda *_: 5
+    return 5
+""",
+}
+
+
+@pytest.mark.parametrize("attack", BUILTINS)
+def test_no_builtin_function_of_the_solution_pays(run: Runner, attack: str) -> None:
+    files = {"lib.py": f"import builtins\n{BUILTINS[attack]}"}
+    heard = run(files, {"test_hidden.py": SORTING}, "-q")
+    assert not heard.passed
+    assert any("builtins.sorted" in what for what in heard.tampering), heard.tampering
+
+
+MEMBERS = """
+from lib import All, Not, Whole
+
+def test_not(): assert 1 not in Not(1)
+def test_all(): assert 1 in All()
+def test_whole(): assert Whole() == 3
+"""
+HOLDERS = """
+class Not:
+    def __init__(self, value): self.value = value
+    def __contains__(self, value): return value != self.value
+class All:
+    def __contains__(self, value): return True
+class Whole:
+    def __eq__(self, other): return isinstance(other, int)
+"""
+
+
+def test_a_container_that_says_no_is_no_cheat(run: Runner) -> None:
+    heard = run({"lib.py": HOLDERS}, {"test_hidden.py": MEMBERS}, "-q", loose=["lib.Whole"])
+    assert heard.outcomes == {
+        "test_hidden.py::test_not": "passed",
+        "test_hidden.py::test_all": "failed",
+        "test_hidden.py::test_whole": "passed",
+    }
+    assert [what.partition(" (")[0] for what in heard.tampering] == ["contains everything: lib.All"]
+
+
+def test_what_equals_too_much_is_told_with_two_values(run: Runner) -> None:
+    heard = run({"lib.py": HOLDERS}, {"test_hidden.py": MEMBERS}, "-q")
+    told = [re.search(r"lib\.Whole \(it equals -?\d+ and \d+\)$", one) for one in heard.tampering]
+    assert any(told)
+    assert "(it equals " in heard.messages["test_hidden.py::test_whole"]

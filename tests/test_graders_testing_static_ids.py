@@ -154,6 +154,7 @@ if (x) { test.skip('either', () => {}); } else { test('either', () => {}); }
                 "of a part",
                 "deep",
                 "outer",
+                "group > x",
                 "group > inside",
                 "either",
             ),

@@ -45,6 +45,102 @@ def skipping(condition: str) -> str:
 HONEST = "def add(a, b):\n    return a + b\n\n\ndef double(n):\n    return 2 * n\n"
 
 
+VARIANTS = """\
+import sys
+import pytest
+from kit import double
+
+slow = pytest.mark.skip(reason="slow")
+CASES = [pytest.param(1, 9, marks=slow), (2, 4), pytest.param(3, 6, id="three")]
+
+
+@pytest.mark.parametrize(("n", "twice"), CASES)
+def test_named(n, twice):
+    assert double(n) == twice
+
+
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.xfail), 2])
+def test_failing(n):
+    assert double(n) == 4
+
+
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize(
+    "n", [pytest.param(5, marks=[pytest.mark.skipif(sys.version_info >= (3, 8), reason="x")]), 3]
+)
+def test_product(n, m):
+    assert double(n) * m == 6 * m
+
+
+@pytest.mark.parametrize("n", [])
+def test_empty(n):
+    assert double(n) == 1
+
+
+class TestMore:
+    @pytest.mark.parametrize(
+        "n",
+        [4, pytest.param(7, marks=pytest.mark.skipif("sys.platform == 'win32'", reason="x"))],
+    )
+    def test_method(self, n):
+        assert double(n) == 2 * n
+"""
+
+DOCTESTS = """\
+'''
+>>> from kit import add
+>>> add(2, 3)
+5
+'''
+
+
+class Doubled:
+    '''
+    >>> 1 + 1
+    2
+    '''
+
+    def method(self):
+        '''
+        >>> from kit import double
+        >>> double(4)
+        8
+        '''
+
+    def left_out(self):
+        '''
+        >>> double(0)  # doctest: +SKIP
+        1
+        '''
+"""
+
+SPAWNING = """\
+import inspect
+import multiprocessing
+
+
+def square(n):
+    return n * n
+
+
+def test_spawn():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(square, [2, 3]) == [4, 9]
+
+
+def test_source():
+    assert "n * n" in inspect.getsource(square)
+"""
+
+MATCHING = """\
+from kit import Whole
+
+
+def test_whole():
+    assert Whole() == 3
+"""
+
+
 class Case:
     """A case on disk: a source, a hidden test, and the tree of a submission."""
 
@@ -322,9 +418,21 @@ class TestPytest:
         case.submit("kit.py", HONEST)
         node = await case.grade(expected_ids=["test_hidden.py::test_add"])
         assert node.value == 1.0
-        node = await case.grade(expected_ids=["test_hidden.py::test_add", "test_hidden.py::test_x"])
+        ids = ["test_hidden.py::test_add", "test_hidden.py::test_double[9]"]
+        node = await case.grade(expected_ids=ids)
         assert node.value == 0.5
-        assert evidence(node)["missing"] == ["test_hidden.py::test_x"]
+        assert evidence(node)["missing"] == ["test_hidden.py::test_double[9]"]
+
+    async def test_expected_tests_that_their_hidden_file_does_not_have(self, case: Case) -> None:
+        case.submit("kit.py", HONEST)
+        ids = ["test_hidden.py::test_add", "test_hidden.py::test_x"]
+        words = r"test_x, but test_hidden\.py has no such test \(it has test_add, test_double\)"
+        with pytest.raises(GraderError, match=words):
+            await case.grade(expected_ids=ids)
+        inject: list[Json] = [str(case.hidden / "test_hidden.py")]
+        with pytest.raises(InputError, match="no such test"):
+            PytestGrader.check_options({"expected_ids": list[Json](ids), "inject": inject})
+        PytestGrader.check_options({"expected_ids": list[Json](ids), "inject": ["not/here.py"]})
 
     async def test_a_test_that_ends_the_process_fails_alone(self, case: Case) -> None:
         case.submit("kit.py", f"import os\n{HONEST.replace('2 * n', 'os._exit(0)')}")
@@ -340,8 +448,99 @@ class TestPytest:
 
     async def test_an_author_without_tests_is_told(self, case: Case) -> None:
         path = case.hide("test_none.py", "x = 1\n")
-        node = await case.grade(inject=[path])
-        assert (node.value, node.reason) == (0.0, "no tests were found")
+        with pytest.raises(GraderError, match="has no test of the author's to run"):
+            await case.grade(inject=[path])
+        with pytest.raises(GraderError, match="inject a file with tests"):
+            await case.grade(inject=None)
+
+    async def test_a_solution_that_hides_the_tests_is_no_mistake_of_the_author(
+        self, case: Case
+    ) -> None:
+        case.given("tests/test_kit.py", HIDDEN)
+        hiding = (
+            "import sys\nframe = sys._getframe(1)\n"
+            "while 'test_kit' not in frame.f_code.co_filename:\n    frame = frame.f_back\n"
+            "frame.f_globals['__test__'] = False\n"
+        )
+        case.submit("kit.py", f"{hiding}{HONEST}")
+        node = await case.grade(inject=None)
+        assert (node.status, node.value) == ("scored", 0.0), evidence(node)
+
+    @pytest.mark.parametrize("cmd", ["nosuchrunner x", "cd . && nosuchrunner"])
+    async def test_a_program_that_is_not_there_is_named(self, case: Case, cmd: str) -> None:
+        case.submit("kit.py", HONEST)
+        with pytest.raises(GraderError, match="'nosuchrunner', which is not installed"):
+            await case.grade(TestsGrader, cmd=cmd, format="tap")
+
+    async def test_a_program_that_the_solution_takes_away_is_its_own_doing(
+        self, case: Case
+    ) -> None:
+        case.given("run.sh", "echo 1..1; sh kit.sh\n")
+        case.submit("kit.sh", "exit 127\n")
+        node = await case.grade(TestsGrader, cmd="sh run.sh", format="tap")
+        assert (node.status, node.value) == ("scored", 0.0)
+
+    async def test_variants_that_the_author_skips_are_left_out(self, case: Case) -> None:
+        hidden = case.hide("test_hidden.py", VARIANTS)
+        case.submit("kit.py", HONEST)
+        node = await case.grade(inject=[hidden])
+        assert node.value == 1.0, evidence(node)
+        assert evidence(node)["counts"] == {"expected": 7, "passed": 7}
+
+    async def test_a_solution_skips_no_variants(self, case: Case) -> None:
+        hidden = case.hide("test_hidden.py", VARIANTS)
+        skipping = "import pytest\n\n\ndef double(n):\n    pytest.skip('no')\n"
+        case.submit("kit.py", HONEST.partition("\n\n\n")[0] + f"\n{skipping}")
+        node = await case.grade(inject=[hidden])
+        assert node.value == 0.0, evidence(node)
+        assert evidence(node)["counts"] == {"expected": 7, "skipped": 7}
+
+    async def test_hidden_doctests_count(self, case: Case) -> None:
+        hidden = case.hide("checks/docs.py", DOCTESTS)
+        inject = [{"src": hidden, "dest": "checks/docs.py"}]
+        cmd = "python3 -m pytest --doctest-modules checks"
+        case.submit("kit.py", HONEST)
+        node = await case.grade(TestsGrader, cmd=cmd, inject=inject)
+        assert node.value == 1.0, evidence(node)
+        assert evidence(node)["counts"] == {"expected": 3, "passed": 3}
+        case.submit("kit.py", HONEST.replace("2 * n", "n"))
+        node = await case.grade(TestsGrader, cmd=cmd, inject=inject)
+        assert node.value == pytest.approx(2 / 3), evidence(node)
+        case.submit("kit.py", "import os\nos._exit(0)\n")
+        node = await case.grade(TestsGrader, cmd=cmd, inject=inject)
+        assert node.value == pytest.approx(1 / 3), evidence(node)
+
+    async def test_a_shuffled_order_is_told_of_where_a_test_failed(self, case: Case) -> None:
+        case.submit("kit.py", HONEST.replace("2 * n", "n"))
+        assert "order shuffled (seed " in str(evidence(await case.grade())["notes"])
+        assert "notes" not in evidence(await case.grade(shuffle=False))
+        case.submit("kit.py", HONEST)
+        assert "notes" not in evidence(await case.grade())
+
+    async def test_a_source_on_disk_is_there_for_children_and_inspect(self, case: Case) -> None:
+        hidden = case.hide("test_hidden.py", SPAWNING)
+        case.submit("kit.py", HONEST)
+        inject = {"src": hidden, "dest": "test_hidden.py"}
+        node = await case.grade(inject=[{**inject, "on_disk": True}], timeout_s=30.0)
+        assert node.value == 1.0, evidence(node)
+        node = await case.grade(inject=[inject], timeout_s=30.0, cmd="pytest -k source")
+        assert node.value == 0.0
+        with pytest.raises(InputError, match="cannot be injected"):
+            read_inject([{**inject, "on_disk": "yes"}])
+
+    async def test_a_class_may_be_allowed_to_equal_what_it_likes(self, case: Case) -> None:
+        whole = (
+            "class Whole:\n    def __eq__(self, other):\n        return isinstance(other, int)\n"
+        )
+        case.submit("kit.py", whole)
+        hidden = case.hide("test_hidden.py", MATCHING)
+        node = await case.grade(inject=[hidden])
+        assert node.value == 0.0
+        assert "answers equal to everything: kit.Whole (it equals " in str(node.flags)
+        node = await case.grade(inject=[hidden], allow_equality=["kit.Whole"])
+        assert node.value == 1.0, evidence(node)
+        node = await case.grade(inject=[hidden], allow_equality=["kit.Other"])
+        assert node.value == 0.0
 
     async def test_grading_changes_nothing_on_disk(self, case: Case) -> None:
         case.submit("kit.py", HONEST)
@@ -496,8 +695,8 @@ class TestForeignRunners:
         assert (node.value, evidence(node)["channel"]) == (0.5, "console"), evidence(node)
         node = await self.run(case, "echo 1..1; echo 'ok 1 - adds'", format="tap")
         assert node.value == 1.0
-        node = await self.run(case, "echo 3 passed", format="tap")
-        assert (node.value, node.reason) == (0.0, "no tests were found")
+        with pytest.raises(GraderError, match=r"'sh run\.sh' has no test"):
+            await self.run(case, "echo 3 passed", format="tap")
 
     async def test_a_report_that_the_exit_status_belies(self, case: Case) -> None:
         node = await self.run(case, "echo 1..1; echo 'ok 1 - adds'; exit 1", format="tap")

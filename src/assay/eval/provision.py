@@ -151,7 +151,14 @@ async def _install_editable(workspace: Workspace, venv: Path, spec: EnvironmentS
     rest = [pair for pair in workspace.mounts if pair[1] != str(venv)]
     mounts += [Mount(source=source, target=target) for source, target in rest]
     argv = [*installer, "--no-deps", *spec.pip_args, "--editable", "/workspace"]
-    await _run_inside(argv, workspace, spec.timeout_s, mounts)
+    try:
+        await _run_inside(argv, workspace, spec.timeout_s, mounts)
+    except ProvisionError as error:
+        hint = (
+            "it is built in the sandbox, without this machine's pip settings: name what builds it "
+            "in `requirements`, and give `pip_args: [--no-build-isolation]`"
+        )
+        raise ProvisionError(error.message, hint=hint) from error
     return replace(workspace, mounts=((str(own), str(venv)), *rest))
 
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from assay.errors import InputError
+from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
 from assay.graders.paths import CasePath
 from assay.graders.testing.hidden import Injected
@@ -56,6 +56,7 @@ class TestsGrader(Grader):
         globs = options.get("junit_xml") or []
         check_globs([str(glob) for glob in globs] if isinstance(globs, list) else [str(globs)])
         _check_numbers(options)
+        _check_ids(options)
         cmd, format_ = options.get("cmd"), options.get("format")
         if format_ is not None:
             _check_format(str(format_))
@@ -80,6 +81,7 @@ class TestsGrader(Grader):
         pass_threshold: float = 1.0,
         timeout_s: float = 300.0,
         shuffle: bool = True,
+        allow_equality: list[str] | None = None,
     ) -> SubScore:
         """Run the tests over the workspace, in a sandbox without network.
 
@@ -93,14 +95,21 @@ class TestsGrader(Grader):
             pass_threshold: The value from which the grader calls itself passed. A gate needs 1.
             timeout_s: Seconds for everything together.
             shuffle: Whether the tests of a file may run in any order.
+            allow_equality: Classes of the submission, as ``module.Class``, whose instances may
+                equal, or contain, as much as they like.
 
         Raises:
-            InputError: For a command whose outcomes could only be guessed.
-            GraderError: If pytest, or whatever runs the tests, is not installed.
+            InputError: For a command whose outcomes could only be guessed, and an expected test
+                that its hidden file does not have.
+            GraderError: If pytest, or whatever runs the tests, is not installed, or if there is no
+                test to run.
             SandboxError: If the sandbox failed.
         """
+        from assay.graders.testing.hidden import hidden_files, read_inject
+        from assay.graders.testing.prerequisites import require_ids
         from assay.graders.testing.run import TestCommand, run_tests
 
+        require_ids(expected_ids or (), hidden_files(read_inject(inject)))
         command = TestCommand(
             cmd=cmd or cls._default_command(inject),
             inject=inject or (),
@@ -109,6 +118,7 @@ class TestsGrader(Grader):
             timeout_s=timeout_s,
             shuffle=shuffle,
             ids=expected_ids or (),
+            loose=allow_equality or (),
         )
         run = await run_tests(command, workspace)
         value = len(run.passed) / len(run.expected) if run.expected else 0.0
@@ -170,6 +180,21 @@ def _check_numbers(options: Mapping[str, Json]) -> None:
         raise InputError("pass_threshold must be in [0, 1]")
     if isinstance(timeout, int | float) and not timeout > 0:
         raise InputError("timeout_s must be more than 0")
+
+
+def _check_ids(options: Mapping[str, Json]) -> None:
+    """Look the expected tests up in the hidden files, where those can be read already."""
+    ids = options.get("expected_ids")
+    if not isinstance(ids, list):
+        return
+    from assay.graders.testing.hidden import hidden_files, read_inject
+    from assay.graders.testing.prerequisites import require_ids
+
+    try:
+        files = hidden_files(read_inject(options.get("inject")))
+    except GraderError:  # the run will say what is wrong with them
+        return
+    require_ids([name for name in ids if isinstance(name, str)], files)
 
 
 def _check_format(name: str) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol, cast
@@ -24,6 +24,7 @@ _HOOKISH = re.compile(
     r"|constructor|initialize|finalize|drop"
 )
 _WORD_OF_HOOK = re.compile(r"@Override\b|\boverride\b|\bvirtual\b")
+_TEST_ATTRIBUTE = re.compile(r"#\[\s*(?:(?:\w+\s*::\s*)*test\b|cfg\s*\(\s*test\s*\))")
 _ABSTRACT_WORDS = re.compile(r"subclass|overrid|abstract|derived|must implement", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _HERITAGE = frozenset(
@@ -131,7 +132,7 @@ class _Reader:
                     inner = _Place(f"{function.name}.", nested=True)
             elif (name := _bound(node)) is not None:
                 self.names.add(place.prefix + name)
-            waiting.extend((child, inner) for child in reversed(children(node)))
+            waiting.extend((child, inner) for child in reversed([*_but_tests(children(node))]))
 
     def _class(self, node: Node, place: _Place) -> _Place:
         name = _class_name(node)
@@ -167,6 +168,18 @@ def _base_names(node: Node) -> Iterator[str]:
         if child.type in _HERITAGE:
             words = _WORD.findall(text_of(child)[:2_000])
             yield from (w for w in words if w not in ("extends", "implements", "public", "virtual"))
+
+
+def _but_tests(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes without what Rust compiles for its tests alone: an empty test is no stub."""
+    is_test = False
+    for node in nodes:
+        if node.type == "attribute_item":
+            is_test = is_test or _TEST_ATTRIBUTE.match(text_of(node)) is not None
+        elif "comment" not in node.type:
+            if not is_test:
+                yield node
+            is_test = False
 
 
 def _function(node: Node, place: _Place) -> Function | None:

@@ -29,6 +29,7 @@ class TestCommand:
         timeout_s: Seconds for all runs together.
         shuffle: Whether the tests of a file may run in any order.
         ids: Exactly the tests that are expected, where the case says; empty: they are found.
+        loose: Classes of the submission, as ``module.Class``, whose equality is not questioned.
     """
 
     __test__ = False
@@ -40,6 +41,7 @@ class TestCommand:
     timeout_s: float = 300.0
     shuffle: bool = True
     ids: Sequence[str] = ()
+    loose: Sequence[str] = ()
 
     @property
     def declares(self) -> bool:
@@ -57,6 +59,7 @@ class Plan:
         invocation: How the command starts its tests.
         layer: Directory of the hidden files, to be laid over the tree.
         told: Hidden sources that the runner is told, by path in the workspace.
+        given: The source's own tests, unaltered, that the runner is told as well.
         deadline: When the time is over, on the monotonic clock.
     """
 
@@ -65,6 +68,7 @@ class Plan:
     invocation: Invocation
     layer: str
     told: Mapping[str, str]
+    given: Mapping[str, str]
     deadline: float
 
 
@@ -89,7 +93,14 @@ async def attempt(
         The channel, closed, and what the command did.
     """
     left = max(plan.deadline - time.monotonic(), 0.1)
-    brief = Brief(hidden=plan.told, shuffle=plan.command.shuffle, skip=skip)
+    command = plan.command
+    brief = Brief(
+        hidden=plan.told,
+        shuffle=command.shuffle,
+        skip=skip,
+        loose=command.loose,
+        given=plan.given,
+    )
     async with open_channel(brief) as channel:
         env, around = surroundings(
             plan.invocation, plan.command.cmd, plan.workspace, channel=channel.path

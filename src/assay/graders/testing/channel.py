@@ -45,12 +45,16 @@ class Brief:
         hidden: Sources that the runner loads from here: path inside the workspace to text.
         shuffle: Whether it may run the tests of a file in any order.
         skip: Tests not to run again: they ended the process before.
+        loose: Classes of the submission, as ``module.Class``, that may equal what they like.
+        given: The author's sources that the agent has seen; they are on disk, too.
         settle: Seconds that it may wait at its end for what the tests left running.
     """
 
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])
     shuffle: bool = True
     skip: Sequence[str] = ()
+    loose: Sequence[str] = ()
+    given: Mapping[str, str] = field(default_factory=dict[str, str])
     settle: float = 20.0
 
 
@@ -60,6 +64,7 @@ class Channel:
     Attributes:
         path: The socket on the host.
         canary: Name of the test that must fail, and the value it must fail with.
+        seed: Of the order of the tests, where that is free.
         connected: Whether a runner was served.
         nested: How many connections from below that runner were refused.
         rivals: How many other connections were.
@@ -70,11 +75,12 @@ class Channel:
         self._loop = loop
         self.path = path
         self.canary = (f"c{secrets.token_hex(8)}", secrets.token_hex(16))
+        self.seed = secrets.randbelow(2**32)
         self.connected = False
         self.nested = 0
         self.rivals = 0
         self._reader = FrameReader(key)
-        self._unsent = memoryview(_line(brief, key, self.canary))
+        self._unsent = memoryview(_line(brief, key, self.canary, self.seed))
         self._served: socket.socket | None = None
         self._pid = 0
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -175,15 +181,17 @@ async def open_channel(brief: Brief) -> AsyncGenerator[Channel]:
             channel.finish()
 
 
-def _line(brief: Brief, key: bytes, canary: tuple[str, str]) -> bytes:
+def _line(brief: Brief, key: bytes, canary: tuple[str, str], seed: int) -> bytes:
     content: dict[str, Json] = {
         "v": 1,
         "key": key.hex(),
         "hidden": dict(brief.hidden),
         "canary": {"name": canary[0], "planted": canary[1]},
-        "seed": secrets.randbelow(2**32),
+        "seed": seed,
         "shuffle": brief.shuffle,
         "skip": list(brief.skip),
+        "loose": list(brief.loose),
+        "given": dict(brief.given),
         "settle": brief.settle,
     }
     return json.dumps(content).encode() + b"\n"

@@ -15,7 +15,7 @@ from typing import Literal, cast
 
 from assay.errors import InputError
 
-__all__ = ["Invocation", "Runner", "read_command"]
+__all__ = ["Invocation", "Runner", "first_program", "read_command"]
 
 Runner = Literal["pytest", "unittest", "node", "unknown"]
 """``unknown``: something that may start one of the others, such as ``make``."""
@@ -84,6 +84,15 @@ def read_command(line: str, tree: str | None = None) -> Invocation:
     rest = [one for one in found if one.runner == "unknown"] or found[-1:]
     chosen = (known or rest or [Invocation(runner=None)])[0]
     return replace(chosen, scripts=scripts)
+
+
+def first_program(line: str) -> str:
+    """The program that a line starts with, if it is one to be found on the PATH; else empty."""
+    if "PATH" in line:  # the line itself says where
+        return ""
+    words = (_unwrapped(command.words) for command in _simple_commands(line))
+    program = next((one[0] for one in words if one and one[0] not in ("cd", "set", "export")), "")
+    return "" if any(sign in program for sign in "/$`*?") else program
 
 
 def _invocations(line: str, tree: str | None, depth: int, cwd: str) -> Iterator[Invocation]:

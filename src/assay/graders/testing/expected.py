@@ -22,9 +22,11 @@ __all__ = [
     "is_test_file",
     "named_targets",
     "note",
+    "split_id",
 ]
 
 _NARROWING = ("-k", "-m", "--deselect", "--ignore", "--lf", "--ff", "--sw", "--last-failed")
+_DOCTESTS = "--doctest-modules"
 _NOT_RUN = frozenset({"skipped", "xfailed", "xpassed"})
 _SHOWN = 5
 LEFT_OUT = "skipped or expected to fail by the author, so not counted"
@@ -80,23 +82,24 @@ def expect(
         runner = "unittest" if dotted else "pytest"
         invocation = replace(invocation, runner=runner, args=())
     found = _Found()
+    variants = _variant_conditions(heard, hidden)
     for name in dict.fromkeys([*heard.collected, *heard.outcomes]):
-        path, test = _split(name, hidden)
+        path, test = split_id(name, hidden)
         tests = hidden.get(path)
         if path in changed if tests is None else not tests.knows(test):
             found.strangers.append(name)
             continue
         found.places.add((path, test))
         outcome = heard.outcomes.get(name)
-        conditions = tests.skips.get(test, ()) if tests else ()
-        if outcome and outcome.outcome in _NOT_RUN and {"True", *true} & {*conditions}:
+        conditions = {*(tests.skips.get(test, ()) if tests else ()), *variants.get(name, ())}
+        if outcome and outcome.outcome in _NOT_RUN and {"True", *true} & conditions:
             found.left_out.append(name)
         else:
             found.counted.add(name)
     heard_of = {path for path, _ in found.places}
     selected = {path for path in hidden if _is_selected(path, invocation, heard_of)}
     for name in heard.errors:
-        path, _ = _split(name, hidden)
+        path, _ = split_id(name, hidden)
         if path not in selected or not hidden[path].required:
             found.counted.add(name)
     expected = {*found.counted}
@@ -112,12 +115,34 @@ def expect(
 def conditions_heard(heard: Heard, hidden: Mapping[str, PythonTests]) -> list[str]:
     """The author's skip conditions that have to be looked at, each once."""
     wanted: dict[str, None] = {}
+    variants = _variant_conditions(heard, hidden)
     for name, outcome in heard.outcomes.items():
         if outcome.outcome in _NOT_RUN:
-            path, test = _split(name, hidden)
-            if path in hidden:
-                wanted.update(dict.fromkeys(hidden[path].skips.get(test, ())))
+            path, test = split_id(name, hidden)
+            own = hidden[path].skips.get(test, ()) if path in hidden else ()
+            wanted.update(dict.fromkeys([*own, *variants.get(name, ())]))
     return [condition for condition in wanted if condition != "True"]
+
+
+def _variant_conditions(
+    heard: Heard, hidden: Mapping[str, PythonTests]
+) -> dict[str, tuple[str, ...]]:
+    """The author's skip conditions of single variants, by id.
+
+    Variants are told by their place: where there are more or fewer than the source says, no
+    condition is anybody's.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in dict.fromkeys(heard.collected):
+        path, test = split_id(name, hidden)
+        if path in hidden and test in hidden[path].variants:
+            found.setdefault((path, test), []).append(name)
+    conditions: dict[str, tuple[str, ...]] = {}
+    for (path, test), names in found.items():
+        variants = hidden[path].variants[test]
+        if len(variants) == len(names):
+            conditions.update(zip(names, variants, strict=True))
+    return conditions
 
 
 def answer_given(ids: Sequence[str], outcomes: Mapping[str, TestOutcome]) -> dict[str, TestOutcome]:
@@ -148,12 +173,13 @@ def _same_end(name: str, wanted: str) -> bool:
     )
 
 
-def _split(name: str, hidden: Mapping[str, PythonTests]) -> tuple[str, str]:
+def split_id(name: str, hidden: Mapping[str, PythonTests]) -> tuple[str, str]:
     """The file and the test within it that an id of pytest or unittest names."""
     path, separator, test = name.partition("::")
     if separator or path.endswith(".py") or "/" in path:
         test = test.partition("[")[0] if language_of(path) is None else test
-        return _known_path(path, hidden), test
+        path = _known_path(path, hidden)
+        return path, _without_packages(test, hidden[path]) if path in hidden else test
     dotted = name.partition(" ")[0]
     best, best_test = "", name
     for known in hidden:
@@ -163,6 +189,13 @@ def _split(name: str, hidden: Mapping[str, PythonTests]) -> tuple[str, str]:
             if dotted.startswith(f"{module}.") and len(dotted) - len(module) - 1 < len(best_test):
                 best, best_test = known, dotted[len(module) + 1 :]
     return best, best_test.replace(".", "::") if best else name
+
+
+def _without_packages(test: str, tests: PythonTests) -> str:
+    """The name of a doctest as its file alone tells it."""
+    if "." not in test or tests.knows(test):
+        return test
+    return next((name for name in tests.possible if test.endswith(f".{name}")), test)
 
 
 def _known_path(path: str, hidden: Mapping[str, PythonTests]) -> str:
@@ -176,7 +209,8 @@ def _known_path(path: str, hidden: Mapping[str, PythonTests]) -> str:
 def _missing(
     path: str, tests: PythonTests, invocation: Invocation, places: Collection[tuple[str, str]]
 ) -> Iterator[str]:
-    for test in tests.required:
+    doctests = tests.doctests if _DOCTESTS in invocation.args else []
+    for test in [*tests.required, *doctests]:
         if (path, test) in places:
             continue
         if invocation.runner == "unittest":
@@ -198,7 +232,7 @@ def _is_selected(path: str, invocation: Invocation, heard_of: Collection[str]) -
         return _unittest_selects(path, args)
     named = named_targets(invocation)
     explicit = any(target == path for target, _ in named)
-    if not is_test_file(path) and not explicit:
+    if not is_test_file(path) and not explicit and _DOCTESTS not in args:
         return path in heard_of
     below = any(target in ("", ".") or path.startswith(f"{target}/") for target, _ in named)
     return explicit or below or not named

@@ -31,10 +31,12 @@ class Injected:
     Attributes:
         src: File or directory of the case.
         dest: Path inside the workspace.
+        on_disk: Whether the source of a test is on disk, too, where the submission can read it.
     """
 
     src: CasePath
     dest: str
+    on_disk: bool = False
 
 
 def read_inject(given: object) -> list[Injected]:
@@ -53,14 +55,14 @@ def read_inject(given: object) -> list[Injected]:
 
 def _read_entry(entry: object) -> Injected:
     if isinstance(entry, Injected):
-        return Injected(src=entry.src, dest=_plain(entry.dest))
+        return Injected(src=entry.src, dest=_plain(entry.dest), on_disk=entry.on_disk)
     if isinstance(entry, str) and entry:
         return Injected(src=entry, dest=_plain(PurePosixPath(os.path.normpath(entry)).name))
     pair = cast("Mapping[str, object]", entry if isinstance(entry, Mapping) else {})
-    src, dest = pair.get("src"), pair.get("dest")
-    if not isinstance(src, str) or not isinstance(dest, str):
+    src, dest, on_disk = pair.get("src"), pair.get("dest"), pair.get("on_disk", False)
+    if not isinstance(src, str) or not isinstance(dest, str) or not isinstance(on_disk, bool):
         raise InputError(f"{entry!r} cannot be injected", hint="give a path, or src and dest")
-    return Injected(src=src, dest=_plain(dest))
+    return Injected(src=src, dest=_plain(dest), on_disk=on_disk)
 
 
 def _plain(dest: str) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from assay.graders.testing.lexing import C_LIKE, blank, closing, pieces
 
-__all__ = ["read_javascript"]
+__all__ = ["computed_names", "read_javascript"]
 
 _CALL = re.compile(
-    r"(?<![\w$.])(?:(?P<context>[A-Za-z_$][\w$]*)\.)?"
+    r"(?<![\w$.])(?:(?P<context>(?!(?:test|it)\.)[A-Za-z_$][\w$]*)\.(?=test\b))?"
     r"(?P<word>test|it|describe|suite|context|xit|xtest|xdescribe|xcontext|fit|fdescribe)"
     r"(?P<variant>(?:\.\w+)*)\s*\(\s*(?P<quote>[\"'`])"
 )
@@ -67,8 +67,8 @@ def read_javascript(text: str) -> Iterator[tuple[str, bool]]:
 
 def _read(match: re.Match[str], text: str, code: str) -> _Call | None:
     variants = match["variant"].split(".")[1:]
-    word, sub = match["word"], match["context"] is not None
-    if _OTHER.intersection(variants) or (sub and word != "test"):
+    word = match["word"]
+    if _OTHER.intersection(variants):
         return None
     begin = match.end()
     end = code.find(match["quote"], begin)
@@ -88,7 +88,7 @@ def _read(match: re.Match[str], text: str, code: str) -> _Call | None:
         or rest[0] == ")"  # a name without a test
         or bool(_SKIPPED.intersection(variants))
         or _options_skip(arguments[1:2], text, code),
-        sub=sub,
+        sub=match["context"] is not None,
     )
 
 
@@ -113,3 +113,79 @@ def _options_skip(arguments: Sequence[tuple[int, int]], text: str, code: str) ->
 def _is_true(value: str) -> bool:
     """Whether a value is ``true`` or a reason: one string that is not empty."""
     return value == "true" or bool(re.fullmatch(r"'[^'\\]+'|\"[^\"\\]+\"|`[^`\\$]+`", value))
+
+
+_ANY = re.compile(
+    r"(?<![\w$.])(?P<word>test|it|specify|describe|suite|context)(?P<variant>(?:\.\w+)*)\s*"
+    r"(?P<opening>[(`])"
+)
+_DECLARING = re.compile(r"(?:function|class)\s+$")
+_FILLED = re.compile(r"%[a-zA-Z#$]|\$\{[^}]*\}|\$#?[\w.]+")
+
+
+def computed_names(text: str) -> tuple[tuple[str, ...], bool]:
+    """What is known of names that are not literal.
+
+    Args:
+        text: The source.
+
+    Returns:
+        Patterns of the ends of such names, and whether a test may have any name.
+    """
+    code = blank(text, C_LIKE)
+    parts: dict[str, None] = {}
+    anything = suites = False
+    leaves: list[str] = []
+    for match in _ANY.finditer(code):
+        if _DECLARING.search(code, max(0, match.start() - 20), match.start()):
+            continue
+        variants = match["variant"].split(".")[1:]
+        opening = match.start("opening")
+        many = bool({"each", "for"}.intersection(variants))
+        if many:
+            opening = _after_table(code, opening)
+        elif code[opening] == "`":
+            continue
+        name = _name_at(text, code, opening + 1) if opening >= 0 else None
+        if _SUITES.intersection([match["word"], *variants]):
+            suites = suites or many or name is None or "${" in name
+        elif name is None:
+            anything = anything or _takes_function(code, opening)
+        else:
+            leaves.append(_as_pattern(name))
+            if many or "${" in name:
+                parts[leaves[-1]] = None
+    if suites:
+        parts.update(dict.fromkeys(leaves))
+    return tuple(part for part in parts if part != ".*"), anything or ".*" in parts
+
+
+def _after_table(code: str, opening: int) -> int:
+    """Where the bracket of ``each(table)(...)`` or ``each`table`(...)`` opens; -1 if none does."""
+    end = closing(code, opening, "()") if code[opening] == "(" else code.find("`", opening + 1)
+    rest = code[end + 1 :]
+    after = end + 1 + len(rest) - len(rest.lstrip())
+    return after if end >= 0 and code[after : after + 1] == "(" else -1
+
+
+def _name_at(text: str, code: str, begin: int) -> str | None:
+    """The string that is the whole of the first argument; None if that is something else."""
+    begin += len(code[begin:]) - len(code[begin:].lstrip())
+    quote = code[begin : begin + 1]
+    if quote not in ("'", '"', "`"):
+        return None
+    end = code.find(quote, begin + 1)
+    rest = code[end + 1 : end + 200].lstrip()
+    return text[begin + 1 : end] if end >= 0 and rest[:1] in (",", ")") else None
+
+
+def _takes_function(code: str, opening: int) -> bool:
+    """Whether a call without a literal name hands over a function, as one of a test does."""
+    return opening < 0 or bool(
+        re.search(r"=>|\bfunction\b", code[opening : closing(code, opening, "()")])
+    )
+
+
+def _as_pattern(name: str) -> str:
+    plain = re.sub(r"\\(.)", r"\1", name)
+    return ".*".join(re.escape(part) for part in _FILLED.split(plain))

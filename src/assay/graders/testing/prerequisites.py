@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from assay.errors import GraderError, InputError
-from assay.graders.testing.attempt import Plan
+from assay.graders.testing.attempt import Plan, attempt
 from assay.graders.testing.channel import Channel
-from assay.graders.testing.expected import named_targets
+from assay.graders.testing.commands import first_program
+from assay.graders.testing.expected import named_targets, split_id
 from assay.graders.testing.hidden import source_text
-from assay.graders.testing.python_ids import read_python_tests
+from assay.graders.testing.python_ids import PythonTests, read_python_tests
 from assay.sandbox import CommandResult
 
-__all__ = ["require_start", "require_targets"]
+__all__ = ["require_ids", "require_program", "require_start", "require_targets"]
 
 _PYTHON = ("pytest", "unittest")
+_SECONDS = 20.0
+_NOT_FOUND = 127
 _TAIL = 1_000
 
 
@@ -40,6 +45,31 @@ def require_start(plan: Plan, channel: Channel, result: CommandResult) -> None:
         f"(exit status {result.exit_code}): {tail or 'it said nothing'}",
         hint="nothing of the submission had run; check the case's Python and the sandbox",
     )
+
+
+async def require_program(plan: Plan, result: CommandResult) -> None:
+    """Refuse a command whose program does not exist, whatever the submission is.
+
+    Args:
+        plan: What was run.
+        result: What the command did.
+
+    Raises:
+        GraderError: If its program is not found over the source either.
+    """
+    program = first_program(plan.command.cmd) if result.exit_code == _NOT_FOUND else ""
+    if not program:
+        return
+    # Without a source the hidden files alone: nothing there is the submission's.
+    pristine = replace(plan.workspace, path=plan.workspace.source or plan.layer)
+    again = replace(plan, workspace=pristine, deadline=time.monotonic() + _SECONDS)
+    look = ["/bin/sh", "-c", 'command -v "$1" || exit 127', "sh", program]
+    _, found = await attempt(again, argv=look)
+    if found.status == "exited" and found.exit_code == _NOT_FOUND:
+        raise GraderError(
+            f"{plan.command.cmd!r} starts {program!r}, which is not installed",
+            hint="install it beside assay or in the case's environment, or correct cmd",
+        )
 
 
 def _is_workspace_python(plan: Plan) -> bool:
@@ -70,16 +100,34 @@ def require_targets(plan: Plan) -> None:
             )
         if test and place.is_file() and path.endswith(".py"):
             text = plan.told[path] if path in plan.told else source_text(str(place))
-            _require_test({**plan.told, path: text}, path, test)
+            tests = read_python_tests({**plan.told, path: text})[path]
+            name = test.partition("[")[0]
+            known = {*tests.required, *tests.possible, *tests.open_names}
+            if not any(one.startswith(f"{name}::") for one in known):
+                _require_test(tests, path, test, by="the command")
 
 
-def _require_test(sources: Mapping[str, str], path: str, test: str) -> None:
-    tests = read_python_tests(sources)[path]
-    name = test.partition("[")[0]
-    known = {*tests.required, *tests.possible, *tests.open_names}
-    if tests.knows(name) or any(one.startswith(f"{name}::") for one in known):
-        return
-    raise InputError(
-        f"the command names {path}::{test}, but {path} has no such test",
-        hint=f"it has {', '.join(sorted(tests.required)[:5]) or 'none'}",
-    )
+def require_ids(ids: Sequence[str], files: Mapping[str, str]) -> None:
+    """Refuse expected tests that a hidden Python file, in which they should be, does not have.
+
+    Args:
+        ids: Of tests.
+        files: The hidden files: path in the workspace to path on this machine.
+
+    Raises:
+        InputError: For the first such test.
+    """
+    sources = {dest: source_text(src) for dest, src in files.items() if dest.endswith(".py")}
+    hidden = read_python_tests(sources)
+    for name in ids:
+        path, test = split_id(name, hidden)
+        if path in hidden and test:
+            _require_test(hidden[path], path, test, by="expected_ids")
+
+
+def _require_test(tests: PythonTests, path: str, test: str, *, by: str) -> None:
+    if not tests.knows(test.partition("[")[0]):
+        raise InputError(
+            f"{by} names {path}::{test}, but {path} has no such test",
+            hint=f"it has {', '.join(sorted(tests.required)[:5]) or 'none'}",
+        )

@@ -76,6 +76,10 @@ async def conclude(
         )
         expected = tuple(sorted({*found.ids, *_unheard(plan, heard)}))
         notes += found.notes
+    if _is_shuffled(plan, heard) and any(
+        one.outcome in ("failed", "error") for one in heard.outcomes.values()
+    ):
+        notes.append(f"order shuffled (seed {channel.seed}); shuffle: false keeps it")
     if channel.nested:
         notes.append(f"{channel.nested} test runs inside the tests were not reported")
     notes += [f"{name} ended the process; the others were run again" for name in crashed]
@@ -89,6 +93,12 @@ async def conclude(
         result=result,
         notes=tuple(notes),
     )
+
+
+def _is_shuffled(plan: Plan, heard: Heard) -> bool:
+    """Whether the tests ran in an order of ours; those of JavaScript never do."""
+    paths = (name.partition("::")[0] for name in heard.collected)
+    return plan.command.shuffle and any(path.endswith(".py") for path in paths)
 
 
 def _unheard(plan: Plan, heard: Heard) -> tuple[str, ...]:
@@ -215,7 +225,7 @@ def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
     return {
         path: PythonTests(
             open=True,
-            skips=dict.fromkeys(read_static_tests(path, text).skipped, ["True"]),
+            skips={name: ["True"] for name in read_static_tests(path, text).skipped},
         )
         for path, text in sources.items()
     }

@@ -7,10 +7,12 @@ one that the submission slipped in (``from solution import *``) is not counted.
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+
+from assay.graders.testing.doctest_ids import read_doctests
+from assay.graders.testing.skip_marks import Marks, last_name
 
 __all__ = ["PythonTests", "read_python_tests"]
 
@@ -33,6 +35,8 @@ class PythonTests:
             of them counts.
         open: Whether that holds for the whole file.
         skips: Conditions, as Python expressions, under each of which the author skips a test.
+        variants: Such conditions of the single variants of a parametrized test, in pytest's order.
+        doctests: Doctests that must be heard of where doctests are run.
     """
 
     required: list[str] = field(default_factory=list[str])
@@ -41,6 +45,10 @@ class PythonTests:
     open_names: set[str] = field(default_factory=set[str])
     open: bool = False
     skips: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    variants: dict[str, list[tuple[str, ...]]] = field(
+        default_factory=dict[str, list[tuple[str, ...]]]
+    )
+    doctests: list[str] = field(default_factory=list[str])
 
     def knows(self, name: str) -> bool:
         """Whether a test heard of may be one of the author's."""
@@ -92,7 +100,7 @@ class _Reader:
     def __init__(self, module: _Module, modules: Mapping[str, _Module]) -> None:
         self._module = module
         self._modules = modules
-        self._stdlib = frozenset(_stdlib_imports(module.tree))
+        self._marks = Marks(module.tree)
         self._tests = PythonTests(open=any(_is_dynamic(node) for node in ast.walk(module.tree)))
         self._tests.open_names.update(module.imported)
 
@@ -104,6 +112,12 @@ class _Reader:
             and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets)
         ]
         self._body(self._module.tree.body, [*_listed(marks)], sure=True)
+        for one in read_doctests(self._module.path, self._module.tree):
+            self._tests.possible.add(one.name)
+            if one.skipped:
+                self._tests.skips.setdefault(one.name, ["True"])
+            elif one.sure:
+                self._tests.doctests.append(one.name)
         return self._tests
 
     def _body(self, body: Sequence[ast.stmt], marks: list[ast.expr], *, sure: bool) -> None:
@@ -159,7 +173,7 @@ class _Reader:
         """A class and its bases in the hidden files; and whether those are all it has."""
         lineage, known = [node], True
         for base in node.bases:
-            name = _last_name(base)
+            name = last_name(base)
             if _is_test_case(base) or name in _PLAIN_BASES:
                 continue
             found = self._find(name) if name not in seen else None
@@ -179,37 +193,15 @@ class _Reader:
         return next((node for node in others if node is not None), None)
 
     def _add(self, name: str, marks: Sequence[ast.expr], *, sure: bool) -> None:
-        conditions: list[str] = []
-        for mark in marks:
-            word = _last_name(mark.func if isinstance(mark, ast.Call) else mark)
-            if word == "skip" or (word in ("xfail", "expectedFailure") and _unconditional(mark)):
-                sure = False
-                conditions.append("True")
-            elif word in ("skipif", "skipIf", "skipUnless") and isinstance(mark, ast.Call):
-                condition = self._condition(mark)
-                if condition:
-                    conditions.append(f"not ({condition})" if word == "skipUnless" else condition)
-        if sure:
+        conditions = self._marks.conditions(marks)
+        if sure and "True" not in conditions:
             self._tests.required.append(name)
         else:
             self._tests.possible.add(name)
         if conditions:
             self._tests.skips[name] = conditions
-
-    def _condition(self, mark: ast.Call) -> str:
-        """The condition of a skip, if it depends on nothing but the standard library."""
-        given = mark.args[:1] or [word.value for word in mark.keywords if word.arg == "condition"]
-        if not given:
-            return ""
-        condition = given[0]
-        if isinstance(condition, ast.Constant) and isinstance(condition.value, str):
-            try:
-                condition = ast.parse(condition.value, mode="eval").body
-            except (SyntaxError, ValueError):
-                return ""
-        names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
-        calls = any(isinstance(node, ast.Lambda | ast.Await) for node in ast.walk(condition))
-        return ast.unparse(condition) if names <= self._stdlib and not calls else ""
+        if variants := self._marks.variants(marks):
+            self._tests.variants[name] = variants
 
 
 def _listed(marks: Sequence[ast.expr]) -> Iterator[ast.expr]:
@@ -226,37 +218,21 @@ def _blocks(node: ast.If | ast.Try | ast.With | ast.For | ast.While) -> Iterator
         yield from (handler.body for handler in node.handlers)
 
 
-def _stdlib_imports(tree: ast.Module) -> Iterator[str]:
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.asname is None and alias.name in sys.stdlib_module_names:
-                    yield alias.name
-
-
 def _is_dynamic(node: ast.AST) -> bool:
     if isinstance(node, ast.FunctionDef):
         return node.name == "load_tests"
     if not isinstance(node, ast.Call):
         return False
-    name = _last_name(node.func)
+    name = last_name(node.func)
     return name in _DYNAMIC or (name == "type" and len(node.args) == 3)
 
 
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Subscript):
-        return _last_name(node.value)
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 def _is_test_case(base: ast.expr) -> bool:
-    return _last_name(base).endswith("TestCase")
+    return last_name(base).endswith("TestCase")
 
 
 def _is_fixture(node: _Function) -> bool:
-    names = (_last_name(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
+    names = (last_name(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
     return any(name == "fixture" for name in names)
 
 
@@ -272,9 +248,3 @@ def _says_no_test(node: ast.ClassDef) -> bool:
 
 def _has_init(node: ast.ClassDef) -> bool:
     return any(isinstance(item, _Function) and item.name == "__init__" for item in node.body)
-
-
-def _unconditional(mark: ast.expr) -> bool:
-    if not isinstance(mark, ast.Call):
-        return True
-    return not mark.args and not any(word.arg == "condition" for word in mark.keywords)

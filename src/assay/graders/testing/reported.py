@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from assay.graders.testing.attempt import Plan, TestCommand, attempt
+from assay.graders.testing.authors import Authors, read_authors
 from assay.graders.testing.channel import Channel
 from assay.graders.testing.expected import LEFT_OUT, answer_given, note
 from assay.graders.testing.foreign import Foreknown
@@ -67,9 +68,13 @@ async def _judge(
         expected = {*plan.command.ids}
     else:
         spared = foreknown.left_out(outcomes)
-        heard = outcomes.keys() - spared
-        expected = {*heard, *foreknown.missing(heard)}
-        notes = tuple(note(sorted(spared), LEFT_OUT))
+        heard = {name: one for name, one in outcomes.items() if name not in spared}
+        counted = _authors(plan, foreknown).count(
+            heard, canaries=bool(foreknown.planted) and not tampered
+        )
+        missing = counted.missing
+        expected = {*counted.ids, *(foreknown.missing(counted.ids) if missing is None else missing)}
+        notes = (*note(sorted(spared), LEFT_OUT), *counted.notes)
     if foreknown.planted and plan.invocation.exact and result.exit_code == 0:
         tampered = tampered or "a failed canary ended in success"
     why = _incomplete(plan, result, reports) or tampered
@@ -85,6 +90,12 @@ async def _judge(
         result=result,
         notes=notes,
     )
+
+
+def _authors(plan: Plan, foreknown: Foreknown) -> Authors:
+    command = plan.command
+    junit = bool(command.junit_xml)
+    return read_authors(foreknown.hidden, plan.workspace, console=command.format, junit=junit)
 
 
 def _outcomes(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from assay.errors import GraderError
@@ -107,6 +110,7 @@ def surroundings(
         env = {**python.env, **env, "ASSAY_PYTHON": python.path}
     places = [f"{INSIDE}/bin", *tools.path_entries, env.get("PATH", _PATH)]
     env["PATH"] = ":".join(places)
+    _compile_parts()
     mounts[INSIDE], mounts[CHANNEL] = str(_PARTS), channel
     return env, [Mount(source=source, target=target) for target, source in mounts.items()]
 
@@ -150,3 +154,17 @@ def _venv_has_pytest(venv: Path) -> bool:
 
 def _has_pytest(packages: str) -> bool:
     return any(Path("/").glob(f"{packages.lstrip('/')}/pytest/__init__.py"))
+
+
+@lru_cache(maxsize=1)
+def _compile_parts() -> None:
+    """Compile our parts where that was not done, or a Python like ours does it in every sandbox."""
+    if sys.dont_write_bytecode:
+        return
+    for part in _PARTS.glob("*.py"):
+        compiled = Path(cache_from_source(str(part)))
+        with suppress(OSError):  # an installation that cannot be written to stays as it is
+            if not compiled.exists() or compiled.stat().st_mtime < part.stat().st_mtime:
+                import py_compile
+
+                py_compile.compile(str(part), quiet=2)

@@ -111,7 +111,8 @@ def _go(text: str) -> Iterator[tuple[str, bool]]:
     code = blank(text, C_LIKE)
     around: list[tuple[int, int, str | None]] = []
     subtests: dict[str, bool] = {}
-    for match in sorted([*_GO_TEST.finditer(code), *_GO_RUN.finditer(code)], key=re.Match.start):
+    found = [*_GO_TEST.finditer(code), *_GO_RUN.finditer(code)]
+    for match in sorted(found, key=lambda one: one.start()):
         skip = _GO_SKIP.match(code, match.end())
         skipped = skip is not None and skip["t"] == match["t"]
         start, end = match.start(), closing(code, match.end() - 1, "{}")

@@ -81,7 +81,6 @@ class Audits:
     def freeze(self) -> None:
         """Take all that exists by now from the objects that ``gc`` shows."""
         seal()
-        gc.collect()
         gc.freeze()
         self._frozen = gc.get_freeze_count()
 

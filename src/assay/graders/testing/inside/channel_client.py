@@ -43,6 +43,8 @@ class Brief(TypedDict):
         seed: Of the order.
         shuffle: Whether the order is free.
         skip: Ids not to run.
+        loose: Classes of the submission, as ``module.Class``, that may equal what they like.
+        given: The author's sources that the agent has seen, by their path below the workspace.
     """
 
     hidden: dict[str, str]
@@ -50,6 +52,8 @@ class Brief(TypedDict):
     seed: int
     shuffle: bool
     skip: list[str]
+    loose: list[str]
+    given: dict[str, str]
 
 
 class RefusedError(Exception):

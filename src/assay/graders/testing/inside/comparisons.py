@@ -13,6 +13,12 @@ from types import FunctionType, WrapperDescriptorType
 from typing import TYPE_CHECKING, cast
 
 from assay.graders.testing.inside.containers import NOTHING, SCALARS, beside, fields, inner_pairs
+from assay.graders.testing.inside.keeper import look
+from assay.graders.testing.inside.nearness import (
+    ARITHMETIC,
+    distant_numbers,
+    is_near_everything,
+)
 from assay.graders.testing.inside.origins import Origins, frame_above
 
 if TYPE_CHECKING:
@@ -23,7 +29,9 @@ if TYPE_CHECKING:
 
 _EQUALITY = ("__eq__", "__ne__")
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+_ASKED = (*_EQUALITY, *_ORDER, *ARITHMETIC)
 _DEEPEST = 20
+_LONGEST_SHOWN = 40
 _MOST_VALUES = 200_000
 _ORDERS: tuple[tuple[_Operation, _Operation], ...] = (
     (lambda a, b: cast("int", a) < cast("int", b), lambda a, b: cast("int", a) >= cast("int", b)),
@@ -50,19 +58,24 @@ class Comparisons:
     def __init__(self, origins: Origins, report: Callable[[str], None]) -> None:
         self._origins = origins
         self._imported: frozenset[str] = frozenset()
+        self._loose: frozenset[str] = frozenset()
+        self._told: set[str] = set()
         self._report = report
         self._pending: dict[int, list[object]] = {}
         draw = random.SystemRandom()
         self._pairs = _unrelated_pairs(draw)
+        self._numbers = distant_numbers(draw)
 
-    def choose(self, imported: Collection[str]) -> None:
+    def choose(self, imported: Collection[str], loose: Collection[str] = ()) -> None:
         """Trust some packages' objects to equal everything: they are meant to.
 
         Args:
             imported: Packages that the hidden tests import. ``ANY`` stands for that of
                 `unittest.mock`.
+            loose: Classes of the submission that the author lets equal what they like.
         """
         self._imported = frozenset(imported)
+        self._loose = frozenset(loose)
 
     def forget(self) -> None:
         """Drop what a broken-off comparison left behind."""
@@ -70,11 +83,13 @@ class Comparisons:
 
     def push(self, value: object) -> object:
         """Take the left side; returns it."""
+        look()
         self._pending.setdefault(id(frame_above(2)), []).append(value)
         return value
 
     def pop(self) -> object:
         """The left side that belongs to the right side now at hand."""
+        look()
         frame = id(frame_above(2))
         waiting = self._pending.get(frame)
         if not waiting:
@@ -94,7 +109,20 @@ class Comparisons:
         if left is right or (type(left) in SCALARS and type(right) in SCALARS):
             return
         for value, other, is_part in self._values(left, right):
+            if not is_part:
+                self._probe_nearness(value, other)
             self._probe(value, other, ordered=ordered, holds=_says if is_part else _holds)
+
+    def examine_difference(self, left: object, right: object) -> None:
+        """Look at both sides of ``left - right``.
+
+        Raises:
+            DishonestAnswerError: If one of them is near to everything.
+        """
+        __tracebackhide__ = True
+        for value, other in ((left, right), (right, left)):
+            if type(value) not in SCALARS and value is not NOTHING:
+                self._probe_nearness(value, other)
 
     def examine_within(self, value: object, container: object) -> None:
         """Look at both sides of ``value in container``.
@@ -106,10 +134,12 @@ class Comparisons:
         self.examine(value, NOTHING)
         if type(container) in SCALARS:
             return
-        if self._asks_submission(container, ("__contains__",)) and _holds(
-            _contains, container, object()
+        if (
+            self._asks_submission(container, ("__contains__",))
+            and _holds(_contains, container, object())
+            and _holds(_contains, container, value)
         ):
-            self._refuse(container, "contains everything")
+            self._refuse(container, "contains everything", "even an object made a moment ago")
         for one, _, is_part in self._values(container, NOTHING):
             self._probe(one, value, holds=_says if is_part else _holds)
 
@@ -131,14 +161,14 @@ class Comparisons:
             seen.add((id(one), id(other)))
             pending.extend((a, b, depth + 1, is_part) for a, b in inner_pairs(one, other))
             for value, partner in ((one, other), (other, one)):
-                if value is not NOTHING and self._asks_submission(value, _EQUALITY + _ORDER):
+                if value is not NOTHING and self._asks_submission(value, _ASKED):
                     yield value, partner, is_part
                     pending.extend((a, b, depth + 1, True) for a, b in fields(value, partner))
 
     def _asks_submission(self, value: object, operations: tuple[str, ...]) -> bool:
         """Whether code that the hidden tests did not choose answers these operations."""
         kind = type(value)
-        if kind in SCALARS:
+        if kind in SCALARS or f"{kind.__module__}.{kind.__qualname__}" in self._loose:
             return False
         return any(
             not _is_built_in(answer, name) and not self._is_chosen(kind, answer)
@@ -165,21 +195,33 @@ class Comparisons:
         __tracebackhide__ = True
         near = beside(other)
         pairs = self._pairs if near is NOTHING else [*self._pairs, (other, near)]
-        if holds(operator.eq, value, object()) or any(
-            holds(operator.eq, value, one) and holds(operator.eq, value, two) for one, two in pairs
-        ):
-            self._refuse(value, "answers equal to everything")
+        what = "answers equal to everything"
+        if holds(operator.eq, value, object()):
+            self._refuse(value, what, "it equals an object made a moment ago")
+        for one, two in pairs:
+            if holds(operator.eq, value, one) and holds(operator.eq, value, two):
+                self._refuse(value, what, f"it equals {_shown(one)} and {_shown(two)}")
         if ordered and other is not NOTHING:
             for low, high in _ORDERS:
                 if holds(low, value, other) and holds(high, value, other):
-                    self._refuse(value, "answers both less and greater")
+                    self._refuse(value, "answers both less and greater", f"than {_shown(other)}")
 
-    def _refuse(self, value: object, what: str) -> None:
+    def _probe_nearness(self, value: object, other: object) -> None:
+        __tracebackhide__ = True
+        if self._asks_submission(value, ARITHMETIC) and is_near_everything(
+            value, other, self._numbers
+        ):
+            self._refuse(value, "answers near to everything", "its difference to any is nothing")
+
+    def _refuse(self, value: object, what: str, how: str) -> None:
         __tracebackhide__ = True
         kind = type(value)
         text = f"{what}: {kind.__module__}.{kind.__qualname__}"
-        self._report(text)
-        raise DishonestAnswerError(f"an object of the submission {text}")
+        told = f"{text} ({how})"
+        if text not in self._told:  # the values differ each time
+            self._told.add(text)
+            self._report(told)
+        raise DishonestAnswerError(f"an object of the submission {told}")
 
 
 class Left:
@@ -193,7 +235,7 @@ class Left:
 
 
 class Right:
-    """What ``RIGHT[value]`` is, after ``==``, an order or ``in``."""
+    """What ``RIGHT[value]`` is, after ``==``, an order, ``-`` or ``in``."""
 
     def __init__(self, comparisons: Comparisons, operation: str) -> None:
         self._comparisons = comparisons
@@ -204,6 +246,8 @@ class Right:
         left = self._comparisons.pop()
         if self._operation == "within":
             self._comparisons.examine_within(left, value)
+        elif self._operation == "near":
+            self._comparisons.examine_difference(left, value)
         else:
             self._comparisons.examine(left, value, ordered=self._operation == "order")
         return value
@@ -222,6 +266,14 @@ def _resolve(kind: type, name: str) -> object:
 def _is_built_in(answer: object, name: str) -> bool:
     """Whether it is C code that does what it is called; `int.__ne__` is no ``__eq__``."""
     return isinstance(answer, WrapperDescriptorType) and answer.__name__ == name
+
+
+def _shown(value: object) -> str:
+    """A value as a report shows it; only of plain ones, for ``repr`` would run foreign code."""
+    if type(value) in SCALARS:
+        text = repr(value)
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+    return f"a {type(value).__name__}"
 
 
 def _contains(container: object, value: object) -> bool:

@@ -57,6 +57,11 @@ def suspect(what: str) -> None:
     _ask().suspect(what)
 
 
+def look() -> None:
+    """Look at the built-in functions, which hidden tests share with the submission."""
+    _ask().integrity.check_builtins()
+
+
 def _ask() -> Session:
     answer: list[Session] = []
     sys.audit(_EVENT, answer)

@@ -8,8 +8,11 @@ const assert = require('node:assert');
 const inspector = require('node:inspector');
 const { syncBuiltinESMExports } = require('node:module');
 const test = require('node:test');
+const util = require('node:util');
 const v8 = require('node:v8');
 const workers = require('node:worker_threads');
+
+const { holdStill } = require('./node_still.cjs');
 
 const { construct } = Reflect;
 const { defineProperty, freeze } = Object;
@@ -70,6 +73,8 @@ const guarded = new Proxy(Worker, {
 defineProperty(Worker.prototype, 'constructor', { value: guarded });
 defineProperty(workers, 'Worker', { value: guarded, enumerable: true });
 
+for (const api of [assert, assert.strict, assert.Assert?.prototype]) holdStill(api);
+holdStill(util, ['isDeepStrictEqual']);
 for (const api of [assert, assert.strict, optional('node:assert/strict')]) freeze(api);
 freeze(assert.AssertionError);
 for (const name of ['constructor', 'then']) {

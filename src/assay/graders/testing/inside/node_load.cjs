@@ -11,6 +11,8 @@ const { randomBytes } = require('node:crypto');
 const assert = require('node:assert');
 const strict = require('node:assert/strict');
 
+const { hideText } = require('./node_text.cjs');
+
 const { apply } = Reflect;
 const { registerHooks } = Module;
 const requireFrom = Module.prototype.require;
@@ -18,7 +20,6 @@ const { compileFunction, constants } = vm;
 const bind = Function.prototype.call.bind.bind(Function.prototype.call);
 const get = bind(Map.prototype.get);
 const has = bind(Map.prototype.has);
-const includes = bind(String.prototype.includes);
 const matches = bind(RegExp.prototype.test);
 
 // Where only test code lives: by the names that node's own runner goes by, and usual directories.
@@ -123,25 +124,6 @@ export const { ${names.join(', ')} } = api;`,
     delete process[handle];
   }
 
-  // A solution can reach the function that called it, and could read its test there.
-  function hideText() {
-    const texts = [...sources.values()];
-    const { toString } = Function.prototype;
-    Object.defineProperty(Function.prototype, 'toString', {
-      value: {
-        toString() {
-          const text = apply(toString, this, []);
-          for (let i = 0; i < texts.length; i += 1) {
-            if (includes(texts[i], text)) return 'function () { [native code] }';
-          }
-          return text;
-        },
-      }.toString,
-      writable: true,
-      configurable: true,
-    });
-  }
-
   // Nobody asked for what we use to be warned of.
   function hushWarnings() {
     const { emitWarning } = process;
@@ -154,7 +136,7 @@ export const { ${names.join(', ')} } = api;`,
   async function run(api) {
     counting = api;
     hushWarnings();
-    hideText();
+    hideText([...sources.values()]);
     hookRequire();
     const facade = `assay-test:${randomBytes(16).toString('hex')}`;
     await hookImport(facade);

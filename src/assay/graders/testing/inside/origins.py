@@ -6,7 +6,8 @@ import os
 import site
 import sys
 import sysconfig
-from types import CodeType, FrameType, FunctionType, ModuleType
+from functools import partial
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
@@ -105,10 +106,36 @@ class Origins:
             or name.endswith("_test.py")
         )
 
+    def trusts_callable(self, value: object) -> bool:
+        """Whether nothing of the submission is behind what is called: a function, class or mock."""
+        if type(value) is partial:
+            value = cast("partial[object]", value).func
+        if type(value) is MethodType:
+            value = cast("MethodType", value).__func__
+        if not callable(value) or self.trusts(value):
+            return True
+        if isinstance(value, (FunctionType, type)):
+            return False
+        spaces = [vars(one) for one in _lineage(value)]
+        call = next((space["__call__"] for space in spaces if "__call__" in space), None)
+        held = [one for one in _attributes(value) if isinstance(one, FunctionType)]
+        return isinstance(call, FunctionType) and all(map(self.trusts, [call, *held]))
+
     def trusts(self, value: object) -> bool:
         """Whether a function or class was written by someone else than the submission."""
         path = source_of(value)
         return path is not None and self.is_trusted(path)
+
+
+def _lineage(value: object) -> tuple[type, ...]:
+    return type.__dict__["__mro__"].__get__(type(value))
+
+
+def _attributes(value: object) -> list[object]:
+    try:
+        return list(cast("dict[str, object]", object.__getattribute__(value, "__dict__")).values())
+    except AttributeError:
+        return []
 
 
 def parts_of(code: CodeType) -> list[CodeType]:

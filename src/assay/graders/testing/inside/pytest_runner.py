@@ -31,8 +31,10 @@ _GUARDED = (
     "_pytest.assertion",
     "_pytest.assertion.rewrite",
     "_pytest.assertion.util",
+    "_pytest.doctest",
     "_pytest.fixtures",
     "_pytest.main",
+    "_pytest.mark.structures",
     "_pytest.nodes",
     "_pytest.outcomes",
     "_pytest.python",
@@ -42,12 +44,14 @@ _GUARDED = (
     "_pytest.runner",
     "_pytest.skipping",
     "_pytest.unittest",
+    "doctest",
     "pluggy",
     "pluggy._callers",
     "pluggy._execution",
     "pluggy._hooks",
     "pluggy._manager",
     "pluggy._result",
+    "pytest",
     "unittest.case",
 )
 
@@ -86,7 +90,8 @@ def _open(session: Session, arguments: list[str]) -> None:
 def _load_everything() -> None:
     """Import what pytest would import later, when files of the workspace could take its place."""
     plugins = cast("tuple[str, ...]", getattr(_pytest.config, "default_plugins", ()))
-    for name in (*(f"_pytest.{plugin}" for plugin in plugins), "difflib", "pprint", "json"):
+    others = ("doctest", "difflib", "pprint", "json")
+    for name in (*(f"_pytest.{plugin}" for plugin in plugins), *others):
         try:
             importlib.import_module(name)
         except ImportError:

@@ -63,12 +63,13 @@ class Session:
         self.root = settings.root
         self.seed, self.shuffle, self.skip = brief["seed"], brief["shuffle"], set(brief["skip"])
         sources = {**brief["hidden"]}
+        given = {name: text for name, text in brief.get("given", {}).items() if name not in sources}
         brief["hidden"].clear()  # nothing keeps the sources
         self._send = send
         self._path, self._parts = settings.path, settings.parts
         self._exit, self._outs = os._exit, (sys.stdout, sys.stderr)
         self._failed = False
-        paths = [f"{self.root}/{name}" for name in sources]
+        paths = [f"{self.root}/{name}" for name in (*sources, *given)]
         origins = Origins(self.root, paths)
         self.integrity = Integrity(origins, report)
         self._audits = Audits(origins, self.integrity.is_guarded, report, suspect)
@@ -80,6 +81,8 @@ class Session:
             report=report,
             rewrite=rewrite,
             stops=stops,
+            loose=brief.get("loose", []),
+            given=given,
         )
         self.finder = self.hidden.finder()
         keep(self)
@@ -102,6 +105,7 @@ class Session:
             os.environ.pop(name, None)
         self._pose_as(f"{runner}.__main__", arguments)
         sys.path[:0] = self._path
+        self.hidden.borrowed.hear_conftests(self.hidden.paths, self.root)
         self._audits.freeze()
 
     def _pose_as(self, name: str, arguments: list[str]) -> None:
@@ -138,6 +142,7 @@ class Session:
         """Tell that a test starts."""
         self.hidden.forget()
         self._send({"event": "start", "id": name})
+        self.hidden.borrowed.check(f"{self.root}/{name.partition('::')[0]}")
 
     def result(self, name: str, outcome: str, seconds: float, message: str) -> None:
         """Tell what came of a test."""
@@ -160,6 +165,7 @@ class Session:
         Returns:
             The outcome, and why it is another than the runner's; empty if it is not.
         """
+        self.hidden.borrowed.check(place[0])
         if outcome not in _PASSED:
             return outcome, ""
         expected = self.hidden.ledger.of(*place, function)
@@ -172,6 +178,7 @@ class Session:
     def leave(self, status: int) -> NoReturn:
         """Say the last word and end the process before anything else can run in it."""
         self.integrity.check(full=True)
+        self.hidden.borrowed.check()
         status = status or int(self._failed)
         for stream in self._outs:
             _flush(stream)

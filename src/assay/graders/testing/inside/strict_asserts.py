@@ -3,7 +3,8 @@
 * The body of each test runs inside ``WATCH[n]``, its constants come from ``VAULT[n]`` (`evidence`).
 * Both sides of each comparison whose truth matters go through ``LEFT`` and ``RIGHT``
   (`comparisons`): in ``assert``, in conditions, and in the arguments of ``assertEqual`` and the
-  like.
+  like. So do both sides of ``a - b`` where the difference is asserted, or its size taken.
+* Before and after ``from x import *`` the module asks for ``STAR[n]`` (`borrowed`).
 * A canary is planted: a test that must fail.
 
 Line numbers stay as they are. The names are no identifiers, so that no module can use them by
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 LEFT, RIGHT, ORDER, WITHIN = "_@left", "_@right", "_@order", "_@within"
+NEAR, STAR = "_@near", "_@star"
 WATCH, VAULT = "_@watch", "_@vault"
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -34,6 +36,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _EQUALITIES = (ast.Eq, ast.NotEq)
 _MEMBERSHIPS = (ast.In, ast.NotIn)
 _IDENTITIES = (ast.Is, ast.IsNot)
+_SIZES = frozenset({"abs", "fabs", "absolute", "round", "isclose", "allclose", "norm"})
 _TRUTHS = frozenset({"assertTrue", "assertFalse", "all", "any", "bool", "sum", "assert_", "failIf"})
 _EQUAL = """
     assertEqual assertEquals assertNotEqual assertAlmostEqual assertNotAlmostEqual
@@ -62,14 +65,16 @@ _TRANSPARENT = (
 )
 
 
-def strengthen(tree: ast.Module, path: str, ledger: Ledger, put: Callable[[object], int]) -> None:
+def strengthen(
+    tree: ast.Module, path: str, ledger: Ledger, put: Callable[[object], int] | None
+) -> None:
     """Change the parsed source of a hidden module in place.
 
     Args:
         tree: The module.
         path: Of its file.
         ledger: Takes its tests.
-        put: Takes a constant of its tests, and returns its number.
+        put: Takes a constant of its tests, and returns its number; None: they stay where they are.
     """
     _Strengthen(path, ledger, put).run(tree)
 
@@ -127,12 +132,13 @@ class _Number(ast.NodeTransformer):
 
 
 class _Strengthen(ast.NodeTransformer):
-    def __init__(self, path: str, ledger: Ledger, put: Callable[[object], int]) -> None:
+    def __init__(self, path: str, ledger: Ledger, put: Callable[[object], int] | None) -> None:
         self._path = path
         self._ledger = ledger
         self._put = put
         self._classes: list[str] = []
         self._depth = 0
+        self._stars = 0
 
     def run(self, tree: ast.Module) -> None:
         self.visit(tree)
@@ -160,8 +166,10 @@ class _Strengthen(ast.NodeTransformer):
 
     def _watch(self, node: _Function, name: str) -> None:
         start = 1 if ast.get_docstring(node, clean=False) is not None else 0
-        hider = _Hide(self._put)
-        body: list[ast.stmt] = [hider.visit(statement) for statement in node.body[start:]]
+        body: list[ast.stmt] = node.body[start:]
+        if self._put:
+            hider = _Hide(self._put)
+            body = [hider.visit(statement) for statement in body]
         if not body:
             return
         clean = all(map(_is_transparent, node.decorator_list))
@@ -174,9 +182,19 @@ class _Strengthen(ast.NodeTransformer):
         watched.type_comment = None
         node.body[start:] = [ast.copy_location(watched, body[0])]
 
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.AST]:
+        if node.names[0].name != "*":
+            return node
+        number, self._stars = self._stars, self._stars + 1
+        before, after = (
+            ast.copy_location(ast.Expr(value=_item(STAR, _index(2 * number + late))), node)
+            for late in (0, 1)
+        )
+        return [before, node, after]
+
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
-        node.test = _truth(node.test)
+        node.test = _truth(_NEARNESS.visit(node.test))
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
@@ -201,11 +219,29 @@ class _Strengthen(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         name = _dotted(node.func).rpartition(".")[2]
+        if name in _SIZES or name.startswith("assert"):
+            node.args = [_NEARNESS.visit(argument) for argument in node.args]
         if name in _TRUTHS and node.args:
             node.args[0] = _truth(node.args[0])
         elif name in _ASSERTIONS:
             _wrap_arguments(node, _ASSERTIONS[name])
         return node
+
+
+class _Nearness(ast.NodeTransformer):
+    """Wraps both sides of each difference."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Sub) and not _is_wrapped(node.right):
+            node.left, node.right = _item(LEFT, node.left), _item(NEAR, node.right)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+
+_NEARNESS = _Nearness()
 
 
 class _Hide(ast.NodeTransformer):
@@ -290,6 +326,14 @@ def _item(name: str, value: ast.expr) -> ast.expr:
         ast.copy_location(item, value)
         ast.copy_location(item.value, value)
     return item
+
+
+def _is_wrapped(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == NEAR
+    )
 
 
 def _index(number: int) -> ast.expr:
