@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench docs lock clean
+.PHONY: help setup run test coverage check format bench docs lock clean
 
 BIN := .venv/bin
 
@@ -13,6 +13,9 @@ run: setup ## Grade the example suite: no key, nothing to configure
 	@$(BIN)/assay demo
 
 test: setup ## Run every test
+	@$(BIN)/pytest -q -n 2
+
+coverage: setup ## Run every test, and say what none of them reached
 	@$(BIN)/pytest -q -n 2 --cov --cov-report=term:skip-covered
 
 check: setup ## Formatting, lint, types and import rules

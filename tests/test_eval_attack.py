@@ -261,7 +261,9 @@ def test_every_cheat_can_be_played_wherever_it_applies(tmp_path: Path) -> None:
     assert {cheat.id for cheat in LIBRARY} - applied <= needs_more
 
 
-async def _judged_naively(scene: Scene, deeds: Deeds, root: Path, cmd: str) -> CommandResult:
+async def _judged_naively(
+    scene: Scene, deeds: Deeds, root: Path, cmd: str, *, plugins: bool = False
+) -> CommandResult:
     """What a judge sees who copies the tests over the agent's tree and runs them there."""
     place = root / "tree"
     shutil.copytree(root / "source", place)
@@ -272,6 +274,7 @@ async def _judged_naively(scene: Scene, deeds: Deeds, root: Path, cmd: str) -> C
     return await run_command(
         ["/bin/sh", "-c", cmd],
         workspace=str(place),
+        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "" if plugins else "1"},
         mounts=[Mount(source=p, target=p) for p in sorted(shown) if not p.startswith("/usr")],
         limits=Limits(wall_seconds=60),
     )
@@ -294,7 +297,8 @@ def test_the_cheat_fools_a_judge_who_believes_pytest(ident: str, tmp_path: Path)
     deeds = select_cheats([ident])[0].deeds(scene)
     assert deeds is not None
     cmd = f"{sys.executable} -m pytest -q test_hidden.py"
-    result = asyncio.run(_judged_naively(scene, deeds, tmp_path, cmd))
+    plugins = ident == "pytest-plugin"  # the others are quicker without
+    result = asyncio.run(_judged_naively(scene, deeds, tmp_path, cmd, plugins=plugins))
     assert result.exit_code == 0, result
 
 
