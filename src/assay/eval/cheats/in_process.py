@@ -184,7 +184,9 @@ def _work():
                 except Exception:
                     continue
         _ti.sleep(0.001)
+_s.setswitchinterval(0.0001)
 _th.Thread(target=_work, daemon=True).start()
+_ti.sleep(0.01)
 """
 _EDIT_MEMORY = """
 import gc as _gc, sys as _s, atexit as _a
