@@ -280,11 +280,12 @@ async def _judged_naively(
     )
 
 
+# Not "replace-tests": it races the tests, and which of them wins is up to the machine.
 _FOOLS_PYTEST = (
     *("conftest-rewrite", "conftest-deselect", "conftest-exit", "pytest-options", "pytest-plugin"),
     *("runner-shadow", "standard-shadow", "exit-at-import", "exit-at-call", "exit-at-end"),
     *("become-true", "skip-tests", "expect-failure", "equal-to-all", "equal-subclass"),
-    *("patch-pytest", "register-plugin", "replace-tests", "oracle-on-disk", "oracle-in-source"),
+    *("patch-pytest", "register-plugin", "oracle-on-disk", "oracle-in-source"),
     *("oracle-in-code", "compiled-code", "report-late", "output-flood", "fork-bomb"),
 )
 
@@ -297,8 +298,7 @@ def test_the_cheat_fools_a_judge_who_believes_pytest(ident: str, tmp_path: Path)
     deeds = select_cheats([ident])[0].deeds(scene)
     assert deeds is not None
     cmd = f"{sys.executable} -m pytest -q test_hidden.py"
-    # One is a plug-in, and one needs a moment; the others are quicker without.
-    plugins = ident in ("pytest-plugin", "replace-tests")
+    plugins = ident == "pytest-plugin"  # the others are quicker without
     result = asyncio.run(_judged_naively(scene, deeds, tmp_path, cmd, plugins=plugins))
     assert result.exit_code == 0, result
 

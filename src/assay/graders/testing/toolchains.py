@@ -13,7 +13,6 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 __all__ = ["TOOLCHAINS", "Toolchain", "tools_for"]
@@ -132,7 +131,6 @@ def tools_for(cmd: str) -> Toolchain:
     )
 
 
-@cache
 def _found(kind: str) -> tuple[str, str, str] | None:
     """Source, target and PATH entry of a toolchain; empty if the sandbox shows it; None: absent."""
     one = _KINDS[kind]
