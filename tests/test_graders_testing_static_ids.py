@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.graders.testing import toolchains
 from assay.graders.testing.canaries import Canary, plant_canary, without_canaries
 from assay.graders.testing.left_out import declared_tests, left_out
 from assay.graders.testing.outcomes import Outcome, TestOutcome
@@ -347,7 +346,6 @@ class TestToolchains:
 
     @pytest.fixture(autouse=True)
     def _fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        toolchains._found.cache_clear()
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     def put(self, monkeypatch: pytest.MonkeyPatch, *directories: Path) -> None:
