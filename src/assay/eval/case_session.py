@@ -193,9 +193,10 @@ class CaseSession:
             kept = await _blocking(path, lambda: take_snapshot(home, path, known=known))
             self._snapshot, left = kept.digest, kept.entries
             self._left_out += kept.dropped
-        asked_for = grading_tree.asked_for(home, self._source.digest, self._source.entries)
+        digest, entries = self._source.digest, self._source.entries
+        asked_for = await _blocking(path, lambda: grading_tree.asked_for(home, digest, entries))
         rules = Rules(self._case.submission, asked_for=asked_for)
-        chosen = grading_tree.plan(self._source.entries, left, rules)
+        chosen = grading_tree.plan(entries, left, rules)
         self.notes["snapshot"] = self._snapshot
         self.notes["source"] = self._source.digest
         return chosen

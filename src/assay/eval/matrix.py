@@ -31,7 +31,7 @@ __all__ = [
     "cases_of",
     "give_back",
     "launch",
-    "own_timeouts",
+    "options_of",
     "regraded_cell",
     "require_case_parts",
     "resume",
@@ -274,15 +274,11 @@ def _narrow(
 def _cell(
     coordinate: Coordinate, run_id: str, session: AbstractAsyncContextManager[Session], agent: Agent
 ) -> Cell:
-    limits = coordinate.case.limits
     return Cell(
         task=case_task(coordinate.case),
         agent=agent,
         session=session,
-        options=RunOptions(
-            agent_timeout=limits.agent_timeout_s,
-            grading_timeout=limits.grading_timeout_s + own_timeouts(coordinate.case),
-        ),
+        options=options_of(coordinate.case),
         harness=coordinate.harness,
         model=coordinate.model,
         trial=coordinate.trial,
@@ -291,12 +287,21 @@ def _cell(
     )
 
 
-def own_timeouts(case: Case) -> float:
-    """Seconds that the graders' commands may take by their own limits, one after the other.
+def options_of(case: Case) -> RunOptions:
+    """How long a case's agent and graders may take.
 
-    Our limit comes on top: otherwise a submission that hangs every command would be our time-out,
-    an error that leaves the mean, and not the 0 that it is.
+    What the graders' commands may take by their own limits comes on top of ours: otherwise a
+    submission that hangs every command would be our time-out, an error that leaves the mean, and
+    not the 0 that it is.
     """
+    return RunOptions(
+        agent_timeout=case.limits.agent_timeout_s,
+        grading_timeout=case.limits.grading_timeout_s + _own_timeouts(case),
+    )
+
+
+def _own_timeouts(case: Case) -> float:
+    """Seconds that the graders' commands may take by their own limits, one after the other."""
     total = 0.0
     for spec in case.graders:
         parameter = spec.kind.parameters.get("timeout_s")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from assay.errors import InputError
 from assay.eval.case_session import case_session, prompt_of
-from assay.eval.matrix import own_timeouts, require_case_parts
+from assay.eval.matrix import options_of, require_case_parts
 from assay.eval.records import record_of
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
@@ -22,7 +22,7 @@ from assay.graders.apply import require_runnable
 from assay.sandbox import remove_tree
 from assay.store.records import CellRecord
 from assay.tasks.case import Case
-from assay.tasks.task import Agent, RunOptions
+from assay.tasks.task import Agent
 from assay.tasks.taskset import case_task
 from assay.types.run import Run
 
@@ -89,15 +89,11 @@ class Arena:
 
     def _cells(self, trials: Iterable[Trial]) -> Iterator[Cell]:
         for trial in trials:
-            limits = trial.case.limits
             yield Cell(
                 task=case_task(trial.case),
                 agent=trial.agent,
                 session=case_session(trial.case, cache=self.cache, home=self.home),
-                options=RunOptions(
-                    agent_timeout=limits.agent_timeout_s,
-                    grading_timeout=limits.grading_timeout_s + own_timeouts(trial.case),
-                ),
+                options=options_of(trial.case),
                 harness=trial.name,
                 model=trial.model,
                 trial=trial.number,

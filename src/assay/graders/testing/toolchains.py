@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 __all__ = ["TOOLCHAINS", "Toolchain", "tools_for"]
@@ -116,11 +117,11 @@ def tools_for(cmd: str) -> Toolchain:
         if not named & {one.program, *one.users}:
             continue
         env |= one.env
-        found = _found(kind)
-        if found is None:
+        program = shutil.which(one.program)
+        if program is None:
             missing.append(one.program)
             continue
-        source, target, entry = found
+        source, target, entry = _found(kind, program)
         if source:
             mounts.append((source, target))
             entries.append(entry)
@@ -131,12 +132,13 @@ def tools_for(cmd: str) -> Toolchain:
     )
 
 
-def _found(kind: str) -> tuple[str, str, str] | None:
-    """Source, target and PATH entry of a toolchain; empty if the sandbox shows it; None: absent."""
+@cache
+def _found(kind: str, program: str) -> tuple[str, str, str]:
+    """Source, target and PATH entry of a toolchain; empty if the sandbox shows it.
+
+    Kept by the program's place: to ask one where its root is may take a process.
+    """
     one = _KINDS[kind]
-    program = shutil.which(one.program)
-    if program is None:
-        return None
     if _is_shown(program) and _is_shown(os.path.realpath(program)):
         return "", "", ""
     root = one.root(program)
