@@ -4,6 +4,7 @@ One hierarchy. A class says *whose* fault it is, because that decides what the f
 reward:
 
 * `InputError`: the author's case, grader, dataset or option is wrong. Refused before work starts.
+  `NotFoundError`, `ConflictError` and `LockedError` say so of things that are stored.
 * `GraderError`: a grader could not give a verdict. The result is an error, never a 0.
 * `SandboxError`, `SourceError`, `ProvisionError`, `StoreError`: our machinery failed. Likewise.
 * `AgentError`, `AgentTimeoutError`: what does the work failed. The partial trace is kept.
@@ -20,11 +21,15 @@ __all__ = [
     "AgentError",
     "AgentTimeoutError",
     "AssayError",
+    "ConflictError",
     "GraderError",
     "GradingTimeoutError",
     "InputError",
     "Location",
+    "LockedError",
     "MissingExtraError",
+    "NotFoundError",
+    "ProgramError",
     "ProvisionError",
     "SandboxError",
     "SandboxUnavailableError",
@@ -103,6 +108,22 @@ def _rebuild_input_error(
     kind: type[InputError], message: str, location: Location, hint: str
 ) -> InputError:
     return kind(message, location=location, hint=hint)
+
+
+class NotFoundError(InputError):
+    """Nothing is stored under that name."""
+
+
+class ConflictError(InputError):
+    """What is stored does not allow it: the name is taken, in use, or was changed meanwhile."""
+
+
+class LockedError(ConflictError):
+    """It is locked against changes; unlock it first."""
+
+
+class ProgramError(InputError):
+    """Untrusted code cannot be loaded: it raises, hangs or exits before its function is there."""
 
 
 class ScoreError(AssayError, ValueError):

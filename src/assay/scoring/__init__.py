@@ -2,12 +2,14 @@
 
 from assay.scoring.combine import combine, combine_all, combine_any, combine_scores
 from assay.scoring.grade import Grade
+from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, json_safe, record_parameters
 from assay.scoring.results import EvaluationResult, Status, SubScore
 
 __all__ = [
     "EvaluationResult",
     "Grade",
+    "Graded",
     "Json",
     "Status",
     "SubScore",

@@ -1,0 +1,125 @@
+"""`Graded`: the outcome of one item, in the one form that files, servers and clients exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from assay.errors import ScoreError
+from assay.scoring.json_safe import Json, plain
+from assay.scoring.results import Status, SubScore, finite_number
+
+__all__ = ["Graded"]
+
+_STATUSES = ("scored", "skipped", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded:
+    """What came of grading one item with one grader.
+
+    Attributes:
+        id: The item's id, as the caller gave it.
+        status: ``scored``, ``skipped`` (does not apply) or ``error`` (could not be graded).
+        score: Finite where ``status`` is ``scored``, else None. In [0, 1] unless the grader
+            declares another range.
+        outcome: What happened in one word: ``ok``, ``error``, ``bad_return``, ``cpu_timeout``,
+            ``wall_timeout``, ``memory``, ``crash``, ``sandbox_error``, ``unreachable`` ...
+        reason: One line for people: why this score, why skipped.
+        error: What went wrong where ``status`` is ``error``, else empty.
+        flags: What people should look at: signs of tampering, a submission that ran out of time.
+        details: Evidence as plain JSON: output, times, sub-scores, verdicts.
+        grader: The grader and its version, such as ``exact-match@3``, where it is stored.
+        digest: Digest of what gave the score.
+
+    Raises:
+        ScoreError: For a score that is not finite, or one where there must be none.
+    """
+
+    id: str
+    status: Status
+    score: float | None = None
+    outcome: str = "ok"
+    reason: str = ""
+    error: str = ""
+    flags: tuple[str, ...] = ()
+    details: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    grader: str = ""
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in _STATUSES:
+            raise ScoreError(f"status of item {self.id!r} is {self.status!r}")
+        if self.status == "scored":
+            score = finite_number(self.score, what=f"the score of item {self.id!r}")
+            object.__setattr__(self, "score", score)
+        elif self.score is not None:
+            raise ScoreError(f"item {self.id!r} is {self.status} and cannot have a score")
+
+    @classmethod
+    def failed(cls, item: str, error: str, *, outcome: str = "error") -> Graded:
+        """An item that could not be graded."""
+        return cls(id=item, status="error", outcome=outcome, error=error)
+
+    @classmethod
+    def of(cls, item: str, node: SubScore) -> Graded:
+        """The outcome that a score node stands for."""
+        is_error = node.status == "error"
+        metadata = dict(node.metadata or {})
+        digest = metadata.pop("_digest", "")
+        outcome = metadata.pop("_outcome", "error" if is_error else "ok")
+        children = [cast("Json", child.to_dict()) for child in node.children or ()]
+        details = {**metadata, "subscores": children} if children else metadata
+        return cls(
+            id=item,
+            status=node.status,
+            score=node.value,
+            outcome=str(outcome),
+            reason="" if is_error else node.reason,
+            error=(node.reason or "could not be graded") if is_error else "",
+            flags=tuple(node.flags),
+            details=details,
+            digest=str(digest),
+        )
+
+    def by(self, grader: str, digest: str) -> Graded:
+        """The same outcome, with the grader that gave it."""
+        return replace(self, grader=grader, digest=digest)
+
+    def to_dict(self) -> dict[str, Json]:
+        """The outcome as plain JSON."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            "score": self.score,
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "error": self.error or None,
+            "flags": list(self.flags),
+            "details": plain(self.details),
+            "grader": self.grader,
+            "digest": self.digest,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> Graded:
+        """Read back what `to_dict` wrote.
+
+        Raises:
+            ScoreError: For a malformed outcome.
+        """
+        status, score = data.get("status"), data.get("score")
+        flags, details = data.get("flags"), data.get("details")
+        return cls(
+            id=str(data.get("id") or ""),
+            status=cast("Status", status),
+            score=None if score is None else finite_number(score, what="score"),
+            outcome=str(data.get("outcome") or "ok"),
+            reason=str(data.get("reason") or ""),
+            error=str(data.get("error") or ""),
+            flags=tuple(map(str, flags)) if isinstance(flags, list) else (),
+            details=details if isinstance(details, dict) else {},
+            grader=str(data.get("grader") or ""),
+            digest=str(data.get("digest") or ""),
+        )
