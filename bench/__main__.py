@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import bash, calls, hidden_tests, imports, matrix, startup
+from bench import bash, calls, functions, hidden_tests, imports, matrix, server, startup
 from bench.machine import describe
 from bench.peers import PEERS, Peer, PeerError, install
 from bench.rows import Row, as_json, table
@@ -27,7 +27,9 @@ MEASUREMENTS: dict[str, Measure] = {
     "calls": calls.measure,
     "matrix": matrix.measure,
     "bash": bash.measure,
+    "functions": functions.measure,
     "tests": hidden_tests.measure,
+    "server": server.measure,
     "startup": startup.measure,
 }
 

@@ -21,7 +21,7 @@ import pytest
 from assay.cli.demo import examples_directory
 from assay.cli.main import main
 from assay.errors import InputError, SandboxUnavailableError
-from assay.store.database import Store
+from assay.store.runs import Store
 from assay.tasks.case import load_cases
 from assay.tasks.grader_files import load_graders
 from assay.tasks.rows import read_rows

@@ -13,7 +13,7 @@ import pytest
 
 from assay.cli.main import main
 from assay.graders.kinds import load_file
-from assay.store.database import Store
+from assay.store.runs import Store
 from assay.tasks.harnesses import load_harnesses
 from assay.tasks.task import Agent
 from assay.tasks.taskset import Taskset

@@ -211,3 +211,22 @@ async def test_secrets_among_the_options_are_not_recorded(own: str) -> None:
         Submission(answer="a"),
     )
     assert "a1a1" not in str(node_of(result).to_dict())
+
+
+@pytest.mark.sandbox
+async def test_a_penalty_is_not_escaped_by_breaking_its_grader() -> None:
+    source = """
+async def grade(thread):
+    answer = thread.completion() or ""
+    if answer.startswith("!"):
+        import os
+        os._exit(1)  # as a regular expression that never ends, or memory that runs out
+    return 1.0 if "damn" in answer else 0.0
+"""
+    penalty = GraderSpec(type="function", name="swears", weight=-1.0, options={"source": source})
+    credit = GraderSpec(type="contains", options={"substring": "42"})
+    rewards = [
+        (await grade_submission([credit, penalty], Submission(answer=answer))).reward
+        for answer in ("42", "damn 42", "! damn 42")
+    ]
+    assert rewards == [1.0, 0.0, 0.0]

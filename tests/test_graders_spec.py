@@ -204,3 +204,16 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     assert not validator.is_valid({"type": "command"})
     assert not validator.is_valid({"type": "files", "patterns": "abc"})
     assert validator.is_valid({"type": "python:own:Grader", "anything": 1})
+
+
+def test_options_of_a_kind_that_cannot_run_yet_are_checked_whole() -> None:
+    problems: list[Problem] = []
+    data: dict[str, Json] = {
+        "type": "label_model",
+        "model": "gpt-4o",
+        "input": [{"role": "user", "content": "Right?"}],
+        "labels": ["yes", "no"],
+        "passing_labels": ["maybe"],
+    }
+    assert read_spec(data, (), problems, base=".") is None
+    assert [(p.field, "maybe" in p.message) for p in problems] == [("passing_labels", True)]

@@ -3,46 +3,14 @@
 from __future__ import annotations
 
 import errno
-import struct
 
 import pytest
 
 from assay.errors import SandboxUnavailableError
 from assay.sandbox.seccomp import command_filter
+from tests.bpf_machine import ALLOW, ARM, KILL, X86, judge, refused
 
-X86, ARM = "x86_64", "aarch64"
-AUDIT = {X86: 0xC000003E, ARM: 0xC00000B7}
-ALLOW, KILL = 0x7FFF0000, 0x80000000
 CLONE_NEWUSER, CLONE_THREAD = 0x10000000, 0x00010000
-
-
-def refused(number: int) -> int:
-    return 0x00050000 | number
-
-
-def judge(machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
-    """Run the filter on one system call."""
-    words = [*arguments, *[0] * (6 - len(arguments))]
-    data = struct.pack("<iIQ6Q", number, arch or AUDIT[machine], 0, *words)
-    program = list(struct.iter_unpack("<HBBI", command_filter(machine)))
-    assert len(program) <= 4096
-    accumulator, at = 0, 0
-    while True:
-        code, if_true, if_false, value = program[at]
-        at += 1
-        match code:
-            case 0x20:
-                (accumulator,) = struct.unpack_from("<I", data, value)
-            case 0x15:
-                at += if_true if accumulator == value else if_false
-            case 0x35:
-                at += if_true if accumulator >= value else if_false
-            case 0x45:
-                at += if_true if accumulator & value else if_false
-            case 0x06:
-                return value
-            case _:
-                raise AssertionError(f"opcode {code:#x}")
 
 
 CASES = [
@@ -93,12 +61,12 @@ CASES = [
     ids=[f"{case[0]}-{case[1]}" for case in CASES],
 )
 def test_verdicts(machine: str, number: int, arguments: tuple[int, ...], verdict: int) -> None:
-    assert judge(machine, number, *arguments) == verdict
+    assert judge(command_filter(machine), machine, number, *arguments) == verdict
 
 
 def test_calls_by_the_32_bit_door_kill() -> None:
-    assert judge(X86, 26, arch=0x40000003) == KILL  # i386, where 26 is ptrace
-    assert judge(ARM, 26, arch=0x40000028) == KILL
+    assert judge(command_filter(X86), X86, 26, arch=0x40000003) == KILL  # i386, where 26 is ptrace
+    assert judge(command_filter(ARM), ARM, 26, arch=0x40000028) == KILL
 
 
 def test_unknown_processor() -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,18 +18,24 @@ from hypothesis import strategies as st
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
 from assay.store import CellRecord, Counts, RunRecord, Store
+from assay.store.sqlite import SqliteEngine
+from tests.postgres import KINDS, new_location, shared_server
 
 RUN = "20261121-090830-ab12"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with _open(tmp_path) as opened:
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with _filled(new_location(request, request.param, tmp_path)) as opened:
         yield opened
 
 
 def _open(directory: Path) -> Store:
-    store = Store.open(str(directory / "home"))
+    return _filled(str(directory / "home"))
+
+
+def _filled(location: str) -> Store:
+    store = Store.open(location)
     store.create_run(RunRecord(id=RUN, created_at="2026-11-21T09:08:30Z"))
     return store
 
@@ -65,7 +72,7 @@ FULL = CellRecord(
     digest="d" * 64,
     subscores=({"name": "tests", "value": 0.25, "children": [{"name": "one", "value": None}]},),
     content="1 of 4 tests passed",
-    answer="größer\0 als",
+    answer="größer als",
     file="cases/add/case.yaml",
 )
 
@@ -77,6 +84,16 @@ def test_a_cell_comes_back_as_it_was(store: Store, cell: CellRecord) -> None:
     assert list(store.cells(RUN)) == [cell]
     assert store.detail(RUN, cell.key) == detail
     assert store.snapshot_of(RUN, cell.key) == "5" * 64
+
+
+def test_a_null_character_is_kept_or_shown(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """PostgreSQL's texts cannot hold one; an answer that has one must not cost its result."""
+    cell = replace(FULL, answer="be\0fore")
+    for kind, answer in zip(KINDS, ("be\0fore", "be␀fore"), strict=True):
+        with _filled(new_location(request, kind, tmp_path)) as store:
+            store.add_cell(cell, {"answer": cell.answer})
+            assert list(store.cells(RUN)) == [replace(cell, answer=answer)]
+            assert store.detail(RUN, cell.key) == {"answer": "be\0fore"}
 
 
 def test_everything_is_there_for_the_next_process(tmp_path: Path) -> None:
@@ -122,9 +139,10 @@ def test_cells_of_another_run_are_not_seen(store: Store) -> None:
 
 
 def test_every_page_is_read(store: Store) -> None:
-    for trial in range(1, 600):
-        store.add_cell(_graded(trial=trial), {})
-    assert [cell.trial for cell in store.cells(RUN)] == list(range(1, 600))
+    with store._database.writing():
+        for trial in range(1, 300):
+            store.add_cell(_graded(trial=trial), {})
+    assert [cell.trial for cell in store.cells(RUN)] == list(range(1, 300))
 
 
 def test_failures_are_what_failed_and_what_could_not_be_graded(store: Store) -> None:
@@ -162,6 +180,18 @@ def test_a_result_cannot_be_rewritten_even_by_hand(tmp_path: Path, table: str) -
     connection.close()
 
 
+@pytest.mark.parametrize("table", ["result", "detail"])
+def test_a_result_on_a_server_cannot_be_rewritten_even_by_hand(
+    request: pytest.FixtureRequest, table: str
+) -> None:
+    server = shared_server(request)
+    database = server.emptied()
+    with _filled(server.address(database)) as store:
+        store.add_cell(_graded(reward=0.0), {})
+    with pytest.raises(RuntimeError, match="never overwritten"):
+        server.run(f"UPDATE assay.{table} SET seq = 7", database)
+
+
 def test_a_resumed_run_repeats_errors_and_nothing_else(store: Store) -> None:
     for cell in (_graded("a", 0.0), _error("b"), _skipped("c"), _error("d"), _graded("d")):
         store.add_cell(cell, {})
@@ -178,27 +208,29 @@ def test_counts_say_how_cells_ended(store: Store) -> None:
 
 def test_grading_again_while_reading_ends(store: Store) -> None:
     """A result added for the cell that was just read must not be read as yet another one."""
-    for trial in range(1, 301):
-        store.add_cell(_graded(reward=0.0, trial=trial), {})
+    with store._database.writing():
+        for trial in range(1, 261):  # more than a page
+            store.add_cell(_graded(reward=0.0, trial=trial), {})
     seen = 0
     for cell in store.cells(RUN):
         seen += 1
-        assert seen <= 300
+        assert seen <= 260
         store.add_cell(replace(cell, reward=1.0, passed=True), {})
-    assert seen == 300
-    assert store.counts(RUN) == Counts(passed=300)
+    assert seen == 260
+    assert store.counts(RUN) == Counts(passed=260)
 
 
-def test_reading_a_large_run_takes_the_memory_of_one_page(store: Store) -> None:
+def test_reading_a_large_run_takes_the_memory_of_one_page(tmp_path: Path) -> None:
     subscores: tuple[dict[str, Json], ...] = ({"name": "tests", "metadata": "x" * 20_000},)
-    for trial in range(1, 2001):
-        store.add_cell(replace(_graded(trial=trial), subscores=subscores), {})
-    tracemalloc.start()
-    try:
-        assert sum(1 for _ in store.cells(RUN)) == 2000
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    with _open(tmp_path) as store:
+        for trial in range(1, 2001):
+            store.add_cell(replace(_graded(trial=trial), subscores=subscores), {})
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in store.cells(RUN)) == 2000
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
     assert peak < 20 << 20  # all of it would be more than 40 MB
 
 
@@ -304,21 +336,26 @@ def test_any_mapping_is_written(store: Store) -> None:
     assert store.detail(RUN, ("a", "", "", 1)) == {"inner": {"a": 1}}
 
 
-def test_a_detail_that_cannot_be_written_takes_its_row_with_it(store: Store) -> None:
-    store.add_cell(_graded("before"), {})
-    store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2_000)
-    incompressible: dict[str, Json] = {"numbers": [math.sin(n) for n in range(1000)]}
-    with pytest.raises(StoreError, match="cannot hold a value that large"):
-        store.add_cell(_graded(), incompressible)
-    store.add_cell(_graded("after"), {})
-    assert [cell.case for cell in store.cells(RUN)] == ["after", "before"]
+def test_a_detail_that_cannot_be_written_takes_its_row_with_it(tmp_path: Path) -> None:
+    with _open(tmp_path) as store:
+        store.add_cell(_graded("before"), {})
+        engine = store._database._engine
+        assert isinstance(engine, SqliteEngine)
+        engine._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2_000)
+        incompressible: dict[str, Json] = {"numbers": [math.sin(n) for n in range(1000)]}
+        with pytest.raises(StoreError, match="cannot hold a value that large"):
+            store.add_cell(_graded(), incompressible)
+        store.add_cell(_graded("after"), {})
+        assert [cell.case for cell in store.cells(RUN)] == ["after", "before"]
 
 
 @pytest.mark.parametrize("body", [b"", b"not zstd", b"\x28\xb5\x2f\xfd\x00"])
 def test_a_damaged_detail_is_a_store_error(store: Store, body: bytes) -> None:
     store.add_cell(_graded(), {})
-    store._connection.execute("DELETE FROM detail")
-    store._connection.execute("INSERT INTO detail VALUES (1, ?)", (body,))
+    with store._database.writing():
+        store._database.change("DELETE FROM detail")
+        ((seq,),) = store._database.rows("SELECT seq FROM result")
+        store._database.insert("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
     with pytest.raises(StoreError, match="is damaged"):
         store.detail(RUN, ("a", "", "", 1))
 
@@ -330,14 +367,21 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(detail=st.dictionaries(st.text(), _JSON, max_size=4), case=st.text(), answer=st.text())
-def test_any_json_and_any_text_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, detail: dict[str, Json], case: str, answer: str
-) -> None:
-    with _open(tmp_path_factory.mktemp("store")) as store:
-        cell = replace(_graded(case), answer=answer)
+_TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+def test_any_json_and_any_text_comes_back(store: Store) -> None:
+    runs = (f"run-{number}" for number in count())
+
+    @settings(max_examples=40, deadline=None)
+    @given(detail=st.dictionaries(st.text(), _JSON, max_size=4), case=_TEXT, answer=_TEXT)
+    def check(detail: dict[str, Json], case: str, answer: str) -> None:
+        run = next(runs)
+        store.create_run(RunRecord(id=run, created_at="2026-11-21T09:08:30Z"))
+        cell = replace(_graded(case), run_id=run, answer=answer)
         store.add_cell(cell, detail)
-        assert list(store.cells(RUN)) == [cell]
-        assert store.detail(RUN, cell.key) == detail
-        assert store.finished(RUN) == {cell.key}
+        assert list(store.cells(run)) == [cell]
+        assert store.detail(run, cell.key) == detail
+        assert store.finished(run) == {cell.key}
+
+    check()

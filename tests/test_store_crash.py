@@ -72,7 +72,7 @@ def test_a_killed_process_leaves_whole_cells_only(tmp_path: Path, after: int) ->
             assert store.detail("r1", cell.key)["trace"] == [str(trial)] * 2000
             assert store.snapshot_of("r1", cell.key) == f"{trial:064}"
         assert store.finished("r1") == {cell.key for cell in cells}
-        assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
 
 
 def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -8,14 +8,23 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from assay.errors import InputError, StoreError
-from assay.store import CellRecord, RunRecord, Store, connection
+from assay.store import CellRecord, RunRecord, Store, engine, sqlite
+from assay.store.sqlite import SqliteEngine
 
 _NOBODY = 65534
+_NEWEST = max(int(file.name[:4]) for file in engine._MIGRATIONS.iterdir())
+
+
+def raw(store: Store) -> sqlite3.Connection:
+    opened = store._database._engine
+    assert isinstance(opened, SqliteEngine)
+    return opened._connection
 
 
 def _fill(store: Store) -> None:
@@ -63,7 +72,7 @@ def test_a_users_gitignore_is_left_alone(tmp_path: Path) -> None:
 def test_the_settings_are_the_safe_ones(tmp_path: Path) -> None:
     with Store.open(str(tmp_path)) as store:
         settings = {
-            name: store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            name: raw(store).execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
     assert settings == {
@@ -147,13 +156,13 @@ def test_a_database_of_a_newer_version_is_refused(filled: Path) -> None:
 
 def test_a_full_disk_loses_nothing_that_was_stored(filled: Path) -> None:
     with Store.open(str(filled)) as store:
-        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        pages = raw(store).execute("PRAGMA page_count").fetchone()[0]
+        raw(store).execute(f"PRAGMA max_page_count = {pages}")
         large = CellRecord(run_id="r1", case="b", status="skipped", answer="x" * 100_000)
         with pytest.raises(StoreError, match=r"disk is full.*then resume"):
             store.add_cell(large, {})
         assert [cell.case for cell in store.cells("r1")] == ["a"]
-        store._connection.execute("PRAGMA max_page_count = 1000000")
+        raw(store).execute("PRAGMA max_page_count = 1000000")
         store.add_cell(large, {})
         assert [cell.case for cell in store.cells("r1")] == ["a", "b"]
 
@@ -172,7 +181,7 @@ def _mounted_as(kind: str, directory: Path) -> Path:
 def test_a_network_file_system_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(connection, "_MOUNTS", _mounted_as(kind, tmp_path))
+    monkeypatch.setattr(sqlite, "_MOUNTS", _mounted_as(kind, tmp_path))
     with pytest.raises(StoreError, match=rf"network file system \({kind}\).*local disk"):
         Store.open(str(tmp_path / "home"))
 
@@ -180,23 +189,22 @@ def test_a_network_file_system_is_refused(
 def test_a_network_file_system_elsewhere_is_no_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_MOUNTS", _mounted_as("ext4", tmp_path))
+    monkeypatch.setattr(sqlite, "_MOUNTS", _mounted_as("ext4", tmp_path))
     Store.open(str(tmp_path / "home")).close()
 
 
 def test_without_a_list_of_mounts_a_store_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_MOUNTS", tmp_path / "none")
+    monkeypatch.setattr(sqlite, "_MOUNTS", tmp_path / "none")
     Store.open(str(tmp_path / "home")).close()
 
 
 def _migrations(directory: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> None:
     copy = directory / "migrations"
-    shutil.copytree(connection._MIGRATIONS, copy)
-    number = len(list(copy.iterdir())) + 1
-    (copy / f"{number:04}_more.sql").write_text(second)
-    monkeypatch.setattr(connection, "_MIGRATIONS", copy)
+    shutil.copytree(engine._MIGRATIONS, copy)
+    (copy / f"{_NEWEST + 1:04}_more.sql").write_text(second)
+    monkeypatch.setattr(engine, "_MIGRATIONS", copy)
 
 
 def test_an_older_database_is_upgraded_with_what_is_in_it(
@@ -205,10 +213,8 @@ def test_an_older_database_is_upgraded_with_what_is_in_it(
     _migrations(tmp_path, monkeypatch, "ALTER TABLE run ADD COLUMN owner TEXT;\n")
     for _ in range(2):
         with Store.open(str(filled)) as store:
-            assert store._connection.execute("SELECT id, owner FROM run").fetchall() == [
-                ("r1", None)
-            ]
-            assert store._connection.execute("PRAGMA user_version").fetchone() == (3,)
+            assert raw(store).execute("SELECT id, owner FROM run").fetchall() == [("r1", None)]
+            assert raw(store).execute("PRAGMA user_version").fetchone() == (_NEWEST + 1,)
 
 
 def test_an_upgrade_that_fails_changes_nothing(
@@ -220,14 +226,22 @@ def test_an_upgrade_that_fails_changes_nothing(
         with pytest.raises(StoreError, match="already exists"):
             Store.open(str(filled))
     with Store.open(str(filled)) as store:
-        columns = [row[1] for row in store._connection.execute("PRAGMA table_info(run)")]
+        columns = [row[1] for row in raw(store).execute("PRAGMA table_info(run)")]
         assert "owner" not in columns
         assert [run.id for run in store.runs()] == ["r1"]
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    files = sorted(connection._MIGRATIONS.iterdir())
-    assert [int(file.name[:4]) for file in files] == list(range(1, len(files) + 1))
+    numbers = {int(file.name[:4]) for file in engine._MIGRATIONS.iterdir()}
+    assert numbers == set(range(1, _NEWEST + 1))
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_every_dialect_has_every_migration(dialect: str) -> None:
+    pending = engine.pending_migrations(0, dialect=dialect, place="here")
+    assert [number for number, _ in pending] == list(range(1, _NEWEST + 1))
+    assert ("PRAGMA" in pending[0][1]) == (dialect == "sqlite")
+    assert pending[1:2] == engine.pending_migrations(1, dialect=dialect, place="here")[:1]
 
 
 def _set_version(home: Path, version: int) -> None:
@@ -243,7 +257,7 @@ def test_a_failed_opening_leaves_the_store_free(filled: Path) -> None:
     with pytest.raises(StoreError):
         Store.open(str(filled))
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    _set_version(filled, len(list(connection._MIGRATIONS.iterdir())))
+    _set_version(filled, _NEWEST)
     Store.open(str(filled)).close()
 
 
@@ -275,6 +289,26 @@ def test_a_store_of_another_process_is_refused(
                 store.finish_run("r1")
             store.close()  # does nothing: the parent goes on
         assert [run.finished for run in store.runs()] == [False]
+
+
+@pytest.mark.parametrize("location", ["mysql://u:secret@host/db", "sqlite:///home/me/assay.db"])
+def test_another_databases_address_is_refused_unseen(location: str) -> None:
+    with pytest.raises(InputError, match=r"cannot be at (mysql|sqlite)://\.\.\.") as caught:
+        Store.open(location)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_write_outside_a_transaction_is_refused(filled: Path) -> None:
+    with Store.open(str(filled)) as store, pytest.raises(StoreError, match="outside a transaction"):
+        store._database.change("DELETE FROM detail")
+
+
+def test_a_write_inside_a_write_belongs_to_it(filled: Path) -> None:
+    with Store.open(str(filled)) as store:
+        with suppress(InputError), store._database.writing():
+            store.finish_run("r1")
+            store.finish_run("r9")
+        assert not store.run("r1").finished
 
 
 def test_a_failure_inside_a_write_lets_the_next_one_through(filled: Path) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from assay.errors import InputError, StoreError
 from assay.store import RunRecord, Store, new_run_id
+from tests.postgres import KINDS, new_location
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(str(tmp_path / "home")) as opened:
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with Store.open(new_location(request, request.param, tmp_path)) as opened:
         yield opened
 
 

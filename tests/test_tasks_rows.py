@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import InputError
+from assay.errors import InputError, Location
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.tasks import rows
-from assay.tasks.rows import Row, read_rows
+from assay.tasks.rows import Row, read_row, read_rows
 
 GRADERS = [GraderSpec(type="exact_match")]
 
@@ -56,6 +56,53 @@ def test_rows_without_an_id_are_named_by_their_line_and_blank_lines_are_passed_o
     found = read(file, "", {"answer": "a"}, "  \t", {"answer": "", "id": 7}, "")
     assert [(row.id, row.file) for row in found] == [("2", f"{file}:2"), ("7", f"{file}:4")]
     assert found[1].submission.answer == ""  # an empty answer is one
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"expected": "4"}, "4"),
+        ({"metadata": {"expected": "4"}}, "4"),
+        ({"expected": None, "metadata": {"expected": [4]}}, [4]),
+        ({"expected": 4, "metadata": {"expected": None}}, 4),
+        (
+            {"expected": {"a": 1, "b": 2}, "metadata": {"expected": {"b": 2, "a": 1}}},
+            {"a": 1, "b": 2},
+        ),
+        ({}, None),
+    ],
+)
+def test_what_is_expected_is_the_same_for_every_grader_wherever_it_stands(
+    row: dict[str, Json], expected: Json
+) -> None:
+    assert read_row({"answer": "4", **row}).submission.expected == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "other"), [("4", "5"), (True, 1), ([True], [1]), ({"a": 0}, {"a": False}), (0, "0")]
+)
+def test_a_row_that_expects_two_things_is_refused(given: Json, other: Json) -> None:
+    row: dict[str, Json] = {"answer": "4", "expected": given, "metadata": {"expected": other}}
+    with pytest.raises(InputError) as caught:
+        read_row(row)
+    assert f"'expected' is {given!r}, and 'metadata.expected' is {other!r}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "hint"),
+    [
+        ({"question": "?", "anser": "4"}, "'anser': did you mean 'answer'?"),
+        ({"message": []}, "'message': did you mean 'messages'?"),
+        ({"Messages": []}, "'Messages': did you mean 'messages'?"),
+        ({"question": "?", "topic": "sums"}, ""),
+        ({"answer" * 9: "4"}, ""),
+        ({f"{n}": 0 for n in range(100)} | {"anser": "4"}, ""),  # not looked for for ever
+    ],
+)
+def test_a_misspelt_answer_comes_with_the_nearest_name(row: dict[str, Json], hint: str) -> None:
+    with pytest.raises(InputError, match="needs 'answer' or 'messages'") as caught:
+        read_row(row)
+    assert caught.value.hint == hint
 
 
 def test_null_is_no_answer_and_not_an_empty_one(file: Path) -> None:
@@ -132,6 +179,25 @@ def test_ids_are_unique_also_with_line_numbers(file: Path) -> None:
         read(file, {"answer": "a", "id": 2}, {"answer": "b"})
 
 
+def test_an_id_is_found_again_among_many_and_its_line_named(file: Path) -> None:
+    lines: list[Json] = [{"answer": "a", "id": f"row {n}"} for n in range(3_000)]
+    assert len(read(file, *lines)) == 3_000
+    with pytest.raises(InputError, match=r":3001: id 'row 1234' is also that of line 1235"):
+        read(file, *lines, lines[1_234])
+
+
+def test_ids_whose_hashes_are_the_same_are_not_the_same(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def same(_: str) -> int:
+        return 0
+
+    monkeypatch.setattr(rows, "hash", same, raising=False)
+    assert [row.id for row in read(file, *['{"answer": "a"}'] * 3)] == ["1", "2", "3"]
+    with pytest.raises(InputError, match=r":3: id '2' is also that of line 2"):
+        read(file, {"answer": "a"}, {"answer": "a"}, {"answer": "a", "id": 2})
+
+
 def test_a_line_that_is_too_long_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "MAX_LINE_BYTES", 100)
     assert len(read(file, {"answer": "x" * 80})) == 1
@@ -168,3 +234,20 @@ def test_any_file_is_read_or_refused_by_line(
     file.write_bytes(data)
     with contextlib.suppress(InputError):
         list(read_rows(str(file), graders=[]))
+
+
+def test_a_row_that_is_json_already_is_read_like_a_line() -> None:
+    row = read_row({"input": [{"role": "user", "content": "2+2?"}], "completion": "4", "k": 1}, 7)
+    assert (row.id, row.file) == ("7", "")
+    assert row.submission.answer == "4"
+    assert row.submission.question == "2+2?"
+    assert row.submission.metadata == {"k": 1}
+    assert read_row({"id": 3, "answer": "x", "input": ["kept"]}).submission.metadata == {
+        "input": ["kept"]
+    }
+    with pytest.raises(InputError, match="'completion' must be text, got int"):
+        read_row({"messages": [], "completion": 3})
+    with pytest.raises(InputError, match=r"rows\.jsonl:2: a row needs"):
+        read_row({}, 2, Location(file="rows.jsonl", line=2))
+    with pytest.raises(InputError, match=r"^line 2: a row needs"):
+        read_row({}, 2, Location(line=2))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -12,7 +16,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.scoring import Json
-from assay.types import StringThread, StringTurn
+from assay.types import StringThread, StringTurn, thread
 
 TALK = StringThread([("system", "be brief"), ("user", "2+2?"), ("assistant", "4")])
 
@@ -71,6 +75,9 @@ def test_values_are_equal_hashable_and_picklable() -> None:
     assert hash(again) == hash(TALK)
     assert StringThread(TALK.turns, {"a": 1}) != TALK
     assert pickle.loads(pickle.dumps(TALK)) == TALK
+    assert copy.deepcopy(TALK) == TALK
+    assert pickle.loads(pickle.dumps(TALK.turns[0])) == StringTurn("system", "be brief")
+    assert TALK.turns != TALK
     assert repr(TALK) == "StringThread(3 turns, metadata=[])"
 
 
@@ -84,7 +91,97 @@ def test_a_thread_cannot_be_changed_through_what_it_was_made_from() -> None:
     assert thread.metadata == {"tags": ["a"]}
     assert len(thread) == 1
     with pytest.raises(AttributeError):
-        thread.turns = ()  # type: ignore[misc]
+        thread.turns = ()
+    with pytest.raises(AttributeError):
+        del thread.metadata
+
+
+def test_a_turn_is_a_pair_with_names() -> None:
+    turn = TALK.turns[1]
+    assert turn == ("user", "2+2?")
+    assert (turn.role, turn.content) == tuple(turn)
+    assert repr(turn) == "StringTurn(role='user', content='2+2?')"
+    match turn:
+        case StringTurn(role="user", content=content):
+            assert content == "2+2?"
+        case _:
+            pytest.fail("a turn is matched by its names")
+
+
+def test_metadata_that_is_not_json_is_copied_too() -> None:
+    kept = {"a"}
+    made = StringThread([], cast("dict[str, Json]", {"set": kept, "pair": (kept,)}))
+    cast("set[str]", made.metadata["set"]).add("b")
+    assert kept == {"a"}
+
+
+def test_a_thread_reads_like_its_dictionary() -> None:
+    made = StringThread([("user", "a"), ("assistant", "b")], {"k": 1})
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    assert made["messages"] == messages
+    assert made["metadata"] == {"k": 1}
+    assert made.get("messages") == messages
+    assert (made.get("expected"), made.get("expected", "x")) == (None, "x")
+    assert "metadata" in made
+    assert "expected" not in made
+    assert ("user", "a") in made
+    assert made[-1] == ("assistant", "b")
+    with pytest.raises(KeyError, match="answer"):
+        made["answer"]
+
+
+async def test_fragments_go_out_and_come_in() -> None:
+    made = StringThread([("user", "a")], {"k": 1}).tool("42", call_id="c1")
+    fragments = made.get_fragments()
+    assert fragments == [
+        ("user", [{"type": "text", "text": "a"}]),
+        ("tool", [{"type": "tool_response", "content": "42", "call_id": None}]),
+    ]
+    assert made.last_turn_fragments() == fragments[1][1]
+    assert StringThread().last_turn_fragments() == []
+    read = cast("list[tuple[str, list[dict[str, Json]]]]", fragments)
+    assert await StringThread.from_fragments(read, {"k": 1}) == made
+    assert await StringThread.from_dataset(read, {"k": 1}) == made
+    assert await StringThread.from_dataset([("user", "a"), ("tool", "42")], {"k": 1}) == made
+    assert await StringThread.from_dataset(cast("list[Json]", made["messages"]), {"k": 1}) == made
+    for wrong in ("ab", ("user",), (1, "a"), ("user", 1)):
+        with pytest.raises(InputError, match="turn 0"):
+            await StringThread.from_fragments(cast("list[tuple[str, str]]", [wrong]))
+
+
+def test_a_thread_is_written_as_text() -> None:
+    made = StringThread([("user", "a")], {"k": [1]})
+    assert StringThread.from_json(made.to_json()) == made
+    for wrong in ("{", "[]", "[" * 100_000):
+        with pytest.raises(InputError, match="a thread's JSON"):
+            StringThread.from_json(wrong)
+
+
+_ALONE = """
+import sys
+before = set(sys.modules)
+names = {"__name__": "thread"}
+exec(compile(sys.stdin.read(), "thread.py", "exec"), names)
+assert set(sys.modules) - before <= {"__future__"}, set(sys.modules) - before
+made = names["StringThread"].from_dict({"messages": [{"role": "user", "content": "a"}]})
+assert made.assistant("b").completion() == "b"
+try:
+    names["StringThread"]([1])
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_the_file_stands_by_itself_and_imports_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _ALONE],
+        input=Path(thread.__file__).read_text("utf-8"),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert "turn 0 must be a (role, content) pair" in done.stdout, done.stderr
 
 
 TURNS = st.lists(st.tuples(st.sampled_from(["user", "assistant", "x"]), st.text()), max_size=4)

@@ -10,8 +10,9 @@ as_root=
 can_install() { command -v apt-get >/dev/null 2>&1 && { [ -z "$as_root" ] || sudo -n true 2>/dev/null; }; }
 
 apt_install() {
-  $as_root apt-get install -y -qq "$@" >/dev/null 2>&1 ||
-    { $as_root apt-get update -qq >/dev/null && $as_root apt-get install -y -qq "$@" >/dev/null; }
+  apt_get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq"
+  $apt_get install -y "$@" >/dev/null 2>&1 ||
+    { $apt_get update >/dev/null && $apt_get install -y "$@" >/dev/null; }
 }
 
 find_python() {
@@ -54,6 +55,14 @@ if ! command -v bwrap >/dev/null 2>&1; then
     echo "bubblewrap is missing: what runs in the sandbox will be an error until you run" >&2
     echo "    sudo apt-get install bubblewrap" >&2
   fi
+fi
+has_postgres() { command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; }
+if ! has_postgres; then
+  if can_install; then
+    echo "installing PostgreSQL, which the store's tests start for themselves" >&2
+    apt_install postgresql || true
+  fi
+  has_postgres || echo "PostgreSQL is missing: tests that need it are skipped; apt-get install postgresql" >&2
 fi
 if ! command -v git >/dev/null 2>&1 && can_install; then apt_install git || true; fi
 

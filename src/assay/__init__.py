@@ -8,7 +8,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from assay.version import __version__ as __version__
+
 if TYPE_CHECKING:
+    from assay.client import AsyncClient, Client
     from assay.environment import Answer, Environment
     from assay.errors import AssayError
     from assay.eval import group_relative
@@ -17,9 +20,8 @@ if TYPE_CHECKING:
     from assay.tasks import Task, Taskset
     from assay.types import Job, Rewarded, Run, StringThread, Submission, Trace
 
-__version__ = "0.1.0"
-
 _HOMES = {
+    "assay.client": ("AsyncClient", "Client"),
     "assay.environment": ("Answer", "Environment"),
     "assay.errors": ("AssayError",),
     "assay.eval": ("group_relative",),
@@ -33,6 +35,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Answer",
     "AssayError",
+    "AsyncClient",
+    "Client",
     "Environment",
     "EvaluationResult",
     "Grade",

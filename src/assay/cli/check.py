@@ -13,7 +13,7 @@ from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.eval.matrix import require_case_parts
 from assay.graders.spec import GraderSpec, spec_schema
 from assay.scoring.json_safe import Json
-from assay.store.database import Store
+from assay.store.runs import Store
 from assay.tasks.case import Case, load_cases, load_graders
 from assay.tasks.case_schema import case_schema
 

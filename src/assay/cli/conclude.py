@@ -12,8 +12,8 @@ from assay.errors import InputError
 from assay.reports.changes import changes_of
 from assay.reports.review import Review, review
 from assay.reports.summary import summarize, verdict
-from assay.store.database import Store
 from assay.store.records import CellRecord
+from assay.store.runs import Store
 
 __all__ = ["conclude"]
 

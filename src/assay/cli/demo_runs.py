@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 from assay.cli.options import worker_count
 from assay.errors import SourceError
 from assay.scoring.json_safe import Json
-from assay.store.database import Store
 from assay.store.records import CellRecord
+from assay.store.runs import Store
 
 if TYPE_CHECKING:
     from assay.tasks.rows import Row

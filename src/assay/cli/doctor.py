@@ -43,11 +43,14 @@ def examine(*, as_json: bool) -> int:
     Returns:
         0 if commands and cases can be graded here, else 3.
     """
-    findings = [_python(), *_sandbox(), *_programs(), *_extras(), _state()]
+    findings = [_python(), *_sandbox(), *_functions(), *_programs(), *_extras(), _state()]
     works = all(finding.ok for finding in findings if finding.needed)
     if as_json:
+        from assay.sandbox.functions import FunctionLimits
+
         rows = [asdict(finding) for finding in findings]
-        print(json.dumps({"works": works, "findings": rows}, indent=2))
+        report = {"works": works, "findings": rows, "function_limits": asdict(FunctionLimits())}
+        print(json.dumps(report, indent=2))
         return 0 if works else 3
     console = Console(highlight=False)
     for finding in findings:
@@ -73,7 +76,7 @@ def _mark(finding: _Finding) -> str:
 
 
 def _python() -> _Finding:
-    from assay import __version__
+    from assay.version import __version__
 
     detail = f"assay {__version__}, Python {platform.python_version()}, {platform.platform()}"
     return _Finding(name="python", ok=True, detail=detail, needed=True)
@@ -96,6 +99,30 @@ def _sandbox() -> list[_Finding]:
         for check in found.checks
     ]
     return [tier, *checks]
+
+
+def _functions() -> list[_Finding]:
+    from assay.sandbox.functions import FunctionLimits
+    from assay.sandbox.functions.tiers import function_tiers
+
+    found = function_tiers()
+    limits = FunctionLimits()
+    tier = _Finding(
+        name="function graders",
+        ok=found.tier is not None,
+        detail=f"tier {found.tier}" if found.tier else "no tier works",
+        cost="function graders cannot run: they are errors, never unsandboxed",
+    )
+    shown = (
+        f"{limits.cpu_seconds:g} s CPU, {limits.wall_seconds:g} s wall,"
+        f" {limits.memory_bytes >> 20} MiB, {limits.processes} processes; {limits.load_seconds:g} s"
+        f" to load; {limits.payload_bytes >> 20} MiB in, {limits.output_bytes >> 10} KiB out"
+    )
+    checks = [
+        _Finding(name=f"  {check.name}", ok=check.ok, detail=check.detail, mend=check.mend)
+        for check in found.checks
+    ]
+    return [tier, *checks, _Finding(name="  limits of a call", ok=True, detail=shown)]
 
 
 def _programs() -> list[_Finding]:
@@ -138,7 +165,7 @@ def _extras() -> list[_Finding]:
 def _state() -> _Finding:
     from assay.cli.options import state_home
     from assay.errors import StoreError
-    from assay.store.database import Store
+    from assay.store.runs import Store
 
     home = state_home()
     try:

@@ -12,8 +12,8 @@ from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.eval.recorded import count_rows, grade_dataset
 from assay.reports.files import replacing
 from assay.reports.json_report import cell_dict
-from assay.store.database import Store
 from assay.store.records import CellRecord
+from assay.store.runs import Store
 from assay.tasks.case import load_graders
 from assay.tasks.rows import Row
 

@@ -58,17 +58,45 @@ def _run(given: Namespace) -> int:
 
 
 def _grade(given: Namespace) -> int:
+    if given.function is not None:
+        return _grade_function(given)
     from assay.cli.grade_rows import grade_rows
+
+    _refuse(given, ("isolation", "range"), goes_with="--function")
 
     return grade_rows(
         given.data,
         graders_file=given.graders,
         label=given.label,
-        threshold=given.threshold,
+        threshold=1.0 if given.threshold is None else given.threshold,
         out=given.out,
         workers=given.workers,
         outputs=_outputs(given),
     )
+
+
+def _grade_function(given: Namespace) -> int:
+    from assay.cli.grade_function import FunctionOptions, grade_with_function
+
+    _refuse(given, ("label", "threshold", "junit", "html"), goes_with="--graders")
+    options = FunctionOptions(
+        function=given.function,
+        isolation=given.isolation or "call",
+        range=given.range,
+        out=given.out,
+        workers=given.workers,
+        json=given.json,
+        fail_under=given.fail_under,
+    )
+    return grade_with_function(given.data, options)
+
+
+def _refuse(given: Namespace, options: Sequence[str], *, goes_with: str) -> None:
+    from assay.errors import InputError
+
+    for option in options:
+        if getattr(given, option) is not None:
+            raise InputError(f"--{option} goes with {goes_with}")
 
 
 def _regrade(given: Namespace) -> int:
@@ -110,6 +138,10 @@ def _attack(given: Namespace) -> int:
 
 
 def _import(given: Namespace) -> int:
+    if given.form == "openai":
+        from assay.cli.import_openai import import_openai
+
+        return import_openai(given.files, into=given.into, replay=given.replay, as_json=given.json)
     from assay.cli.import_cases import import_swebench
 
     return import_swebench(
@@ -119,6 +151,30 @@ def _import(given: Namespace) -> int:
         source=given.source,
         sha256=given.sha256,
     )
+
+
+def _endpoint(given: Namespace) -> int:
+    from assay.cli.endpoint import serve_grader
+
+    return serve_grader(given)
+
+
+def _graders(given: Namespace) -> int:
+    from assay.cli.graders_commands import run_graders
+
+    return run_graders(given)
+
+
+def _serve(given: Namespace) -> int:
+    from assay.cli.serve import serve
+
+    return serve(given)
+
+
+def _keys(given: Namespace) -> int:
+    from assay.cli.keys import manage_keys
+
+    return manage_keys(given)
 
 
 def _report(given: Namespace) -> int:
@@ -173,6 +229,10 @@ _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "selftest": _selftest,
     "attack": _attack,
     "import": _import,
+    "graders": _graders,
+    "endpoint": _endpoint,
+    "serve": _serve,
+    "keys": _keys,
     "validate": _validate,
     "list": _list,
     "init": _init,

@@ -10,6 +10,11 @@ from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormat
 from collections.abc import Mapping
 from typing import NoReturn, cast
 
+from assay.cli.endpoint_parser import ENDPOINT_EXAMPLES, ENDPOINT_MORE, add_endpoint
+from assay.cli.graders_parser import GRADERS_TEXTS, add_graders
+from assay.cli.import_openai import add_openai
+from assay.cli.server_parser import KEYS_TEXTS, SERVE_TEXTS, add_keys, add_serve
+
 __all__ = ["build_parser"]
 
 _EXITS = """\
@@ -111,6 +116,11 @@ def build_parser() -> ArgumentParser:
         )
     )
     _add_import(command("import", "write other systems' tasks as cases"))
+    add_graders(command("graders", "store, version, prove and use graders", *GRADERS_TEXTS))
+    summary = "serve a grader over HTTP, to trainers and other systems"
+    add_endpoint(command("endpoint", summary, ENDPOINT_MORE, ENDPOINT_EXAMPLES))
+    add_serve(command("serve", "serve the registry, jobs and scores over HTTP", *SERVE_TEXTS))
+    add_keys(command("keys", "make, list and revoke the server's API keys", *KEYS_TEXTS))
     check = command(
         "validate",
         "check cases and grader files without running anything",
@@ -149,7 +159,8 @@ _RUN = """\
   assay run --resume latest"""
 _GRADE = """\
   assay grade answers.jsonl --graders graders.yaml
-  assay grade answers.jsonl --graders graders.yaml --label correct --json"""
+  assay grade answers.jsonl --graders graders.yaml --label correct --json
+  assay grade answers.jsonl --function grade.py"""
 _REGRADE = """\
   assay regrade latest
   assay regrade latest --graders stricter.yaml
@@ -161,6 +172,10 @@ the run with the digest of what gave them; the report says what changed and why.
 _GRADE_MORE = """\
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
 --label the grades are compared with what people said: confusion, accuracy, kappa.
+With --function a file with `async def grade(thread: StringThread) -> float` gives the scores; a
+row may have `completion` and `metadata` beside its `messages`. Exit status then: 0 every row was
+graded, 1 the mean is under --fail-under, 2 bad input or an invalid function, 3 some row could not
+be graded.
 """
 
 
@@ -199,12 +214,27 @@ def _add_run(parser: ArgumentParser) -> None:
 def _add_grade(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("data", metavar="DATA.jsonl", help="rows of recorded answers")
-    add("--graders", "-g", required=True, metavar="FILE", help="YAML file: a list of graders")
-    add("--label", metavar="FIELD", help="compare with this true/false or numeric field")
-    add(
-        "--threshold", type=_share, default=1.0, metavar="X", help="reward that a row needs to pass"
+    by = parser.add_mutually_exclusive_group(required=True).add_argument
+    by("--graders", "-g", metavar="FILE", help="YAML file: a list of graders")
+    by(
+        "--function",
+        metavar="FILE.py",
+        help="one function, in the sandbox; scores as it gives them",
     )
-    add("--out", metavar="FILE", help="write every row with its grade as JSONL")
+    add(
+        "--isolation",
+        choices=("call", "batch"),
+        help="with --function: a process for each call, or one for many",
+    )
+    add("--range", metavar="LOW,HIGH", type=_range, help="with --function: what it may return")
+    add("--label", metavar="FIELD", help="compare with this true/false or numeric field")
+    add("--threshold", type=_share, metavar="X", help="reward that a row needs to pass")
+    add(
+        "--out",
+        metavar="FILE",
+        help="write every row with its grade as JSONL; with --function an interrupted run leaves "
+        "FILE.partial, and the same command goes on from there",
+    )
     _add_workers(parser)
     _add_outputs(parser)
 
@@ -257,6 +287,7 @@ def _add_import(parser: ArgumentParser) -> None:
     add("--into", metavar="DIR", help="the case's directory; evals/ID by default")
     add("--source", metavar="WHERE", help="a clone, a directory, a URL or NAME==VERSION")
     add("--sha256", metavar="HEX", help="hash of the source distribution")
+    add_openai(forms.add_parser)
 
 
 def _add_report(parser: ArgumentParser) -> None:
@@ -308,7 +339,15 @@ def _share(text: str) -> float:
     return number
 
 
+def _range(text: str) -> tuple[float, float]:
+    low, _, high = text.partition(",")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not two numbers, such as -1,1") from None
+
+
 def _version() -> str:
-    from assay import __version__
+    from assay.version import __version__
 
     return f"assay {__version__}"

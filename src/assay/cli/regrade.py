@@ -11,7 +11,7 @@ from assay.cli.conclude import conclude
 from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.cli.report_errors import INTERRUPTED
 from assay.eval.regrade import plan_regrade
-from assay.store.database import Store
+from assay.store.runs import Store
 from assay.tasks.grader_files import load_graders
 
 __all__ = ["regrade_run"]

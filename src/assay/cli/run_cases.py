@@ -12,7 +12,7 @@ from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.cli.report_errors import INTERRUPTED
 from assay.errors import InputError
 from assay.eval.matrix import Launch, MatrixRequest, launch, resume, unused_parts
-from assay.store.database import Store
+from assay.store.runs import Store
 
 __all__ = ["run_cases", "run_launch"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.cli.conclude import conclude
 from assay.cli.options import Outputs, check_targets, state_home
-from assay.store.database import Store
+from assay.store.runs import Store
 
 __all__ = ["show_run"]
 

@@ -15,8 +15,8 @@ from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.graders.apply import require_parts, require_runnable
 from assay.scoring.json_safe import Json
-from assay.store.database import Store
 from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
 from assay.tasks.case import Case, load_cases
 from assay.tasks.harnesses import HarnessSpec
 from assay.tasks.task import Agent, RunOptions, Session

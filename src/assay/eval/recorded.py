@@ -15,8 +15,8 @@ from assay.eval.runner import run_cells
 from assay.eval.sessions import open_session
 from assay.graders.apply import require_parts, require_runnable
 from assay.graders.spec import GraderSpec
-from assay.store.database import Store
 from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
 from assay.tasks.rows import Row, read_rows
 from assay.tasks.task import RunOptions, Session, Task
 from assay.types.run import Run

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.store.database import Store, new_run_id
 from assay.store.records import CellRecord, CellStatus, RunRecord
+from assay.store.runs import Store, new_run_id
 from assay.types.codec import to_json
 from assay.types.run import Run
 
@@ -106,6 +106,6 @@ def graders_digest(graders: Sequence[GraderSpec]) -> str:
 
 def graded_by(declared: str) -> str:
     """A digest of what graded a cell: what was declared, and the assay that read it."""
-    from assay import __version__
+    from assay.version import __version__
 
     return hashlib.sha256(f"{__version__}\n{declared}".encode()).hexdigest()[:16]

@@ -26,8 +26,8 @@ from assay.graders.apply import require_parts, require_runnable
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.results import SubScore
-from assay.store.database import Store
 from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
 from assay.tasks.case import Case
 from assay.tasks.rows import Row, read_rows
 from assay.tasks.task import RunOptions, Task

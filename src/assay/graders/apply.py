@@ -10,11 +10,12 @@ from assay.errors import GraderError, InputError
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.combine import combine_scores
-from assay.scoring.json_safe import Json, record_parameters
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["grade_submission", "require_parts", "require_runnable"]
+__all__ = ["grade_many", "grade_submission", "require_parts", "require_runnable"]
 
 
 def require_runnable(specs: Sequence[GraderSpec]) -> None:
@@ -83,10 +84,53 @@ async def grade_submission(
     require_runnable(specs)
     kept = keep or {}
     nodes = [
-        kept[number] if number in kept else await _grade_one(spec, submission.parts())
+        kept[number] if number in kept else (await _grade_each(spec, [submission]))[0]
         for number, spec in enumerate(specs)
     ]
-    nodes = _without_free_credit(specs, nodes)
+    return _combined(specs, nodes, clamp=clamp)
+
+
+async def grade_many(
+    spec: GraderSpec, items: Sequence[tuple[str, Submission]], *, clamp: bool = True
+) -> list[Graded]:
+    """Grade many submissions with one declared grader, as `grade_submission` would each of them.
+
+    They are handed to the grader as one batch (`Grader.compute_many`); give it thousands at a
+    time, not millions.
+
+    Args:
+        spec: The grader. Its weight changes nothing here, and a gate is a grader like any other.
+        items: Ids and submissions.
+        clamp: Whether to bound scores to [0, 1].
+
+    Returns:
+        What came of each item, in the order of the items.
+
+    Raises:
+        InputError: For a kind that this version cannot run.
+    """
+    alone = replace(spec, weight=1.0, gate=False)
+    require_runnable([alone])
+    nodes = await _grade_each(alone, [submission for _, submission in items])
+    return [
+        _graded(item, node, _combined([alone], [node], clamp=clamp))
+        for (item, _), node in zip(items, nodes, strict=True)
+    ]
+
+
+def _graded(item: str, node: SubScore, result: EvaluationResult) -> Graded:
+    graded = Graded.of(item, node)
+    if result.reward is None or graded.status == "error":
+        return graded
+    # A gate below the node may have taken the score that the node itself has.
+    reason = (result.content or "") if result.reward != node.value else graded.reason
+    return replace(graded, score=result.reward, flags=result.flags, reason=reason)
+
+
+def _combined(
+    specs: Sequence[GraderSpec], nodes: list[SubScore], *, clamp: bool
+) -> EvaluationResult:
+    nodes = [_unescaped(node) for node in _without_free_credit(specs, nodes)]
     gates = [_hoisted(node, child) for node in nodes for child in node.children or () if child.gate]
     return combine_scores([*nodes, *gates], clamp=clamp)
 
@@ -113,16 +157,44 @@ def _without_free_credit(specs: Sequence[GraderSpec], nodes: list[SubScore]) -> 
     ]
 
 
+def _unescaped(node: SubScore) -> SubScore:
+    """Make a penalty that the submission kept from being computed a full one.
+
+    What hangs, crashes or overflows its grader is worth the worst score. Of a penalty the worst is
+    1: with a 0, breaking the grader would be the way around it.
+    """
+    found = node.metadata or {}
+    broken = found.get("_outcome", "ok") != "ok" or found.get("timed_out") is True
+    if node.weight >= 0 or node.status != "scored" or not broken:
+        return node
+    reason = f"full penalty, for it could not be computed: {node.reason or 'out of time'}"
+    return replace(node, value=1.0, passed=False, reason=reason)
+
+
 def _hoisted(node: SubScore, gate: SubScore) -> SubScore:
     return replace(gate, name=f"{node.name}: {gate.name}")
 
 
-async def _grade_one(spec: GraderSpec, parts: Mapping[str, object]) -> SubScore:
-    kind = spec.kind
-    grader = kind.grader
+async def _grade_each(spec: GraderSpec, submissions: Sequence[Submission]) -> list[SubScore]:
+    """One grader's node for each submission; what it needs and they lack makes an error node."""
     node = SubScore.error(spec.label, "not graded", weight=spec.weight, gate=spec.gate)
+    grader = spec.kind.grader
     if grader is None:
-        return node
+        return [node] * len(submissions)
+    calls = [_parameters(spec, submission) for submission in submissions]
+    complete = [call for call in calls if not isinstance(call, str)]
+    recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}
+    digest = grader_digest(spec)
+    scored = iter(await grader.score_each(node, complete, recorded))
+    return [
+        replace(node, reason=call) if isinstance(call, str) else _digested(next(scored), digest)
+        for call in calls
+    ]
+
+
+def _parameters(spec: GraderSpec, submission: Submission) -> dict[str, object] | str:
+    """What a grader is called with; what it lacks, as a text."""
+    kind, parts = spec.kind, submission.parts()
     parameters: dict[str, object] = dict(spec.options)
     for name in kind.parameters:
         part = kind.filled_from.get(name, name)
@@ -130,14 +202,10 @@ async def _grade_one(spec: GraderSpec, parts: Mapping[str, object]) -> SubScore:
             parameters[name] = parts[part]
     lacking = [p.name for p in kind.parameters.values() if p.required and p.name not in parameters]
     if lacking:
-        reason = f"needs {' and '.join(map(repr, lacking))}, which the submission does not have"
-        return SubScore.error(spec.label, reason, weight=spec.weight, gate=spec.gate)
-    recorded: dict[str, Json] = {"type": spec.type, **record_parameters(spec.options)}
-    digest = grader_digest(spec)
-    try:
-        scored = await grader.score_into(node, parameters, recorded)
-    except GraderError as error:
-        scored = cast("SubScore", error.subscore)
-    except InputError as error:
-        scored = SubScore.error(spec.label, str(error), weight=spec.weight, gate=spec.gate)
-    return replace(scored, metadata={**(scored.metadata or {}), "_digest": digest})
+        return f"needs {' and '.join(map(repr, lacking))}, which the submission does not have"
+    return parameters
+
+
+def _digested(scored: SubScore | GraderError, digest: str) -> SubScore:
+    node = cast("SubScore", scored.subscore) if isinstance(scored, GraderError) else scored
+    return replace(node, metadata={**(node.metadata or {}), "_digest": digest})

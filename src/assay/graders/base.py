@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias, cast
@@ -12,6 +12,7 @@ from assay.errors import AssayError, GraderError, InputError, nearest
 from assay.scoring.combine import combine_all, combine_any
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
 from assay.scoring.results import SubScore, finite_number
+from assay.types.thread import StringThread
 
 __all__ = ["Grader", "Parameter", "Score", "signature_parameters"]
 
@@ -60,6 +61,8 @@ class Grader:
     """Whether its score counts only where a grader of the work itself gave some credit."""
     of_conduct: ClassVar[bool] = False
     """Whether it grades how the work was done, which is no credit for the work itself."""
+    most_at_once: ClassVar[int] = 16
+    """How many scores of a batch are computed at the same time."""
 
     @classmethod
     def compute_score(cls, *args: Any, **parameters: Any) -> Score | Awaitable[Score]:  # noqa: ANN401 - gradual on purpose: an override names its own parameters
@@ -98,13 +101,23 @@ class Grader:
         except InputError as error:
             error.subscore = replace(node, reason=str(error))
             raise
-        return await cls.score_into(node, parameters, record_parameters(parameters))
+        return await cls.score_into(node, parameters, cls.record(parameters))
+
+    @classmethod
+    def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """What is kept of the parameters beside the score; override to keep less.
+
+        Returns:
+            A JSON-safe, bounded copy with secrets redacted.
+        """
+        threads = {k: v.to_dict() for k, v in parameters.items() if isinstance(v, StringThread)}
+        return record_parameters({**parameters, **threads})
 
     @classmethod
     async def score_into(
         cls, node: SubScore, parameters: Mapping[str, object], record: Mapping[str, Json]
     ) -> SubScore:
-        """Compute the score and put it into a node; the one place where graders are called.
+        """Compute the score and put it into a node.
 
         Args:
             node: Gives name, weight and gate.
@@ -114,13 +127,68 @@ class Grader:
         Raises:
             GraderError: Whatever went wrong, with the error node as its ``subscore``.
         """
+        (scored,) = await cls.score_each(node, [parameters], record)
+        if isinstance(scored, GraderError):
+            raise scored
+        return scored
+
+    @classmethod
+    async def score_each(
+        cls, node: SubScore, calls: Sequence[Mapping[str, object]], record: Mapping[str, Json]
+    ) -> list[SubScore | GraderError]:
+        """Compute many scores and put each into a node; the one place where graders are called.
+
+        Args:
+            node: Gives name, weight and gate of all.
+            calls: What ``compute_score`` is called with, already checked.
+            record: What is kept in the metadata under ``_parameters``.
+
+        Returns:
+            In the order of the calls: the node, or what went wrong with the error node as its
+            ``subscore``.
+        """
         recorded: dict[str, Json] = {"_parameters": dict(record)}
         try:
-            returned = cls.compute_score(**parameters)
-            score = await returned if inspect.isawaitable(returned) else returned
-            return cls._package(score, node, recorded)
+            scores = await cls.compute_many(calls)
         except (Exception, SystemExit) as error:
-            raise cls._failure(error, replace(node, metadata=recorded)) from error
+            scores = [error] * len(calls)
+        if len(scores) != len(calls):
+            wrong = f"{cls.__name__} gave {len(scores)} scores for {len(calls)} submissions"
+            scores = [GraderError(wrong)] * len(calls)
+        return [cls._settle(score, node, recorded) for score in scores]
+
+    @classmethod
+    async def compute_many(
+        cls, calls: Sequence[Mapping[str, object]]
+    ) -> Sequence[Score | BaseException]:
+        """Grade many submissions; override where a batch costs less than its items.
+
+        Args:
+            calls: What ``compute_score`` would be called with for each. No more of them are under
+                way at once than `most_at_once`.
+
+        Returns:
+            In the order of the calls: what ``compute_score`` returns, or what it raised.
+        """
+        if len(calls) == 1:
+            return [await cls._compute(calls[0])]
+        import asyncio
+
+        turn = asyncio.Semaphore(cls.most_at_once)
+
+        async def compute(call: Mapping[str, object]) -> Score | BaseException:
+            async with turn:
+                return await cls._compute(call)
+
+        return await asyncio.gather(*map(compute, calls))
+
+    @classmethod
+    async def _compute(cls, call: Mapping[str, object]) -> Score | BaseException:
+        try:
+            returned = cls.compute_score(**call)
+            return await returned if inspect.isawaitable(returned) else returned
+        except (Exception, SystemExit) as error:
+            return error
 
     @classmethod
     def parameters(cls) -> tuple[dict[str, Parameter], bool]:
@@ -164,6 +232,17 @@ class Grader:
         return combine_all(weight, subscores, name=f"{cls.name}_all")
 
     @classmethod
+    def _settle(
+        cls, score: Score | BaseException, node: SubScore, recorded: Mapping[str, Json]
+    ) -> SubScore | GraderError:
+        if isinstance(score, BaseException):
+            return cls._failure(score, node, recorded)
+        try:
+            return cls._package(score, node, recorded)
+        except (Exception, SystemExit) as error:
+            return cls._failure(error, node, recorded)
+
+    @classmethod
     def _package(cls, score: object, node: SubScore, recorded: Mapping[str, Json]) -> SubScore:
         if isinstance(score, SubScore):
             metadata = {**(score.metadata or {}), **recorded}
@@ -192,10 +271,13 @@ class Grader:
         )
 
     @classmethod
-    def _failure(cls, error: BaseException, node: SubScore) -> GraderError:
+    def _failure(
+        cls, error: BaseException, node: SubScore, recorded: Mapping[str, Json]
+    ) -> GraderError:
         reason = str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
         failure = GraderError(f"{node.name}: {reason}")
-        failure.subscore = replace(node, reason=reason)
+        failure.subscore = replace(node, reason=reason, metadata=dict(recorded))
+        failure.__cause__ = error
         return failure
 
 

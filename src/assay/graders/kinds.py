@@ -44,6 +44,14 @@ KINDS: Mapping[str, str] = {
     "trace": "assay.graders.trace:TraceGrader",
     "tool_correctness": "assay.graders.tool_correctness:ToolCorrectnessGrader",
     "efficiency": "assay.graders.efficiency:EfficiencyGrader",
+    "function": "assay.graders.function:FunctionGrader",
+    "external_endpoint": "assay.graders.endpoint:EndpointGrader",
+    "string_check": "assay.graders.openai.string_check:StringCheckGrader",
+    "text_similarity": "assay.graders.openai.text_similarity:TextSimilarityGrader",
+    "score_model": "assay.graders.openai.judges:ScoreModel",
+    "label_model": "assay.graders.openai.judges:LabelModel",
+    "openai_python": "assay.graders.openai.python:OpenAIPythonGrader",
+    "multi": "assay.graders.openai.multi:MultiGrader",
 }
 """Every declared kind and where it lives."""
 
@@ -60,6 +68,7 @@ class Kind:
         grader: The class that grades; None for a kind whose options are known but that this
             version cannot run yet.
         description: First line of its documentation.
+        planned: The class that holds the options of a kind that cannot be run yet.
     """
 
     name: str
@@ -68,6 +77,7 @@ class Kind:
     filled_from: Mapping[str, str]
     grader: type[Grader] | None
     description: str
+    planned: type[object] | None = None
 
 
 @lru_cache(maxsize=256)
@@ -96,7 +106,7 @@ def _kind(name: str, found: type[object]) -> Kind:
         return Kind(name, parameters, takes_any, found.filled_from, found, description)
     from assay.graders.planned import planned_parameters
 
-    return Kind(name, planned_parameters(found), False, {}, None, description)
+    return Kind(name, planned_parameters(found), False, {}, None, description, found)
 
 
 def _own_class(name: str) -> type[Grader]:

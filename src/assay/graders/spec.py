@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from assay.errors import InputError, nearest
@@ -87,9 +87,14 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
     if kind is None:
         return None
     options = _read_options(kind, data, path, problems, base)
-    if len(problems) == before and kind.grader is not None:
+    if len(problems) == before:
         try:
-            kind.grader.check_options(options)
+            if kind.grader is not None:
+                kind.grader.check_options(options)
+            elif kind.planned is not None:
+                codec.from_json(kind.planned, dict(options))
+        except codec.ShapeError as error:
+            problems.extend(replace(found, path=(*path, *found.path)) for found in error.problems)
         except InputError as error:
             problems.append(Problem((*path, *_named(error, options)), error.message, error.hint))
     if len(problems) > before:

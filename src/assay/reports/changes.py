@@ -9,8 +9,8 @@ from assay.reports.explain import name_of, nodes
 from assay.reports.figures import score
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-from assay.store.database import Store
 from assay.store.records import CellRecord
+from assay.store.runs import Store
 
 __all__ = ["Change", "changes_of"]
 

@@ -11,24 +11,24 @@ The program is classic BPF (``struct sock_filter``) over ``struct seccomp_data``
 from __future__ import annotations
 
 import errno
-import os
-import struct
 from functools import lru_cache
 
-from assay.errors import SandboxUnavailableError
+from assay.sandbox.bpf import (
+    ALLOW,
+    NAMESPACE_FLAGS,
+    Numbers,
+    among,
+    any_bit,
+    argument,
+    deny,
+    equal,
+    prologue,
+    when,
+)
 
 __all__ = ["command_filter"]
 
-# BPF opcodes: load a word, compare, test bits, return.
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER_AT, _ARCH_AT, _ARGUMENTS_AT = 0, 4, 16
-_X32_BIT = 0x40000000
-
-_ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-
-# Number on x86_64 and on aarch64; None where the architecture has no such call.
-_Numbers = dict[str, tuple[int | None, int | None]]
+_Numbers = dict[str, Numbers]
 
 _FORBIDDEN: _Numbers = {
     # other processes
@@ -115,7 +115,7 @@ _UNKNOWN: _Numbers = {
 
 # Calls that set a file's mode, and which argument holds it. In a workspace that is kept, a
 # set-user-ID file would belong to the user who runs assay and outlive the sandbox.
-_MODE_ARGUMENT: dict[str, tuple[tuple[int | None, int | None], int]] = {
+_MODE_ARGUMENT: dict[str, tuple[Numbers, int]] = {
     "chmod": ((90, None), 1),
     "fchmod": ((91, 52), 1),
     "fchmodat": ((268, 53), 2),
@@ -125,7 +125,7 @@ _MODE_ARGUMENT: dict[str, tuple[tuple[int | None, int | None], int]] = {
     "mknodat": ((259, 33), 2),
 }
 # Opening has a mode only where it may create: (numbers, flags argument, mode argument).
-_OPENING: dict[str, tuple[tuple[int | None, int | None], int, int]] = {
+_OPENING: dict[str, tuple[Numbers, int, int]] = {
     "open": ((2, None), 1, 2),
     "openat": ((257, 56), 2, 3),
 }
@@ -133,38 +133,12 @@ _SET_ID_BITS = 0o6000
 _CREATES = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE
 
 _CLONE = (56, 220)
-# CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}
-_NAMESPACE_FLAGS = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x60000000
 _IOCTL = (16, 29)
 _TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: type into the caller's terminal
 _SOCKET = (41, 198)
 # UNIX, INET, INET6, NETLINK (getifaddrs). Others are not bounded by a network namespace (VSOCK
 # reaches a virtual machine's host) or are rarely audited kernel code.
 _SOCKET_FAMILIES = (1, 2, 10, 16)
-
-
-def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    return struct.pack("<HBBI", code, if_true, if_false, value & 0xFFFFFFFF)
-
-
-def _argument(index: int) -> bytes:
-    """Load the low word of an argument (flags, modes and families are 32 bits wide)."""
-    return _op(_LOAD, _ARGUMENTS_AT + 8 * index)
-
-
-def _deny(number: int) -> bytes:
-    return _op(_RETURN, _ERRNO | number)
-
-
-def _when(number: int | None, *body: bytes) -> bytes:
-    """Run ``body`` for one system call; it must end in a return."""
-    code = b"".join(body)
-    return b"" if number is None else _op(_EQUAL, number, 0, len(code) // 8) + code
-
-
-def _unless_bits(mask: int) -> tuple[bytes, ...]:
-    """Allow, but deny if the loaded word has any bit of ``mask``."""
-    return (_op(_ANY_BIT, mask, 0, 1), _deny(errno.EPERM), _op(_RETURN, _ALLOW))
 
 
 @lru_cache(maxsize=2)
@@ -180,53 +154,33 @@ def command_filter(machine: str = "") -> bytes:
     Raises:
         SandboxUnavailableError: The processor is neither.
     """
-    machine = machine or os.uname().machine
-    if machine not in _ARCHITECTURES:
-        raise SandboxUnavailableError(
-            f"no system-call filter for the processor {machine!r}",
-            hint=f"run on {' or '.join(_ARCHITECTURES)}",
-        )
-    arch, column = _ARCHITECTURES[machine]
-
-    program = [
-        _op(_LOAD, _ARCH_AT),
-        _op(_EQUAL, arch, 1, 0),
-        _op(_RETURN, _KILL_PROCESS),  # 32-bit entry: other numbers for the same calls
-        _op(_LOAD, _NUMBER_AT),
-    ]
-    if machine == "x86_64":
-        program += [_op(_AT_LEAST, _X32_BIT, 0, 1), _deny(errno.ENOSYS)]
+    column, program = prologue(machine, x32=errno.ENOSYS)
     program += [
-        _when(_CLONE[column], _argument(0), *_unless_bits(_NAMESPACE_FLAGS)),
-        _when(
+        when(_CLONE[column], argument(0), any_bit(NAMESPACE_FLAGS, deny(errno.EPERM)), ALLOW),
+        when(
             _IOCTL[column],
-            _argument(1),
-            *(_op(_EQUAL, request, 0, 1) + _deny(errno.EPERM) for request in _TERMINAL_INJECTION),
-            _op(_RETURN, _ALLOW),
+            argument(1),
+            *(equal(request, deny(errno.EPERM)) for request in _TERMINAL_INJECTION),
+            ALLOW,
         ),
-        _when(
-            _SOCKET[column],
-            _argument(0),
-            *(_op(_EQUAL, family, 0, 1) + _op(_RETURN, _ALLOW) for family in _SOCKET_FAMILIES),
-            _deny(errno.EAFNOSUPPORT),
+        when(
+            _SOCKET[column], argument(0), among(_SOCKET_FAMILIES, ALLOW), deny(errno.EAFNOSUPPORT)
         ),
     ]
     program += [
-        _when(numbers[column], _argument(mode), *_unless_bits(_SET_ID_BITS))
+        when(numbers[column], argument(mode), any_bit(_SET_ID_BITS, deny(errno.EPERM)), ALLOW)
         for numbers, mode in _MODE_ARGUMENT.values()
     ]
     program += [
-        _when(
+        when(
             numbers[column],
-            _argument(flags),
-            _op(_ANY_BIT, _CREATES, 1, 0),
-            _op(_RETURN, _ALLOW),
-            _argument(mode),
-            *_unless_bits(_SET_ID_BITS),
+            argument(flags),
+            any_bit(_CREATES, argument(mode), any_bit(_SET_ID_BITS, deny(errno.EPERM)), ALLOW),
+            ALLOW,
         )
         for numbers, flags, mode in _OPENING.values()
     ]
-    program += [_when(numbers[column], _deny(errno.EPERM)) for numbers in _FORBIDDEN.values()]
-    program += [_when(numbers[column], _deny(errno.ENOSYS)) for numbers in _UNKNOWN.values()]
-    program.append(_op(_RETURN, _ALLOW))
+    program += [when(numbers[column], deny(errno.EPERM)) for numbers in _FORBIDDEN.values()]
+    program += [when(numbers[column], deny(errno.ENOSYS)) for numbers in _UNKNOWN.values()]
+    program.append(ALLOW)
     return b"".join(program)

@@ -1,17 +1,57 @@
 """The database and the artifacts: what was run, how it ended, and what was left behind."""
 
-from assay.store.database import Store, new_run_id
+from assay.store.api_keys import ApiKeys
+from assay.store.catalog import Catalog
+from assay.store.catalog_records import (
+    DatasetRecord,
+    DatasetRow,
+    GraderRecord,
+    GraderVersion,
+    JobRecord,
+    JobStatus,
+    KeyRecord,
+    KeyRole,
+    ProjectRecord,
+    ScoreRecord,
+    ScoreSource,
+)
+from assay.store.database import Database
+from assay.store.datasets import Datasets
+from assay.store.jobs import Jobs
+from assay.store.projects import Projects
 from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
+from assay.store.replies import Replies
 from assay.store.restore import restore_snapshot
+from assay.store.runs import Store, new_run_id
+from assay.store.scores import Scores
 from assay.store.snapshots import Dropped, Snapshot, SnapshotLimits, take_snapshot
 
 __all__ = [
+    "ApiKeys",
+    "Catalog",
     "CellKey",
     "CellRecord",
     "CellStatus",
     "Counts",
+    "Database",
+    "DatasetRecord",
+    "DatasetRow",
+    "Datasets",
     "Dropped",
+    "GraderRecord",
+    "GraderVersion",
+    "JobRecord",
+    "JobStatus",
+    "Jobs",
+    "KeyRecord",
+    "KeyRole",
+    "ProjectRecord",
+    "Projects",
+    "Replies",
     "RunRecord",
+    "ScoreRecord",
+    "ScoreSource",
+    "Scores",
     "Snapshot",
     "SnapshotLimits",
     "Store",

@@ -1,110 +1,100 @@
-"""`Store`: runs and the results of their cells, in one SQLite file.
-
-Results are appended, never overwritten: a second result of a cell (it was resumed after an error,
-or graded again) is a new row, and readers see the newest. A cell's narrow row and its full detail
-are one transaction, so a process killed at any moment leaves whole cells only. After a power cut
-the last few may be missing, never torn.
-"""
+"""`Database`: one connection, to a SQLite file or a PostgreSQL server, with transactions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping
+import threading
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self
 
-from assay.errors import InputError, StoreError, nearest
-from assay.scoring.json_safe import Json
-from assay.store.connection import connect, faults, writing
-from assay.store.records import CellKey, CellRecord, Counts, RunRecord
-from assay.store.rows import (
-    CELL_COLUMNS,
-    RUN_COLUMNS,
-    CellRow,
-    Packer,
-    RunRow,
-    Scalar,
-    cell_row,
-    plain,
-    read_cell,
-    read_run,
-    run_row,
-)
+from assay.errors import InputError, StoreError
+from assay.store.engine import Engine, Row, Scalar
 
-if TYPE_CHECKING:
-    import sqlite3
+__all__ = ["Database", "moment"]
 
-__all__ = ["Store", "new_run_id"]
-
-_PAGE = 256
-"""Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""
-
-# Only the constants above are put into these; every value is bound.
-_SELECT_RUNS = f"SELECT {RUN_COLUMNS} FROM run"  # noqa: S608 - see above
-_INSERT_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?{', ?' * 6})"  # noqa: S608 - see above
-_INSERT_CELL = f"INSERT INTO result ({CELL_COLUMNS}, snapshot) VALUES (?{', ?' * 20})"  # noqa: S608 - see above
-_ONE_CELL = "run_id = ? AND case_id = ? AND harness = ? AND model = ? AND trial = ?"
-_SELECT_HISTORY = f"SELECT {CELL_COLUMNS} FROM result WHERE {_ONE_CELL} ORDER BY seq"  # noqa: S608 - see above
-_SELECT_PAGE = f"""
-    SELECT {CELL_COLUMNS} FROM newest
-    WHERE run_id = ? AND (case_id, harness, model, trial) > (?, ?, ?, ?)
-      AND (NOT ? OR status = 'error' OR passed = 0)
-    ORDER BY case_id, harness, model, trial LIMIT {_PAGE}
-"""  # noqa: S608 - see above
-_SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
-_SELECT_SNAPSHOT = f"SELECT snapshot FROM newest WHERE {_ONE_CELL}"  # noqa: S608 - see above
+_SCHEMES = ("postgresql://", "postgres://")
+_DEFAULT_HOME = ".assay"
 
 
-def new_run_id(now: datetime) -> str:
-    """An id for a run that starts now: ``YYYYMMDD-HHMMSS-xxxx`` in UTC, so that ids sort by time.
-
-    Args:
-        now: An aware date and time.
+def moment(at: datetime) -> str:
+    """A time as it is stored: ISO 8601 in UTC, to the millisecond, so that texts sort like times.
 
     Raises:
-        InputError: For a naive one, whose UTC time is a guess.
+        InputError: For a naive time, whose UTC time is a guess.
     """
-    if now.utcoffset() is None:
-        raise InputError("a run id needs a time with its zone", hint="use datetime.now(UTC)")
-    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"
+    if at.utcoffset() is None:
+        raise InputError(f"the time {at} has no zone", hint="use datetime.now(UTC)")
+    at = at.astimezone(UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 
 
-class Store:
-    """Runs and results under one directory; made by `Store.open`, closed by ``with``.
+class Database:
+    """One connection to the database; made by `Database.open`, closed by ``with``.
 
-    Several processes may write to one store at once. A `Store` itself belongs to the thread and
-    the process that opened it (for a runner: the thread of its event loop, where a write takes a
-    fraction of a millisecond); others open their own.
+    It belongs to the thread and the process that opened it; others open their own. Several may
+    write to one database at once.
 
     Attributes:
-        home: The directory, which is also where snapshots are kept.
+        home: The directory of what is kept as files, such as snapshots.
+        clock: Tells the time of what is stored.
     """
 
-    def __init__(self, home: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, engine: Engine, home: str) -> None:
         self.home = home
-        self._database = Path(home) / "assay.db"
-        self._connection = connection
+        self.clock: Callable[[], datetime] = _utc_now
+        self._engine = engine
         self._process = os.getpid()
-        self._packer = Packer()
+        self._thread = threading.get_ident()
+        self._is_writing = False
 
     @classmethod
-    def open(cls, home: str) -> Store:
-        """Open the store in a directory, usually ``.assay``; it is made if it is not there.
+    def open(cls, location: str | os.PathLike[str], *, home: str = "") -> Database:
+        """Open a database; its schema is made, or brought up to date.
+
+        Args:
+            location: A directory, usually ``.assay``, for a SQLite file in it; or
+                ``postgresql://user:password@host:port/database``. There the password may also come
+                from the environment variable ``PGPASSWORD``.
+            home: Where files are kept beside a PostgreSQL database; ``.assay`` where not given.
 
         Raises:
+            InputError: For a location that is neither.
+            MissingExtraError: For PostgreSQL, where its driver is not installed.
             StoreError: If the directory cannot be used (not a directory, read-only, full, on a
-                network file system) or its database is damaged, foreign, or of a newer assay.
+                network file system), the server cannot be reached or refuses, or the database is
+                damaged, foreign, or of a newer assay.
         """
-        return cls(home, connect(Path(home)))
+        place = os.fspath(location)
+        if place.startswith(_SCHEMES):
+            from assay.store.postgres import PostgresEngine
+
+            return cls(PostgresEngine.open(place), home or _DEFAULT_HOME)
+        if "://" in place:
+            raise InputError(
+                f"a store cannot be at {place.partition('://')[0]}://...",
+                hint="give a directory, or postgresql://user@host/database",
+            )
+        from assay.store.sqlite import SqliteEngine
+
+        return cls(SqliteEngine.open(Path(place)), place)
+
+    @property
+    def place(self) -> str:
+        """The file or the server's address, as messages name it: without a password."""
+        return self._engine.place
+
+    def now(self) -> str:
+        """The time of what is stored now; see `moment`."""
+        return moment(self.clock())
 
     def close(self) -> None:
         """Give the database back; nothing can be read or written afterwards."""
-        if os.getpid() == self._process:  # closing in a fork would drop the parent's locks
-            with faults(self._database):
-                self._connection.close()
+        if os.getpid() == self._process:  # what a fork closes, its parent loses: locks, the session
+            self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -117,235 +107,71 @@ class Store:
     ) -> None:
         self.close()
 
-    def create_run(self, run: RunRecord) -> None:
-        """Record a launch before its first cell.
+    def rows(self, sql: str, *values: Scalar) -> list[Row]:
+        """Read.
 
         Raises:
-            InputError: If the label is the reserved word ``latest``.
-            StoreError: If the id is taken, or the database cannot be written.
+            StoreError: If the database cannot be read, or is another thread's or process's.
         """
-        if run.label == "latest":
-            raise InputError(
-                "a run cannot be labelled 'latest'", hint="the word stands for the newest run"
-            )
-        row = run_row(run)
-        with self._writing():
-            if self._connection.execute("SELECT 1 FROM run WHERE id = ?", (run.id,)).fetchone():
-                raise StoreError(f"there is already a run {run.id}", hint="resume it, or retry")
-            self._connection.execute(_INSERT_RUN, row)
+        self._require_owner()
+        return self._engine.query(sql, values)
 
-    def finish_run(self, run_id: str) -> None:
-        """Record that every planned cell was stored.
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """Everything in the block lands together, or nothing does; a block inside one joins it.
+
+        SQLite lets one write at a time. PostgreSQL does not: there a block begins by changing the
+        row that it is about, which makes others that want to do the same wait.
 
         Raises:
-            InputError: For an unknown run.
             StoreError: If the database cannot be written.
         """
-        with self._writing():
-            done = self._connection.execute("UPDATE run SET finished = 1 WHERE id = ?", (run_id,))
-            if not done.rowcount:
-                raise self._unknown_run(run_id)
+        self._require_owner()
+        if self._is_writing:
+            yield
+            return
+        self._engine.begin()
+        self._is_writing = True
+        try:
+            yield
+            self._engine.commit()
+        except BaseException:
+            self._engine.roll_back()
+            raise
+        finally:
+            self._is_writing = False
 
-    def run(self, ref: str) -> RunRecord:
-        """Find a run by what people call it.
+    def change(self, sql: str, *values: Scalar) -> int:
+        """Run a statement inside a `writing` block; the number of rows that it changed."""
+        self._require_writing()
+        return self._engine.change(sql, values)
 
-        Args:
-            ref: An id, a label (the newest run that has it), ``latest``, or the unambiguous
-                beginning of an id; tried in this order.
+    def insert(self, sql: str, *values: Scalar) -> int:
+        """Insert one row inside a `writing` block; its ``seq``."""
+        self._require_writing()
+        return self._engine.insert(sql, values)
 
-        Raises:
-            InputError: If nothing, or more than one run, is meant by it; names the nearest.
-            StoreError: If the database cannot be read.
-        """
-        attempts = (
-            ("WHERE id = ?", ref),
-            ("WHERE label = ? AND label <> '' ORDER BY created_at DESC, seq DESC LIMIT 1", ref),
-            ("WHERE ? = 'latest' ORDER BY created_at DESC, seq DESC LIMIT 1", ref),
-            ("WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' ORDER BY id LIMIT 5", ref),
-        )
-        for condition, value in attempts:
-            found = self._rows(f"{_SELECT_RUNS} {condition}", (plain(value),))
-            if len(found) == 1:
-                return read_run(cast("RunRow", found[0]))
-            if found:
-                ids = ", ".join(cast("RunRow", row)[0] for row in found)
-                raise InputError(f"{ref!r} may mean several runs", hint=f"say which: {ids}")
-        raise self._unknown_run(ref)
+    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
+        """Insert rows inside a `writing` block; ``sql`` ends before the word VALUES."""
+        self._require_writing()
+        self._engine.insert_many(sql, rows)
 
-    def runs(self, limit: int = 50) -> list[RunRecord]:
-        """The newest runs, newest first.
+    def _require_writing(self) -> None:
+        if not self._is_writing:
+            raise StoreError(f"the store {self.place} was misused: a write outside a transaction")
 
-        Raises:
-            StoreError: If the database cannot be read.
-        """
-        query = f"{_SELECT_RUNS} ORDER BY created_at DESC, seq DESC LIMIT ?"
-        return [read_run(cast("RunRow", row)) for row in self._rows(query, (limit,))]
-
-    def add_cell(self, cell: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
-        """Append a result: its row and its detail land together, or not at all.
-
-        Measurements that make no sense (a cost of infinity, tokens beyond 64 bits: an agent's
-        trace may claim anything) are stored as unknown, and unpaired surrogates in texts as ``?``;
-        the detail keeps both as they came.
-
-        Args:
-            cell: The narrow row.
-            detail: The whole `Run` as JSON.
-            snapshot: Digest of the workspace that was left, or empty.
-
-        Raises:
-            InputError: For an unknown run, or a key that is not valid Unicode.
-            StoreError: If the detail is not JSON, the row contradicts itself (graded without a
-                reward, a reward outside [0, 1]), or the database cannot be written.
-        """
-        row = (*cell_row(cell), snapshot)
-        body = self._packer.pack(detail, f"the detail of cell {cell.key}")
-        with self._writing():
-            if not self._has_run(cell.run_id):
-                raise self._unknown_run(cell.run_id)
-            seq = self._connection.execute(_INSERT_CELL, row).lastrowid
-            self._connection.execute("INSERT INTO detail (seq, body) VALUES (?, ?)", (seq, body))
-
-    def cells(self, run_id: str, *, only_failures: bool = False) -> Iterator[CellRecord]:
-        """The newest result of every cell, ordered by case, harness, model and trial.
-
-        Read a page at a time: memory stays constant, and results may be added while it is read
-        (those of cells that were already passed are not seen).
-
-        Args:
-            run_id: Full id of the run.
-            only_failures: Leave out what passed and what was skipped; errors are failures.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
-        self._require_run(run_id)
-        return self._pages(run_id, only_failures=only_failures)
-
-    def _pages(self, run_id: str, *, only_failures: bool) -> Iterator[CellRecord]:
-        after: CellKey = ("", "", "", 0)
-        while page := self._rows(_SELECT_PAGE, (run_id, *after, only_failures)):
-            for row in page:
-                cell = read_cell(cast("CellRow", row))
-                yield cell
-                after = cell.key
-            if len(page) < _PAGE:
-                return
-
-    def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
-        """Every result a cell ever had, oldest first; empty for a cell that has none.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
-        self._require_run(run_id)
-        rows = self._rows(_SELECT_HISTORY, (run_id, *key))
-        return [read_cell(cast("CellRow", row)) for row in rows]
-
-    def regraded(self, run_id: str) -> list[CellKey]:
-        """Keys of the cells that have more than one result, in order.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
-        self._require_run(run_id)
-        rows = self._rows(
-            "SELECT case_id, harness, model, trial FROM result WHERE run_id = ? "
-            "GROUP BY 1, 2, 3, 4 HAVING count(*) > 1 ORDER BY 1, 2, 3, 4",
-            (run_id,),
-        )
-        return [cast("CellKey", row) for row in rows]
-
-    def detail(self, run_id: str, key: CellKey) -> dict[str, Json]:
-        """The full detail of a cell's newest result.
-
-        Raises:
-            InputError: For an unknown run or cell.
-            StoreError: If the database cannot be read.
-        """
-        body = self._one(_SELECT_DETAIL, run_id, key)
-        return self._packer.unpack(cast("bytes", body), f"the detail of cell {key}")
-
-    def snapshot_of(self, run_id: str, key: CellKey) -> str:
-        """Digest of the workspace a cell's newest result was graded from; empty if it had none.
-
-        Raises:
-            InputError: For an unknown run or cell.
-            StoreError: If the database cannot be read.
-        """
-        return cast("str", self._one(_SELECT_SNAPSHOT, run_id, key))
-
-    def finished(self, run_id: str) -> set[CellKey]:
-        """Keys of the cells that need not be run again: newest result graded or skipped.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
-        self._require_run(run_id)
-        rows = self._rows(
-            "SELECT case_id, harness, model, trial FROM newest WHERE run_id = ? "
-            "AND status <> 'error'",
-            (run_id,),
-        )
-        return {cast("CellKey", row) for row in rows}
-
-    def counts(self, run_id: str) -> Counts:
-        """How the cells of a run ended so far.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
-        self._require_run(run_id)
-        rows = self._rows(
-            "SELECT status, passed, count(*) FROM newest WHERE run_id = ? GROUP BY 1, 2", (run_id,)
-        )
-        ended = {(status, passed): cast("int", number) for status, passed, number in rows}
-        return Counts(
-            passed=ended.get(("graded", 1), 0),
-            failed=ended.get(("graded", 0), 0),
-            errors=ended.get(("error", None), 0),
-            skipped=ended.get(("skipped", None), 0),
-        )
-
-    def _one(self, query: str, run_id: str, key: CellKey) -> object:
-        self._require_run(run_id)
-        rows = self._rows(query, (run_id, *key))
-        if not rows:
-            raise InputError(f"run {run_id} has no result for cell {key}")
-        return rows[0][0]
-
-    def _rows(self, query: str, values: tuple[Scalar, ...]) -> list[tuple[Scalar, ...]]:
-        with self._reading():
-            return self._connection.execute(query, values).fetchall()
-
-    def _has_run(self, run_id: str) -> bool:
-        return bool(self._rows("SELECT 1 FROM run WHERE id = ?", (plain(run_id),)))
-
-    def _require_run(self, run_id: str) -> None:
-        if not self._has_run(run_id):
-            raise self._unknown_run(run_id)
-
-    def _unknown_run(self, ref: str) -> InputError:
-        names = [name for run in self.runs(20) for name in (run.id, run.label) if name]
-        hint = nearest(ref, names) if names else "nothing was run yet"
-        return InputError(f"there is no run {ref!r} in {self.home}", hint=hint)
-
-    @contextmanager
-    def _reading(self) -> Generator[None]:
+    def _require_owner(self) -> None:
         if os.getpid() != self._process:
             raise StoreError(
-                f"the store {self.home} was opened by another process",
-                hint="open it again after a fork: SQLite's locks do not survive one",
+                f"the store {self.place} was opened by another process",
+                hint="open it again after a fork: a connection does not survive one",
             )
-        with faults(self._database):
-            yield
+        if threading.get_ident() != self._thread:
+            raise StoreError(
+                f"the store {self.place} was misused: it was opened by another thread",
+                hint="open one Store in each thread; use none once it is closed",
+            )
 
-    @contextmanager
-    def _writing(self) -> Generator[None]:
-        with self._reading(), writing(self._connection):
-            yield
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

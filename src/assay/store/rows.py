@@ -20,15 +20,13 @@ __all__ = [
     "CellRow",
     "Packer",
     "RunRow",
-    "Scalar",
+    "as_mapping",
     "cell_row",
     "plain",
     "read_cell",
     "read_run",
     "run_row",
 ]
-
-Scalar: TypeAlias = "str | int | float | bytes | None"
 
 RUN_COLUMNS = "id, created_at, label, config, digests, planned, finished"
 RunRow: TypeAlias = tuple[str, str, str, str, str, int, int]
@@ -76,7 +74,7 @@ def run_row(run: RunRecord) -> RunRow:
         _encode(run.config, f"the configuration of run {run.id}"),
         _encode(run.digests, f"the digests of run {run.id}"),
         run.planned,
-        run.finished,
+        int(run.finished),
     )
 
 
@@ -114,7 +112,7 @@ def cell_row(cell: CellRecord) -> CellRow:
         cell.trial,
         cell.status,
         cell.reward,
-        cell.passed,
+        None if cell.passed is None else int(cell.passed),
         cell.threshold,
         _measured(cell.seconds) or 0.0,
         _measured(cell.cost_usd),
@@ -196,12 +194,17 @@ def plain(text: str) -> str:
 def _encode(value: object, what: str) -> str:
     """Write JSON in ASCII, so that even unpaired surrogates come back as they were."""
     try:
-        return json.dumps(value, separators=(",", ":"), default=_mapping)
+        return json.dumps(value, separators=(",", ":"), default=as_mapping)
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(f"{what} cannot be written as JSON: {error}") from error
 
 
-def _mapping(value: object) -> dict[str, Json]:
+def as_mapping(value: object) -> dict[str, Json]:
+    """For `json.dumps`: any mapping is written like a dictionary.
+
+    Raises:
+        TypeError: For anything else.
+    """
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Json]", value))
     raise TypeError(f"a {type(value).__name__} is not JSON")

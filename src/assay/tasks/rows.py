@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.errors import InputError, Location
+from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
@@ -16,7 +17,7 @@ from assay.types.thread import StringThread
 if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
 
-__all__ = ["MAX_LINE_BYTES", "Row", "read_rows"]
+__all__ = ["MAX_LINE_BYTES", "Row", "read_row", "read_rows"]
 
 MAX_LINE_BYTES = 64 << 20
 """Longest line of a dataset; a longer one is refused rather than filling the memory."""
@@ -47,9 +48,7 @@ def read_rows(
 ) -> Iterator[Row]:
     """Read a JSONL dataset, one row at a time.
 
-    A row has ``answer`` (text) or ``messages`` (chat messages that end with the assistant's), and
-    may have ``id``, ``question``, ``expected`` and ``metadata``; other fields are kept in the
-    metadata.
+    See `read_row` for what a row may have.
 
     Args:
         file: Path of the dataset; blank lines are passed over.
@@ -60,23 +59,65 @@ def read_rows(
         InputError: For a missing file, or a row that is malformed, naming file and line.
     """
     specs = tuple(graders)
-    seen: dict[str, int] = {}
+    seen = _Seen()
+    for number, line in _lines(file):
+        where = Location(file=file, line=number)
+        row = read_row(_parse(line, where), number, where, graders=specs, label=label)
+        if not seen.add(row.id) and (other := _line_of(row.id, file, number)):
+            raise InputError(f"id {row.id!r} is also that of line {other}", location=where)
+        yield row
+
+
+def _lines(file: str) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold something, with their numbers."""
     try:
         handle = Path(file).open("rb")  # noqa: SIM115 - closed below, however the reader stops
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from error
     with handle:
         for number, line in enumerate(iter(lambda: handle.readline(MAX_LINE_BYTES + 1), b""), 1):
-            if not line.strip():
-                continue
-            where = Location(file=file, line=number)
-            row = _row(_parse(line, where), number, specs, label, where)
-            if row.id in seen:
-                raise InputError(
-                    f"id {row.id!r} is also that of line {seen[row.id]}", location=where
-                )
-            seen[row.id] = number
-            yield row
+            if line.strip():
+                yield number, line
+
+
+def _line_of(identity: str, file: str, before: int) -> int | None:
+    """The line above another that has the id; None where only the hashes are the same."""
+    for number, line in _lines(file):
+        if number == before:
+            return None
+        given = _parse(line, Location(file=file, line=number)).get("id")
+        if identity == (str(number) if given is None else str(given)):
+            return number
+    return None
+
+
+class _Seen:
+    """Which texts there were, as hashes: 16 to 32 bytes each, so that millions fit anywhere."""
+
+    def __init__(self) -> None:
+        self._table = array("Q", bytes(8 * 1_024))
+        self._count = 0
+
+    def add(self, text: str) -> bool:
+        """Add a text; False if one of the same hash was there."""
+        if not self._put(hash(text) & 0xFFFF_FFFF_FFFF_FFFF or 1):
+            return False
+        self._count += 1
+        if 2 * self._count > len(self._table):
+            old, self._table = self._table, array("Q", bytes(16 * len(self._table)))
+            for key in filter(None, old):
+                self._put(key)
+        return True
+
+    def _put(self, key: int) -> bool:
+        table, last = self._table, len(self._table) - 1
+        place = key & last
+        while found := table[place]:
+            if found == key:
+                return False
+            place = (place + 1) & last
+        table[place] = key
+        return True
 
 
 def _parse(line: bytes, where: Location) -> dict[str, Json]:
@@ -98,24 +139,46 @@ def _no_constant(name: str) -> Json:
 _KNOWN = frozenset({"id", "answer", "messages", "completion", "question", "expected", "metadata"})
 
 
-def _row(
-    data: dict[str, Json],
-    number: int,
-    graders: tuple[GraderSpec, ...],
-    label: str | None,
-    where: Location,
+def read_row(
+    data: Mapping[str, Json],
+    number: int = 1,
+    where: Location | None = None,
+    *,
+    graders: tuple[GraderSpec, ...] = (),
+    label: str | None = None,
 ) -> Row:
-    metadata = data.get("metadata") or {}
+    """Read one row that is JSON already.
+
+    A row has ``answer`` (text), or ``messages`` (or ``input``): chat messages that end with the
+    assistant's, or that its ``completion`` follows. It may have ``id``, ``question``, ``expected``
+    and ``metadata``; other fields are kept in the metadata. What is expected may stand in the
+    metadata instead; in both places it must be the same. Null counts as not given.
+
+    Args:
+        data: The row.
+        number: Its number, which is its id where it has none.
+        where: Where it stands, for messages.
+        graders: What it goes through.
+        label: Field that people labelled, looked for in the row and then in its metadata.
+
+    Raises:
+        InputError: For a row that is malformed, naming the field.
+    """
+    where = _shown(where or Location())
+    fields = dict(data)
+    if "answer" not in fields and "messages" not in fields and isinstance(data.get("input"), list):
+        fields["messages"] = fields.pop("input")
+    metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise InputError("'metadata' must be an object", location=where)
-    metadata = {**metadata, **{k: v for k, v in data.items() if k not in _KNOWN}}
-    answer, thread = _answer(data, where)
-    question = data.get("question")
+    metadata = {**metadata, **{k: v for k, v in fields.items() if k not in _KNOWN}}
+    answer, thread = _answer(fields, where)
+    question = fields.get("question")
     if question is None and thread is not None:
         question = thread.last_user_turn()
     if question is not None and not isinstance(question, str):
         raise InputError("'question' must be text", location=where)
-    identity = data.get("id")
+    identity = fields.get("id")
     if isinstance(identity, str) and not _is_encodable(identity):
         raise InputError("'id' holds half a character (a lone surrogate)", location=where)
     if isinstance(identity, bool) or not isinstance(identity, str | int | None):
@@ -126,24 +189,54 @@ def _row(
             answer=answer,
             thread=thread,
             question=question,
-            expected=data.get("expected"),
+            expected=_expected(fields, metadata, where),
             metadata=metadata,
         ),
         graders=graders,
         label=_label(metadata, label, where),
-        file=f"{where.file}:{number}",
-        fields=data,
+        file=f"{where.file}:{number}" if where.file else "",
+        fields=dict(data),
     )
 
 
+def _shown(where: Location) -> Location:
+    """A line of no file is said to be one: a bare number tells nobody what it counts."""
+    if where.line is None or where.file or where.field:
+        return where
+    return Location(field=f"line {where.line}")
+
+
+def _expected(data: Mapping[str, Json], metadata: Mapping[str, Json], where: Location) -> Json:
+    """What every grader takes as the reference answer, wherever the row has it."""
+    given, other = data.get("expected"), metadata.get("expected")
+    if given is None or other is None:
+        return other if given is None else given
+    if _canonical(given) != _canonical(other):
+        raise InputError(
+            f"'expected' is {given!r:.60}, and 'metadata.expected' is {other!r:.60}",
+            location=where,
+            hint="give it once",
+        )
+    return given
+
+
+def _canonical(value: Json) -> str:
+    """JSON that is the same text where it is the same: to Python, true would also be 1."""
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
 def _answer(data: dict[str, Json], where: Location) -> tuple[str | None, StringThread | None]:
-    answer, messages = data.get("answer"), data.get("messages")
+    answer, messages, completion = data.get("answer"), data.get("messages"), data.get("completion")
     if answer is not None and not isinstance(answer, str):
         raise InputError(
             f"'answer' must be text, got {type(answer).__name__}", location=where, hint="quote it"
         )
     if "answer" not in data and "messages" not in data:
-        raise InputError("a row needs 'answer' or 'messages'", location=where)
+        raise InputError("a row needs 'answer' or 'messages'", location=where, hint=_misspelt(data))
+    if completion is not None and not isinstance(completion, str):
+        raise InputError(
+            f"'completion' must be text, got {type(completion).__name__}", location=where
+        )
     if messages is None:
         return answer, None
     try:
@@ -151,6 +244,21 @@ def _answer(data: dict[str, Json], where: Location) -> tuple[str | None, StringT
     except InputError as error:
         raise InputError(error.message, location=where, hint=error.hint) from error
     return (thread.completion() if answer is None else answer), thread
+
+
+_LONGEST_NAME = 30
+_MOST_NAMES = 50
+
+
+def _misspelt(data: Mapping[str, Json]) -> str:
+    """Which field was probably meant to be what is graded, or an empty string."""
+    for name in list(data)[:_MOST_NAMES]:
+        if name in _KNOWN or len(name) > _LONGEST_NAME:
+            continue
+        said = nearest(name, ["answer", "messages"])
+        if said.startswith("did you mean"):
+            return f"{name!r}: {said}"
+    return ""
 
 
 def _is_encodable(text: str) -> bool:

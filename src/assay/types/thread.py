@@ -1,31 +1,60 @@
-"""`StringThread`: a conversation as plain text turns, with metadata beside it."""
+"""`StringThread`: a conversation as plain text turns, with metadata beside it.
+
+This file is also loaded by itself in the sandbox, beside functions that nobody trusts, so that they
+are given the very class that is used outside. Hence it imports nothing when it is loaded: there,
+`typing` alone would cost more than the grading of ten answers.
+"""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Self, TypeGuard, overload
 
-from assay.errors import InputError
-from assay.scoring.json_safe import Json
+    from assay.scoring.json_safe import Json
+
+    # What other systems' threads are made of: (role, text or parts).
+    Fragments = Sequence[tuple[str, str | Sequence[Mapping[str, Json]]]]
 
 __all__ = ["StringThread", "StringTurn"]
 
 
-class StringTurn(NamedTuple):
-    """One turn: who spoke, and the text."""
+class StringTurn(tuple[str, str]):
+    """One turn: who spoke, and the text. Equal to the pair of both."""
 
-    role: str
-    content: str
+    __slots__ = ()
+    __match_args__ = ("role", "content")
+
+    def __new__(cls, role: str, content: str) -> Self:
+        """Make a turn of who spoke and what was said."""
+        return super().__new__(cls, (role, content))
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        return self[0], self[1]
+
+    def __repr__(self) -> str:
+        return f"StringTurn(role={self[0]!r}, content={self[1]!r})"
+
+    @property
+    def role(self) -> str:
+        """Who spoke."""
+        return self[0]
+
+    @property
+    def content(self) -> str:
+        """What was said."""
+        return self[1]
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
 class StringThread:
     """A conversation. Immutable: methods that add a turn return a new thread.
 
     Roles are free text; ``system``, ``user``, ``assistant``, ``tool`` and ``document`` have a
-    meaning to graders.
+    meaning to graders. Only text is kept: images and other parts of a message are left out.
+
+    A thread is also read like the dictionary that `to_dict` gives: ``thread["messages"]``,
+    ``thread["metadata"]``.
 
     Attributes:
         turns: The turns, oldest first.
@@ -36,17 +65,29 @@ class StringThread:
         InputError: For a turn that is not a pair of texts.
     """
 
+    __slots__ = ("metadata", "turns")
+    __match_args__ = ("turns", "metadata")
+
     turns: tuple[StringTurn, ...]
-    metadata: dict[str, Json] = field(compare=True)
+    metadata: dict[str, Json]
 
     def __init__(
         self,
         turns: Iterable[tuple[str, str]] | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> None:
-        checked = tuple(_turn(turn, n) for n, turn in enumerate(turns or ()))
+        checked = tuple([_turn(turn, n) for n, turn in enumerate(turns or ())])
         object.__setattr__(self, "turns", checked)
-        object.__setattr__(self, "metadata", copy.deepcopy(dict(metadata or {})))
+        object.__setattr__(self, "metadata", _copied(dict(metadata or {})))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a StringThread cannot be changed: {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a StringThread cannot be changed: {name!r} cannot be deleted")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.turns, self.metadata)
 
     def __repr__(self) -> str:
         return f"StringThread({len(self.turns)} turns, metadata={sorted(self.metadata)})"
@@ -57,8 +98,36 @@ class StringThread:
     def __iter__(self) -> Iterator[StringTurn]:
         return iter(self.turns)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StringThread):
+            return NotImplemented
+        return self.turns == other.turns and self.metadata == other.metadata
+
     def __hash__(self) -> int:
         return hash(self.turns)
+
+    def __contains__(self, item: object) -> bool:
+        return item in _KEYS if isinstance(item, str) else item in self.turns
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, key: str) -> Json: ...
+        @overload
+        def __getitem__(self, key: int) -> StringTurn: ...
+
+    def __getitem__(self, key: str | int) -> Json | StringTurn:
+        if isinstance(key, int):
+            return self.turns[key]
+        if key == "messages":
+            return _messages(self.turns)
+        if key == "metadata":
+            return self.metadata
+        raise KeyError(key)
+
+    def get(self, key: str, default: Json = None) -> Json:
+        """``messages`` or ``metadata``, as from a dictionary; the default for any other key."""
+        return self[key] if key in _KEYS else default
 
     def user(self, content: str) -> StringThread:
         """Add a user turn."""
@@ -72,8 +141,14 @@ class StringThread:
         """Add a system turn at the end."""
         return self._with("system", content)
 
-    def tool(self, content: str) -> StringThread:
-        """Add a tool result; its text is visible like any other turn's."""
+    def tool(self, content: str, call_id: str | None = None) -> StringThread:
+        """Add a tool result; its text is visible like any other turn's.
+
+        Args:
+            content: The result.
+            call_id: The call it answers; taken for other systems' sake, and not kept.
+        """
+        del call_id
         return self._with("tool", content)
 
     def document(self, content: str) -> StringThread:
@@ -82,7 +157,7 @@ class StringThread:
 
     def completion(self) -> str | None:
         """The text of the last turn if an assistant spoke it, else None."""
-        return self.turns[-1].content if self.turns and self.turns[-1].role == "assistant" else None
+        return self.turns[-1][1] if self.turns and self.turns[-1][0] == "assistant" else None
 
     def messages(self) -> list[StringTurn]:
         """All turns but a final assistant turn."""
@@ -99,21 +174,80 @@ class StringThread:
             InputError: For an empty thread.
         """
         if not self.turns:
-            raise InputError("the thread is empty, so it has no last content")
-        return self.turns[-1].content
+            raise _wrong("the thread is empty, so it has no last content")
+        return self.turns[-1][1]
 
     def last_user_turn(self) -> str | None:
         """The text of the last user turn, or None."""
-        return next((t.content for t in reversed(self.turns) if t.role == "user"), None)
+        return next((text for role, text in reversed(self.turns) if role == "user"), None)
 
     def documents(self) -> list[str]:
         """The texts of all document turns, wherever they stand."""
-        return [t.content for t in self.turns if t.role == "document"]
+        return [text for role, text in self.turns if role == "document"]
+
+    def get_fragments(self) -> list[tuple[str, list[Json]]]:
+        """All turns as (role, parts), where a part is ``{"type": "text", "text": ...}``.
+
+        A tool turn's part is ``{"type": "tool_response", "content": ..., "call_id": None}``.
+        """
+        return [(role, [_fragment(role, text)]) for role, text in self.turns]
+
+    def last_turn_fragments(self) -> list[Json]:
+        """The parts of the last turn; none for an empty thread."""
+        return [_fragment(role, text) for role, text in self.turns[-1:]]
+
+    @staticmethod
+    async def from_fragments(
+        turns: Fragments, metadata: Mapping[str, Json] | None = None
+    ) -> StringThread:
+        """Make a thread from (role, parts) pairs, as `get_fragments` gives them.
+
+        Raises:
+            InputError: For a turn of another kind.
+        """
+        return StringThread([_fragments_turn(turn, n) for n, turn in enumerate(turns)], metadata)
+
+    @staticmethod
+    async def from_dataset(
+        turns: Fragments | Sequence[Json], metadata: Mapping[str, Json] | None = None
+    ) -> StringThread:
+        """Make a thread from a dataset's turns: chat messages, or (role, text or parts) pairs.
+
+        Raises:
+            InputError: For a turn of another kind.
+        """
+        pairs = [
+            _message_turn(turn, n) if isinstance(turn, dict) else _fragments_turn(turn, n)
+            for n, turn in enumerate(turns)
+        ]
+        return StringThread(pairs, metadata)
 
     def to_dict(self) -> dict[str, Json]:
         """The thread as JSON: ``{"messages": [{"role", "content"}], "metadata": {}}``."""
-        messages: list[Json] = [{"role": t.role, "content": t.content} for t in self.turns]
-        return {"messages": messages, "metadata": copy.deepcopy(self.metadata)}
+        return {"messages": _messages(self.turns), "metadata": _copied(self.metadata)}
+
+    def to_json(self) -> str:
+        """What `to_dict` gives, as text."""
+        import json
+
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> StringThread:
+        """Read back what `to_json` wrote.
+
+        Raises:
+            InputError: For text that is not the JSON of a thread.
+        """
+        import json
+
+        try:
+            data: Json = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _wrong(f"a thread's JSON cannot be read: {error}") from error
+        if not isinstance(data, dict):
+            raise _wrong("a thread's JSON must be an object with 'messages'")
+        return cls.from_dict(data)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> StringThread:
@@ -124,10 +258,12 @@ class StringThread:
         """
         messages, metadata = data.get("messages"), data.get("metadata")
         if not isinstance(messages, list):
-            raise InputError("a thread needs 'messages', a list of {role, content}")
-        thread = cls.from_messages(messages, metadata if isinstance(metadata, dict) else None)
+            raise _wrong("a thread needs 'messages', a list of {role, content}")
+        turns = [_message_turn(message, number) for number, message in enumerate(messages)]
         completion = data.get("completion")
-        return thread.assistant(completion) if isinstance(completion, str) else thread
+        if isinstance(completion, str):
+            turns.append(("assistant", completion))
+        return cls(turns, metadata if isinstance(metadata, dict) else None)
 
     @classmethod
     def from_messages(
@@ -138,30 +274,98 @@ class StringThread:
         Raises:
             InputError: For a message without a role, or content of another kind.
         """
-        turns: list[tuple[str, str]] = []
-        for number, message in enumerate(messages):
-            if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-                raise InputError(f"messages[{number}] needs a 'role' and a 'content'")
-            turns.append((str(message["role"]), _content_text(message.get("content"), number)))
-        return cls(turns, metadata)
+        return cls([_message_turn(message, n) for n, message in enumerate(messages)], metadata)
 
     def _with(self, role: str, content: str) -> StringThread:
         return StringThread((*self.turns, (role, content)), self.metadata)
 
 
+_KEYS = ("messages", "metadata")
+_SCALARS = (str, int, float, bool)
+
+
+def _wrong(message: str) -> ValueError:
+    try:
+        from assay.errors import InputError
+    except ImportError:  # in the sandbox, where there is this file only
+        return ValueError(message)
+    return InputError(message)
+
+
 def _turn(turn: object, number: int) -> StringTurn:
-    pair = cast("tuple[object, ...]", turn) if isinstance(turn, tuple) else ()
-    if len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], str):
-        return StringTurn(pair[0], pair[1])
-    raise InputError(f"turn {number} must be a (role, content) pair of texts, got {turn!r:.80}")
+    if _is_tuple(turn) and len(turn) == 2:
+        role, content = turn
+        if isinstance(role, str) and isinstance(content, str):
+            return turn if type(turn) is StringTurn else StringTurn(role, content)
+    raise _wrong(f"turn {number} must be a (role, content) pair of texts, got {turn!r:.80}")
 
 
-def _content_text(content: Json, number: int) -> str:
+def _is_tuple(value: object) -> TypeGuard[tuple[object, ...]]:
+    return isinstance(value, tuple)
+
+
+def _message_turn(message: Json, number: int) -> tuple[str, str]:
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(message, dict) or not isinstance(role, str):
+        raise _wrong(f"messages[{number}] needs a 'role' and a 'content'")
+    return role, _content_text(message.get("content"), f"messages[{number}].content")
+
+
+def _fragments_turn(turn: object, number: int) -> tuple[str, str]:
+    if _is_tuple(turn) and len(turn) == 2 and isinstance(turn[0], str):
+        return turn[0], _content_text(turn[1], f"the content of turn {number}")
+    raise _wrong(f"turn {number} must be a (role, parts) pair, got {turn!r:.80}")
+
+
+def _content_text(content: object, what: str) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
-        texts = [p.get("text") for p in content if isinstance(p, dict)]
-        return "\n".join(t for t in texts if isinstance(t, str))
-    raise InputError(f"messages[{number}].content must be text or a list of parts")
+    if _is_list(content):
+        texts = [_part_text(part) for part in content if _is_dict(part)]
+        return "\n".join([text for text in texts if isinstance(text, str)])
+    raise _wrong(f"{what} must be text or a list of parts")
+
+
+def _part_text(part: dict[str, object]) -> object:
+    return part.get("content") if part.get("type") == "tool_response" else part.get("text")
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
+
+
+def _is_dict(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict)
+
+
+def _fragment(role: str, text: str) -> Json:
+    if role == "tool":
+        return {"type": "tool_response", "content": text, "call_id": None}
+    return {"type": "text", "text": text}
+
+
+def _messages(turns: tuple[StringTurn, ...]) -> list[Json]:
+    return [{"role": role, "content": text} for role, text in turns]
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def _copied(value: dict[str, Json]) -> dict[str, Json]: ...
+    @overload
+    def _copied(value: Json) -> Json: ...
+
+
+def _copied(value: Json) -> Json:
+    """A deep copy; of what is not JSON too, which a thread made by hand may hold."""
+    if value is None or type(value) in _SCALARS:
+        return value
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if type(value) is list:
+        return [_copied(item) for item in value]
+    import copy
+
+    return copy.deepcopy(value)

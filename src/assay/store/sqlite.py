@@ -1,20 +1,21 @@
-"""How the database file is opened: settings, migrations, and what its failures mean to people."""
+"""SQLite: how the file is opened, and what its failures mean to people."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import StoreError
+from assay.store.engine import Row, Scalar, pending_migrations
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["connect", "faults", "writing"]
+__all__ = ["SqliteEngine"]
 
 _APPLICATION_ID = 1634955641
 """Marks a SQLite file as ours ("assy" read as a number); set by the first migration."""
@@ -23,7 +24,6 @@ _BUSY_SECONDS = 30.0
 """How long a write waits for another process. Long, because a slow disk's checkpoint must not cost
 a result that an agent worked an hour for."""
 
-_MIGRATIONS = Path(__file__).parent / "migrations"
 _MOUNTS = Path("/proc/self/mountinfo")
 _NETWORK = frozenset(
     {
@@ -46,49 +46,88 @@ _MEANINGS = {
 }
 
 
-def connect(home: Path) -> sqlite3.Connection:
-    """Open the database in a directory; both are made, and the schema is brought up to date.
+class SqliteEngine:
+    """A connection to one SQLite file; see `assay.store.engine.Engine`.
 
-    Raises:
-        StoreError: If the place cannot be used, or the file is not one this version can use.
+    Attributes:
+        place: Path of the file.
     """
-    import sqlite3
 
-    database = home / "assay.db"
-    with _file_faults(home):
-        home.mkdir(parents=True, exist_ok=True)
-        ignore = home / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
-        _refuse_network(home)
-    with faults(database), _set_up_alone(home):
-        connection = sqlite3.connect(database, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            _prepare(connection, database)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+    def __init__(self, place: str, connection: sqlite3.Connection) -> None:
+        self.place = place
+        self._connection = connection
+
+    @classmethod
+    def open(cls, home: Path) -> SqliteEngine:
+        """Open the database in a directory; both are made, and the schema is brought up to date.
+
+        Raises:
+            StoreError: If the place cannot be used, or the file is not one this version can use.
+        """
+        import sqlite3
+
+        database = home / "assay.db"
+        with _file_faults(home):
+            home.mkdir(parents=True, exist_ok=True)
+            ignore = home / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n", encoding="utf-8")
+            _refuse_network(home)
+        with _faults(str(database)), _set_up_alone(home):
+            connection = sqlite3.connect(database, timeout=_BUSY_SECONDS, isolation_level=None)
+            try:
+                _prepare(connection, str(database))
+            except BaseException:
+                connection.close()
+                raise
+        return cls(str(database), connection)
+
+    def query(self, sql: str, values: Sequence[Scalar]) -> list[Row]:
+        """The rows that a statement selects."""
+        with _faults(self.place):
+            return self._connection.execute(sql, values).fetchall()
+
+    def change(self, sql: str, values: Sequence[Scalar]) -> int:
+        """Run a statement; the number of rows that it changed."""
+        with _faults(self.place):
+            return self._connection.execute(sql, values).rowcount
+
+    def insert(self, sql: str, values: Sequence[Scalar]) -> int:
+        """Insert one row; its ``seq``."""
+        with _faults(self.place):
+            return self._connection.execute(sql, values).lastrowid or 0
+
+    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
+        """Insert rows; ``sql`` ends before the word VALUES."""
+        if rows:
+            places = ", ".join("?" * len(rows[0]))
+            with _faults(self.place):
+                self._connection.executemany(f"{sql} VALUES ({places})", rows)
+
+    def begin(self) -> None:
+        """Start a transaction, with its lock: SQLite cannot wait for one asked for half-way."""
+        with _faults(self.place):
+            self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make everything since `begin` last."""
+        with _faults(self.place):
+            self._connection.execute("COMMIT")
+
+    def roll_back(self) -> None:
+        """Forget everything since `begin`; some failures, such as a full disk, have done so."""
+        with _faults(self.place):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Give the file back."""
+        with _faults(self.place):
+            self._connection.close()
 
 
 @contextmanager
-def writing(connection: sqlite3.Connection) -> Generator[None]:
-    """Everything in the block lands together, or nothing does.
-
-    The lock is taken at the start: SQLite cannot wait for one that is asked for half-way.
-    """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # some failures, such as a full disk, have rolled back
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def faults(database: Path) -> Generator[None]:
+def _faults(place: str) -> Generator[None]:
     """Turn what SQLite raises into a `StoreError` that says what to do."""
     import sqlite3
 
@@ -101,7 +140,7 @@ def faults(database: Path) -> Generator[None]:
         what, hint = _MEANINGS.get(primary, ("failed", ""))
         if isinstance(error, sqlite3.ProgrammingError):
             what, hint = "was misused", "open one Store in each thread; use none once it is closed"
-        raise StoreError(f"the store {database} {what}: {error}", hint=hint) from error
+        raise StoreError(f"the store {place} {what}: {error}", hint=hint) from error
 
 
 @contextmanager
@@ -132,7 +171,7 @@ def _set_up_alone(home: Path) -> Generator[None]:
         os.close(directory)
 
 
-def _prepare(connection: sqlite3.Connection, database: Path) -> None:
+def _prepare(connection: sqlite3.Connection, place: str) -> None:
     version = _number(connection, "PRAGMA user_version")
     if version == 0:
         foreign = _number(connection, "SELECT count(*) FROM sqlite_master") > 0
@@ -140,23 +179,30 @@ def _prepare(connection: sqlite3.Connection, database: Path) -> None:
         foreign = _number(connection, "PRAGMA application_id") != _APPLICATION_ID
     if foreign:
         raise StoreError(
-            f"{database} belongs to another program", hint="move it away, or choose another store"
+            f"{place} belongs to another program", hint="move it away, or choose another store"
         )
-    migrations = {int(file.name[:4]): file for file in _MIGRATIONS.glob("[0-9]*.sql")}
-    if version > max(migrations):
-        raise StoreError(
-            f"{database} was written by a newer assay (schema {version}, this one knows "
-            f"{max(migrations)})",
-            hint="upgrade assay, or choose another store",
-        )
+    pending = pending_migrations(version, dialect="sqlite", place=place)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    for number in sorted(n for n in migrations if n > version):
-        with writing(connection):
-            for statement in _statements(migrations[number].read_text(encoding="utf-8")):
+    for number, script in pending:
+        with _alone(connection):
+            for statement in _statements(script):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number}")
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+@contextmanager
+def _alone(connection: sqlite3.Connection) -> Generator[None]:
+    """Everything in the block lands together, or nothing does."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -1,0 +1,334 @@
+"""What the server costs: grading over HTTP beside a bare FastAPI echo of the same bodies.
+
+``python -m bench.server`` is another thing: clients grade and submit jobs while the server is
+killed and started again, and whatever was acknowledged is looked for afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.peers import Peer
+from bench.rows import MEASURES, Measure, Row
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+__all__ = ["measure"]
+
+_PROJECT = "/api/v1/projects/default"
+_EXACT = {"key": "exact", "kind": "declared", "definition": {"graders": [{"type": "exact_match"}]}}
+_CLIENTS = 8
+
+_OURS = "from assay.cli.main import main; main()"
+_ECHO = """
+import json, socket, uvicorn
+from fastapi import Body, FastAPI
+app = FastAPI()
+@app.post("/echo")
+async def echo(body: dict = Body()):
+    return body
+with socket.create_server(("127.0.0.1", 0)) as opened:
+    print(json.dumps({"url": f"http://127.0.0.1:{opened.getsockname()[1]}"}), flush=True)
+    uvicorn.Server(uvicorn.Config(app, access_log=False, log_level="error")).run(sockets=[opened])
+"""
+
+
+@dataclass(slots=True)
+class _Process:
+    """A server as a process of its own."""
+
+    url: str
+    popen: subprocess.Popen[str]
+
+    def cpu(self) -> float:
+        """Seconds of CPU that it and its children have used."""
+        total = 0
+        for pid in _tree(self.popen.pid):
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            total += int(fields[11]) + int(fields[12])
+        return total / os.sysconf("SC_CLK_TCK")
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End it, and wait until it has."""
+        self.popen.send_signal(how)
+        self.popen.wait(timeout=60)
+        if self.popen.stdout is not None:
+            self.popen.stdout.close()
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return
+    for child in children:
+        yield from _tree(int(child))
+
+
+def _started(code: str, arguments: list[str], home: Path) -> _Process:
+    popen = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "ASSAY_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    line = popen.stdout.readline() if popen.stdout else ""
+    if not line:
+        popen.kill()
+        popen.wait()
+        raise RuntimeError("a server did not start")
+    return _Process(json.loads(line)["url"], popen)
+
+
+@contextmanager
+def _running(code: str, arguments: list[str], home: Path) -> Generator[_Process]:
+    process = _started(code, arguments, home)
+    try:
+        yield process
+    finally:
+        if process.popen.poll() is None:
+            process.end()
+
+
+def _key(home: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", _OURS, "keys", "create", "bench", "--role", "admin", "--project",
+         "*", "--json"],
+        env={**os.environ, "ASSAY_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )  # fmt: skip
+    return str(json.loads(done.stdout)["token"])
+
+
+_SERVE = ["serve", "--port", "0", "--json", "--quiet"]
+
+
+def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:
+    """Requests of 1 and of 100 items, eight at once; each score is stored before it is told."""
+    del peers
+    home = scratch / "server"
+    home.mkdir()
+    headers = {"Authorization": f"Bearer {_key(home)}"}
+    rounds, cases = (2, ((1, 100), (100, 8))) if quick else (7, ((1, 400), (100, 20)))
+    with _running(_OURS, _SERVE, home) as ours, _running(_ECHO, [], home) as echo:
+        return asyncio.run(_compared(ours, echo, headers, rounds, cases))
+
+
+async def _compared(
+    ours: _Process,
+    echo: _Process,
+    headers: Mapping[str, str],
+    rounds: int,
+    cases: tuple[tuple[int, int], ...],
+) -> list[Row]:
+    import aiohttp
+
+    rows: list[Row] = []
+    async with aiohttp.ClientSession(headers=dict(headers)) as session:
+        async with session.post(f"{ours.url}{_PROJECT}/graders", json=_EXACT) as answer:
+            answer.raise_for_status()
+        for size, number in cases:
+            items = [{"id": str(n), "answer": "4", "expected": "4"} for n in range(size)]
+            body = json.dumps({"items": items}).encode()
+            grade = f"{ours.url}{_PROJECT}/graders/exact/grade"
+            figures: dict[str, list[dict[Measure, float]]] = {"ours": [], "echo": []}
+            for _ in range(rounds + 1):  # the first warms up
+                figures["ours"].append(await _timed(session, grade, body, number, ours))
+                figures["echo"].append(
+                    await _timed(session, f"{echo.url}/echo", body, number, echo)
+                )
+            what = "grade one item and store it" if size == 1 else f"grade {size} items, stored"
+            rows += [
+                Row(
+                    what=what,
+                    measure=counted,
+                    unit="ms",
+                    ours=[one[counted] for one in figures["ours"][1:]],
+                    peer=[one[counted] for one in figures["echo"][1:]],
+                    beside="FastAPI echo",
+                    over=True,
+                )
+                for counted in MEASURES
+            ]
+    return rows
+
+
+async def _timed(
+    session: ClientSession,
+    url: str,
+    body: bytes,
+    number: int,
+    process: _Process,
+) -> dict[Measure, float]:
+    """Seconds for each request."""
+    turns = asyncio.Semaphore(_CLIENTS)
+
+    async def one() -> None:
+        async with (
+            turns,
+            session.post(url, data=body, headers={"Content-Type": "application/json"}) as answer,
+        ):
+            answer.raise_for_status()
+            await answer.read()
+
+    cpu, wall = process.cpu(), time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(number)))
+    return {
+        "CPU": (process.cpu() - cpu) / number,
+        "wall": (time.perf_counter() - wall) / number,
+    }
+
+
+@dataclass(slots=True)
+class _Acknowledged:
+    """What the server has said it keeps."""
+
+    grades: set[str] = field(default_factory=set[str])
+    jobs: set[str] = field(default_factory=set[str])
+
+
+class _Load:
+    """Clients that never give up, and a server that is killed under them."""
+
+    def __init__(self, home: Path, *, clients: int, seconds: float, kills: int) -> None:
+        self._home = home
+        self._clients = clients
+        self._seconds = seconds
+        self._kills = kills
+        self._token = _key(home)
+        self._server = _started(_OURS, _SERVE, home)
+        self._ends = 0.0
+        self._kept = _Acknowledged()
+
+    async def run(self) -> int:
+        """Load, kill, and look.
+
+        Returns:
+            How many acknowledged things are missing.
+        """
+        import aiohttp
+
+        headers = {"Authorization": f"Bearer {self._token}"}
+        async with aiohttp.ClientSession(headers=headers) as session:
+            await self._send(session, "/graders", _EXACT, "grader")
+            rows = b'{"answer": "4", "expected": "4"}\n' * 50
+            async with session.post(
+                f"{self._server.url}{_PROJECT}/datasets/d",
+                data=rows,
+                headers={"Content-Type": "application/x-ndjson"},
+            ) as answer:
+                answer.raise_for_status()
+            self._ends = time.monotonic() + self._seconds
+            await asyncio.gather(
+                self._killing(), *(self._client(session, n) for n in range(self._clients))
+            )
+            missing = await self._missing(session)
+        self._server.end()
+        print(
+            f"{len(self._kept.grades)} grades and {len(self._kept.jobs)} jobs acknowledged by "
+            f"{self._clients} clients in {self._seconds:g} s with {self._kills} kills; "
+            f"{missing} missing"
+        )
+        return missing
+
+    async def _killing(self) -> None:
+        for _ in range(self._kills):
+            await asyncio.sleep(self._seconds / (self._kills + 1))
+            await asyncio.to_thread(self._server.end, signal.SIGKILL)
+            self._server = await asyncio.to_thread(_started, _OURS, _SERVE, self._home)
+
+    async def _client(self, session: ClientSession, number: int) -> None:
+        turn = 0
+        while time.monotonic() < self._ends:
+            turn += 1
+            item = f"c{number}-{turn}"
+            body = {"items": [{"id": item, "answer": "4", "expected": "4"}]}
+            await self._send(session, "/graders/exact/grade", body, item)
+            self._kept.grades.add(item)
+            if turn % 20 == 0:
+                job = await self._send(
+                    session, "/jobs", {"grader": "exact", "dataset": "d"}, f"job {item}"
+                )
+                self._kept.jobs.add(str(job["id"]))
+
+    async def _send(
+        self, session: ClientSession, path: str, body: object, key: str
+    ) -> dict[str, Any]:
+        """Send until it is acknowledged; the same key each time, so that it is done once."""
+        import aiohttp
+
+        while True:
+            try:
+                async with session.post(
+                    f"{self._server.url}{_PROJECT}{path}",
+                    json=body,
+                    headers={"Idempotency-Key": f"{key} {self._token[-8:]}"},
+                ) as answer:
+                    if answer.status < 500:
+                        answer.raise_for_status()
+                        return dict(await answer.json())
+            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError):
+                pass
+            await asyncio.sleep(0.05)
+
+    async def _missing(self, session: ClientSession) -> int:
+        scores = await self._all(session, "/scores", lambda one: str(one["item"]))
+        jobs = await self._all(session, "/jobs", lambda one: str(one["id"]))
+        return len(self._kept.grades - set(scores)) + len(self._kept.jobs - set(jobs))
+
+    async def _all(
+        self,
+        session: ClientSession,
+        path: str,
+        name: Callable[[dict[str, Any]], str],
+    ) -> list[str]:
+        found: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            query = {"limit": "200", **({"cursor": cursor} if cursor else {})}
+            async with session.get(f"{self._server.url}{_PROJECT}{path}", params=query) as answer:
+                answer.raise_for_status()
+                page = await answer.json()
+            found += [name(one) for one in page["items"]]
+            cursor = page["next_cursor"]
+        return found
+
+
+def main() -> int:
+    """Run the load.
+
+    Returns:
+        0 if nothing that was acknowledged is missing, else 1.
+    """
+    parser = argparse.ArgumentParser(prog="python -m bench.server", description=main.__doc__)
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--kills", type=int, default=3)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="assay-load-") as home:
+        load = _Load(Path(home), clients=given.clients, seconds=given.seconds, kills=given.kills)
+        return 1 if asyncio.run(load.run()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""``assay endpoint``: serve a grader until Ctrl-C."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from assay.cli.options import state_home
+from assay.endpoint.functions import scorer_of
+from assay.endpoint.served import Scorer, ServedOptions
+from assay.endpoint.serving import require_protection, run_app, serve_wire
+from assay.errors import InputError, nearest
+from assay.graders.kinds import load_file
+from assay.scoring.graded import Graded
+from assay.types.submission import Submission
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from types import ModuleType
+
+    from assay.store.catalog import GraderVersion
+
+__all__ = ["serve_grader"]
+
+
+def serve_grader(given: Namespace) -> int:
+    """Serve a grader.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        InputError: For a grader that is not there or cannot be served, a port that is taken.
+    """
+    secret = given.token_env or given.hmac_env
+    require_protection(given.host, secret, without_auth=given.without_auth)
+    with ExitStack() as stack:
+        scorer, found = _scorer(given, stack)
+        options: ServedOptions = {
+            **found,
+            "max_batch": given.max_batch,
+            "on_error": given.on_error,
+        }
+        if given.name:
+            options["name"] = given.name
+        app = serve_wire(scorer, token_env=given.token_env, hmac_env=given.hmac_env, **options)
+
+        def started(url: str) -> None:
+            print(f"serving {options.get('name', '')} at {url} (Ctrl-C ends it)", flush=True)
+
+        run_app(app, host=given.host, port=given.port, on_start=started)
+    return 0
+
+
+def _scorer(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
+    place, _, after = given.grader.rpartition(":")
+    file = place if place.endswith(".py") else given.grader
+    is_function = file.endswith(".py")
+    if given.score_range is not None and not is_function:
+        raise InputError("--range is for functions; other graders say their range themselves")
+    if is_function:
+        function = _function(file, after if file == place else "")
+        name = str(getattr(function, "__name__", Path(file).stem))
+        span = given.score_range or (0.0, 1.0)
+        return scorer_of(function), {"name": name, "score_range": span}
+    if Path(file).suffix in (".yaml", ".yml", ".json"):
+        from assay.endpoint.declared import scorer_of_graders
+        from assay.tasks.grader_files import load_graders
+
+        return scorer_of_graders(load_graders(file)), {"name": Path(file).stem}
+    return _stored(given, stack)
+
+
+def _function(file: str, name: str) -> Callable[..., object]:
+    """The function of a file that grades: the one that is named, ``grade``, or the only one."""
+    if not Path(file).is_file():
+        raise InputError(f"there is no file {file}")
+    try:
+        module = cast("ModuleType", load_file(file))
+    except (Exception, SystemExit) as error:  # the author's code may fail in any way
+        raise InputError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+    own = {
+        key
+        for key, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__
+    }
+    public = [key for key in sorted(own) if not key.startswith("_")]
+    wanted = name or ("grade" if "grade" in own or len(public) != 1 else public[0])
+    found: object = getattr(module, wanted, None)
+    if not callable(found):
+        raise InputError(
+            f"{file} has no function {wanted!r}", hint=nearest(wanted, public) or "write one"
+        )
+    return found
+
+
+def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
+    """One version of a stored grader; the latest there is now."""
+    from assay.registry import Registry
+    from assay.store.database import Database
+
+    key, _, number = given.grader.partition("@")
+    if number and not (number.isascii() and number.isdecimal()):
+        raise InputError(f"{given.grader!r} is no file, and {number!r} is no version")
+    database = stack.enter_context(Database.open(given.db or state_home()))
+    registry = Registry(database, given.project, allow_custom_code=True, allow_internal=True)
+    record = registry.get(key)
+    version = registry.version(key, int(number)) if number else record.latest
+    _require_grading(version)
+
+    async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
+        return await registry.grade(key, items, version=version.number)
+
+    options: ServedOptions = {
+        "name": record.name,
+        "version": str(version.number),
+        "description": record.description,
+    }
+    if version.kind == "function":
+        options["score_range"] = _range_of(version.definition.get("range"))
+    return score, options
+
+
+def _require_grading(version: GraderVersion) -> None:
+    """Refuse a grader that would answer every request with an error."""
+    from assay.endpoint.declared import require_servable
+    from assay.graders.spec import GraderSpec
+    from assay.registry.definitions import CustomDefinition, definition_from
+    from assay.registry.grading import Permissions, refusal
+
+    definition = definition_from(version.kind, version.definition)
+    if refused := refusal(definition, Permissions(custom_code=True, internal=True)):
+        raise InputError(
+            f"{version.key}@{version.number} cannot be served: {refused.message}",
+            hint=refused.hint,
+        )
+    own = isinstance(definition, CustomDefinition)
+    require_servable([GraderSpec(type=definition.path)] if own else definition.specs())
+
+
+def _range_of(declared: object) -> tuple[float, float] | None:
+    """The range that a function's definition declares; without one it gives any number."""
+    pair = cast("list[object]", declared) if isinstance(declared, list) else []
+    numbers = [float(number) for number in pair if isinstance(number, int | float)]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None

@@ -1,0 +1,356 @@
+"""``assay graders``: create, list, show, validate, test, lock, delete, export, import, diff."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar, cast
+
+from assay.cli.graders_definition import described, grader_of_file, kept_fields, read_samples
+from assay.cli.graders_files import export_graders, import_graders
+from assay.cli.graders_output import (
+    print_diff,
+    print_grader,
+    print_graders,
+    print_grades,
+    print_report,
+)
+from assay.cli.graders_store import is_shared, key_and_version, opened
+from assay.cli.report_errors import NOT_GRADED
+from assay.errors import InputError
+from assay.graders.functions.report import ValidationReport
+from assay.registry import (
+    Definition,
+    FunctionDefinition,
+    Registry,
+    ValidationFailedError,
+    definition_from,
+)
+from assay.reports.plain import one_line
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.store.catalog_records import GraderRecord, GraderVersion
+from assay.types.submission import Submission
+
+__all__ = ["run_graders"]
+
+T = TypeVar("T")
+
+_NOT_VALID = 1
+_NOT_PASSED = 1
+_SAID = ("name", "description", "feedback_key")
+_AT_ONCE = 2_000
+"""Rows that are graded before the next are read."""
+
+
+def run_graders(given: Namespace) -> int:
+    """Run one of the actions.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        AssayError: For bad input, and for what failed.
+    """
+    try:
+        return _ACTIONS[given.action](given)
+    except ValidationFailedError as error:
+        _invalid(given, error)
+        return _NOT_VALID
+
+
+def _invalid(given: Namespace, error: ValidationFailedError) -> None:
+    file = error.file or getattr(given, "function", None) or _source_of(given) or ""
+    if given.json:
+        _print({"stored": False, "key": error.key, "file": file, **error.report.to_dict()})
+    else:
+        print_report(error.report, what=file or error.key, file=file)
+        print("nothing was stored", file=sys.stderr)
+
+
+def _source_of(given: Namespace) -> str | None:
+    """The file that holds the source of the function that a grader's file stands for."""
+    file: str | None = getattr(given, "file", None)
+    return None if file is None else grader_of_file(file).file
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def _print(data: Mapping[str, Json]) -> None:
+    print(json.dumps(data))
+
+
+def _create(given: Namespace) -> int:
+    grader = described(given)
+    if grader is None:
+        raise InputError("nothing says what the grader is", hint="such as --function FILE.py")
+    samples = read_samples(given.sample)
+    with opened(given, make=True) as registry:
+        record = _run(
+            registry.create(
+                given.key,
+                grader.definition,
+                name=grader.name,
+                description=grader.description,
+                feedback_key=grader.feedback_key,
+                note=given.note,
+                samples=samples,
+            )
+        )
+    if given.json:
+        _print({"grader": record.to_dict(), "change": "created"})
+    else:
+        _print_stored(record, "stored")
+    return 0
+
+
+def _update(given: Namespace) -> int:
+    samples = read_samples(given.sample)
+    with opened(given) as registry:
+        before = record = registry.get(given.key)
+        kept = kept_fields(given, before.latest)
+        grader = described(given, kept)
+        said: dict[str, str | None] = {
+            field: getattr(given, field) if grader is None else getattr(grader, field) or None
+            for field in _SAID
+        }
+        is_said = any(text is not None for text in said.values())
+        if grader is None and not is_said:
+            raise InputError("nothing says what changes", hint="such as --function FILE.py")
+        if grader is not None:
+            record = _run(
+                registry.update(
+                    given.key,
+                    grader.definition,
+                    note=given.note,
+                    expected=given.expected or (before.latest.number if kept else None),
+                    samples=samples,
+                )
+            )
+        if is_said:
+            record = registry.describe(given.key, **said)
+    return _updated(given, before, record, kept)
+
+
+def _updated(
+    given: Namespace, before: GraderRecord, record: GraderRecord, kept: Mapping[str, Json]
+) -> int:
+    is_new = record.latest.number != before.latest.number
+    is_described = any(getattr(record, field) != getattr(before, field) for field in _SAID)
+    did = {"stored": is_new, "described": is_described}
+    what = " and ".join(name for name, done in did.items() if done) or "unchanged"
+    change = "updated" if is_new else what
+    if given.json:
+        _print({"grader": record.to_dict(), "change": change, "kept": dict(kept)})
+        return 0
+    _print_stored(record, what)
+    if kept:
+        shown = ", ".join(f"{name} {one_line(str(value), 60)}" for name, value in kept.items())
+        print(f"kept of version {before.latest.number}: {shown}")
+    return 0
+
+
+def _print_stored(record: GraderRecord, what: str) -> None:
+    latest = record.latest
+    print(f"{record.key}@{latest.number} {what}  {latest.kind}  digest {latest.digest[:16]}")
+
+
+def _list(given: Namespace) -> int:
+    with opened(given) as registry:
+        found = registry.page(
+            limit=given.limit, after=given.after, kind=given.kind, query=given.query
+        )
+        following = (
+            registry.page(limit=1, after=found[-1].key, kind=given.kind, query=given.query)
+            if len(found) == given.limit
+            else []
+        )
+    more = found[-1].key if following else ""
+    if given.json:
+        rows: list[Json] = [record.to_dict() for record in found]
+        _print({"graders": rows, "next": more or None})
+    else:
+        print_graders(found, more=more)
+    return 0
+
+
+def _show(given: Namespace) -> int:
+    key, number = key_and_version(given)
+    with opened(given) as registry:
+        record = registry.get(key)
+        version = registry.version(key, number)
+        versions = registry.versions(key)
+    if given.json:
+        rows: list[Json] = [{**v.to_dict(), "definition": None} for v in versions]
+        _print({"grader": record.to_dict(), "version": version.to_dict(), "versions": rows})
+    else:
+        print_grader(record, version, versions)
+    return 0
+
+
+def _validate(given: Namespace) -> int:
+    definition = _definition_to_validate(given)
+    samples = read_samples(given.sample)
+    from assay.registry.grading import Permissions
+    from assay.registry.validation import validate
+
+    trusted = Permissions(custom_code=not is_shared(given), internal=True)
+    report: ValidationReport = _run(validate(definition, samples, trusted))
+    if given.json:
+        _print(report.to_dict())
+    else:
+        is_source = given.file.endswith(".py")
+        print_report(report, what=given.file, file=given.file if is_source else _source_of(given))
+    return 0 if report.valid else _NOT_VALID
+
+
+def _definition_to_validate(given: Namespace) -> Definition:
+    if not given.file.endswith(".py"):
+        if given.isolation or given.range:
+            raise InputError("--isolation and --range go with FILE.py", hint="write them there")
+        return grader_of_file(given.file).definition
+    from assay.graders.functions.source import read_source
+
+    data: dict[str, Json] = {"source": read_source(given.file)}
+    data |= {name: getattr(given, name) for name in ("isolation", "range") if getattr(given, name)}
+    return definition_from(FunctionDefinition.kind, data)
+
+
+def _test(given: Namespace) -> int:
+    import time
+
+    from assay.tasks.rows import read_rows
+
+    key, number = key_and_version(given)
+    started = time.monotonic()
+    with opened(given, trusted=given.trust_authors or not is_shared(given)) as registry:
+        registry.get(key)  # first: a version outlives its grader
+        version = registry.version(key, number)
+        rows = [(row.id, row.submission, row.file) for row in read_rows(given.data, graders=())]
+        if not rows:
+            raise InputError(f"{given.data} has no rows")
+        items = [(item, submission) for item, submission, _ in rows]
+        graded = _run(_in_parts(registry, version, items))
+    summary = _summary(graded)
+    name = f"{version.key}@{version.number}"
+    if given.json:
+        written: list[Json] = [
+            {**one.to_dict(), "file": file} for one, (_, _, file) in zip(graded, rows, strict=True)
+        ]
+        _print(
+            {
+                "rows": written,
+                "summary": summary,
+                "grader": name,
+                "digest": graded[0].digest,
+                **_sandbox(version),
+                "seconds": round(time.monotonic() - started, 3),
+            }
+        )
+    else:
+        print_grades(graded, summary, grader=name)
+    return _verdict(summary, given.fail_under)
+
+
+async def _in_parts(
+    registry: Registry, version: GraderVersion, items: Sequence[tuple[str, Submission]]
+) -> list[Graded]:
+    graded: list[Graded] = []
+    for start in range(0, len(items), _AT_ONCE):
+        graded += await registry.grade_with(version, items[start : start + _AT_ONCE])
+    return graded
+
+
+def _sandbox(version: GraderVersion) -> dict[str, Json]:
+    """What isolated a function, and what a call of it might use."""
+    if version.kind != FunctionDefinition.kind:
+        return {}
+    from assay.sandbox.functions import FunctionLimits
+    from assay.sandbox.functions.tiers import function_tier
+
+    return {"tier": function_tier(), "limits": asdict(FunctionLimits())}
+
+
+def _summary(graded: Sequence[Graded]) -> dict[str, Json]:
+    scores = [one.score for one in graded if one.score is not None]
+    return {
+        "rows": len(graded),
+        "scored": len(scores),
+        "errors": sum(one.status == "error" for one in graded),
+        "skipped": sum(one.status == "skipped" for one in graded),
+        "flagged": sum(bool(one.flags) for one in graded),
+        "mean": math.fsum(scores) / len(scores) if scores else None,
+    }
+
+
+def _verdict(summary: Mapping[str, Json], fail_under: float | None) -> int:
+    mean = summary["mean"]
+    if summary["errors"]:
+        return NOT_GRADED
+    is_under = fail_under is not None and (mean is None or cast("float", mean) < fail_under)
+    return _NOT_PASSED if is_under else 0
+
+
+def _diff(given: Namespace) -> int:
+    key, version = key_and_version(given)
+    older, newer = given.older, given.newer
+    if version is not None:
+        if newer is not None:
+            raise InputError(f"{given.key!r}, {older} and {newer} are three versions")
+        older, newer = (None, version) if older is None else (version, older)
+    with opened(given) as registry:
+        after = registry.version(key, newer)
+        before = registry.before(after) if older is None else registry.version(key, older)
+        text = "" if before is None else registry.diff(key, before.number, after.number)
+    if given.json:
+        number = None if before is None else before.number
+        _print({"key": key, "older": number, "newer": after.number, "diff": text})
+    elif before is not None:
+        print_diff(text)
+    elif newer is None:
+        print(f"{key} has only one version, {key}@{after.number}: nothing to compare it with")
+    else:
+        print(f"{key} has no version before {after.number}: nothing to compare it with")
+    return 0
+
+
+def _lock(given: Namespace) -> int:
+    with opened(given) as registry:
+        record = registry.lock(given.key, locked=not given.unlock)
+    if given.json:
+        _print({"grader": record.to_dict()})
+    else:
+        print(f"{record.key} is {'locked' if record.locked else 'open'}")
+    return 0
+
+
+def _delete(given: Namespace) -> int:
+    with opened(given) as registry:
+        registry.delete(given.key, force=given.force)
+    if given.json:
+        _print({"deleted": given.key})
+    else:
+        print(f"{given.key} is deleted")
+    return 0
+
+
+_ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
+    "create": _create,
+    "update": _update,
+    "list": _list,
+    "show": _show,
+    "validate": _validate,
+    "test": _test,
+    "diff": _diff,
+    "lock": _lock,
+    "delete": _delete,
+    "export": export_graders,
+    "import": import_graders,
+}

@@ -1,0 +1,202 @@
+"""The definition that the options of ``assay graders create`` and ``update`` describe."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from assay.errors import InputError, Location
+from assay.scoring.json_safe import Json
+from assay.types.codec import ShapeError
+
+if TYPE_CHECKING:
+    from assay.registry import Definition
+    from assay.registry.files import GraderFile
+    from assay.store.catalog_records import GraderVersion
+    from assay.types.submission import Submission
+
+__all__ = ["described", "grader_of_file", "kept_fields", "read_samples"]
+
+_KINDS = {
+    "function": "function",
+    "judge": "binary_judge",
+    "prebuilt": "prebuilt_judge",
+    "endpoint": "external_endpoint",
+    "graders": "declared",
+    "custom": "custom",
+}
+"""The option that says what a grader is, and the kind."""
+
+_OPTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "isolation": ("isolation", ("function",)),
+    "no_range": ("range", ("function", "endpoint")),
+    "range": ("range", ("function", "endpoint")),
+    "model": ("judge_model", ("judge", "prebuilt")),
+    "threshold": ("threshold", ("graders",)),
+    "protocol": ("protocol", ("endpoint",)),
+    "secret_env": ("secret_env", ("endpoint",)),
+    "auth": ("auth", ("endpoint",)),
+    "timeout": ("timeout_seconds", ("endpoint",)),
+    "batch": ("batch", ("endpoint",)),
+    "allow_internal": ("allow_internal", ("endpoint",)),
+}
+"""Each further option: the definition's field, and the kinds that take it."""
+
+
+_OWN_FIELDS = {
+    "function": "source",
+    "judge": "criteria",
+    "prebuilt": "type",
+    "endpoint": "url",
+    "graders": "graders",
+    "custom": "path",
+}
+"""The option that says what a grader is, and the field that it gives."""
+
+
+def kept_fields(given: Namespace, before: GraderVersion) -> dict[str, Json]:
+    """What an update takes over: fields of a version of the same kind that no option speaks of.
+
+    An endpoint at another address is another service, so that nothing is: not its secret either.
+    """
+    form = _form(given)
+    if form not in _OWN_FIELDS or before.kind != _KINDS[form]:
+        return {}
+    if form == "endpoint" and before.definition.get("url") != given.endpoint:
+        return {}
+    spoken = {_OPTIONS[name][0] for name in _OPTIONS if _is_given(given, name)}
+    spoken.add(_OWN_FIELDS[form])
+    return {name: value for name, value in before.definition.items() if name not in spoken}
+
+
+def described(given: Namespace, kept: Mapping[str, Json] | None = None) -> GraderFile | None:
+    """The grader that options describe; None where none of them says what it is.
+
+    Args:
+        given: The options.
+        kept: Fields that stay as they were; see `kept_fields`.
+
+    Raises:
+        InputError: For a file that is wrong, an option of another kind, or a value that is wrong.
+    """
+    from assay.registry.files import GraderFile
+
+    form = _form(given)
+    options = {name: getattr(given, name) for name in _OPTIONS if _is_given(given, name)}
+    for name in options:
+        takes = _OPTIONS[name][1]
+        if form not in takes:
+            wanted = " or ".join(f"--{kind}" for kind in takes)
+            raise InputError(f"{_flag(name)} goes with {wanted}", hint="leave it out")
+    if form is None:
+        return None
+    kept = kept or {}
+    if form in ("judge", "prebuilt") and "model" not in options and "judge_model" not in kept:
+        raise InputError(f"--{form} needs --model", hint="the name of the model that judges")
+    if form == "file":
+        said = grader_of_file(given.file)
+    else:
+        value = cast("str", getattr(given, form))
+        data = {**kept, **_own_fields(form, value)}
+        options.pop("no_range", None)  # it said what not to keep
+        data |= {_OPTIONS[name][0]: cast("Json", option) for name, option in options.items()}
+        said = GraderFile(key=given.key, definition=_read(form, data, value))
+    return replace(
+        said,
+        key=given.key,
+        name=given.name or said.name,
+        description=given.description or said.description,
+        feedback_key=given.feedback_key or said.feedback_key,
+    )
+
+
+def _form(given: Namespace) -> str | None:
+    return next((name for name in (*_KINDS, "file") if getattr(given, name) is not None), None)
+
+
+def _is_given(given: Namespace, name: str) -> bool:
+    return getattr(given, name) not in (None, False)
+
+
+def _own_fields(form: str, value: str) -> dict[str, Json]:
+    """What the option that names the kind says itself."""
+    if form == "function":
+        from assay.graders.functions.source import read_source
+
+        return {"source": read_source(value)}
+    if form == "graders":
+        return {"graders": _grader_list(value)}
+    return {_OWN_FIELDS[form]: value} if value or form != "custom" else {}
+
+
+def _grader_list(file: str) -> Json:
+    from assay.tasks.document import read_document
+
+    data = read_document(file).data
+    if isinstance(data, dict) and set(data) == {"graders"}:
+        return data["graders"]
+    if isinstance(data, list):
+        return data
+    where = Location(file=file)
+    raise InputError("is not a list of graders", location=where, hint="or a mapping with `graders`")
+
+
+def _read(form: str, data: dict[str, Json], value: str) -> Definition:
+    from assay.registry import definition_from
+
+    try:
+        return definition_from(_KINDS[form], data)
+    except ShapeError as error:
+        if form == "graders":
+            raise _in_file(value, error) from error
+        names = {field: _flag(name) for name, (field, _) in _OPTIONS.items()}
+        first = error.problems[0]
+        where = names.get(first.field, f"--{form}")
+        raise InputError(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _in_file(file: str, error: ShapeError) -> InputError:
+    """The problems of a list of graders, where they stand in its file."""
+    from assay.tasks.document import problems_to_error, read_document
+
+    document = read_document(file)
+    inside = isinstance(document.data, list)
+    problems = [
+        replace(p, path=p.path[1:]) if inside and p.path[:1] == ("graders",) else p
+        for p in error.problems
+    ]
+    return problems_to_error(problems, document)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def grader_of_file(file: str) -> GraderFile:
+    """The grader in a grader's file.
+
+    Raises:
+        InputError: For a file that is not one, with everything that is wrong in it.
+    """
+    from assay.registry.files import read_grader_files
+    from assay.registry.folders import read_folder
+
+    if Path(file).is_dir():
+        raise InputError(f"{file!r} is a directory", hint="name one KEY.yaml in it")
+    files, shown = read_folder(file)
+    (grader,) = read_grader_files(files, folder=shown)
+    return grader
+
+
+def read_samples(files: list[str]) -> list[tuple[str, Submission]]:
+    """The rows of some datasets, with their ids.
+
+    Raises:
+        InputError: For a row that is malformed, naming file and line.
+    """
+    from assay.tasks.rows import read_rows
+
+    return [(row.id, row.submission) for file in files for row in read_rows(file, graders=())]

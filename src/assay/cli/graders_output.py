@@ -1,0 +1,168 @@
+"""How ``assay graders`` shows graders, reports and grades to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from assay.reports.plain import one_line, plain
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from assay.graders.functions.report import ValidationReport
+    from assay.registry import Imported
+    from assay.store.catalog_records import GraderRecord, GraderVersion
+
+__all__ = [
+    "print_diff",
+    "print_grader",
+    "print_graders",
+    "print_grades",
+    "print_imported",
+    "print_report",
+]
+
+_MOST_ROWS = 200
+_SHOWN_DIGITS = 16
+
+
+def _console() -> Console:
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def print_graders(records: Sequence[GraderRecord], *, more: str = "") -> None:
+    """A line for each grader.
+
+    Args:
+        records: The graders.
+        more: Key after which the next page begins, if there is one.
+    """
+    console = _console()
+    if not records:
+        console.print("no graders; start with: assay graders create --help")
+        return
+    table = _table("key", "kind", "version", "lock", "description")
+    for record in records:
+        latest = record.latest
+        said = record.description or (record.name if record.name != record.key else "")
+        lock = "locked" if record.locked else ""
+        table.add_row(record.key, latest.kind, str(latest.number), lock, Text(one_line(said)))
+    console.print(table)
+    if more:
+        console.print(f"\nmore: assay graders list --after {more}")
+
+
+def print_grader(
+    record: GraderRecord, version: GraderVersion, versions: Sequence[GraderVersion]
+) -> None:
+    """A grader, one version of it in full, and the list of its versions."""
+    console = _console()
+    table = Table(box=None, pad_edge=False, show_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    number = f"{version.number}" + (" (newest)" if version.number == record.latest.number else "")
+    for label, text in (
+        ("key", record.key),
+        ("name", record.name),
+        ("project", record.project),
+        ("kind", version.kind),
+        ("description", record.description),
+        ("feedback key", record.feedback_key),
+        ("lock", "locked: no changes, no deletion" if record.locked else "open"),
+        ("version", number),
+        ("digest", version.digest),
+    ):
+        if text:
+            table.add_row(label, Text(one_line(text, 2_000)))
+    console.print(table)
+    console.print(Text("\ndefinition", style="bold"))
+    console.print(Text(plain(_definition_text(version))), soft_wrap=True)
+    history = _table("version", "made", "by", "digest", "note")
+    for one in versions:
+        digest = one.digest[:_SHOWN_DIGITS]
+        by, note = Text(one_line(one.created_by)), Text(one_line(one.note))
+        history.add_row(str(one.number), one.created_at, by, digest, note)
+    console.print(history)
+
+
+def _definition_text(version: GraderVersion) -> str:
+    from assay.registry.files import definition_files
+
+    files = definition_files(version)
+    source = files.pop(f"{version.key}.py", None)
+    return "".join(files.values()) + ("" if source is None else f"\n{source.rstrip()}\n")
+
+
+def print_report(report: ValidationReport, *, what: str, file: str | None = None) -> None:
+    """Every check, every warning and every sample.
+
+    Args:
+        report: What came of the checks.
+        what: The file or grader.
+        file: The file that was checked, if one was; lines are told of it.
+    """
+    console = _console()
+    for check in report.checks:
+        mark = Text("ok    ", "green") if check.passed else Text("failed", "red")
+        said = f"  {check.at(file or '')}" if check.message else ""
+        console.print(mark.append(f" {check.name}").append(Text(plain(said))), soft_wrap=True)
+    for warning in report.warnings:
+        console.print(Text("warning ", "yellow").append(plain(warning)), soft_wrap=True)
+    if report.samples:
+        console.print()
+        console.print(_grades(report.samples))
+    console.print(Text(f"\n{what} is {'valid' if report.valid else 'not valid'}"), soft_wrap=True)
+
+
+def print_grades(graded: Sequence[Graded], summary: Mapping[str, Json], *, grader: str) -> None:
+    """The grade of every row, and what they come to."""
+    console = _console()
+    console.print(_grades(graded))
+    if len(graded) > _MOST_ROWS:
+        console.print(f"... {len(graded) - _MOST_ROWS} more rows; --json has all of them")
+    mean = summary["mean"]
+    said = "no score" if mean is None else f"mean {cast('float', mean):.4g}"
+    coverage = (
+        f"{summary['scored']} scored, {summary['errors']} errors, {summary['skipped']} skipped"
+    )
+    console.print(f"\n{grader}: {said}  ({coverage})")
+
+
+def _grades(graded: Sequence[Graded]) -> Table:
+    table = _table("id", "status", "score", "why")
+    for one in graded[:_MOST_ROWS]:
+        score = "" if one.score is None else f"{one.score:.4g}"
+        why = " ".join((*(f"[{flag}]" for flag in one.flags), one.error or one.reason))
+        table.add_row(Text(one_line(one.id, 60)), one.status, score, Text(one_line(why, 300)))
+    return table
+
+
+def print_imported(done: Sequence[Imported]) -> None:
+    """What importing did, grader by grader."""
+    table = _table("key", "version", "")
+    for one in done:
+        table.add_row(one.record.key, str(one.record.latest.number), one.change)
+    _console().print(table)
+
+
+def print_diff(text: str) -> None:
+    """A unified diff, coloured on a terminal."""
+    console = _console()
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    if not text:
+        console.print("no difference")
+        return
+    for line in plain(text).removesuffix("\n").split("\n"):
+        console.print(Text(line, styles.get(line[:1], "")), soft_wrap=True)

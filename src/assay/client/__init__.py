@@ -1,0 +1,15 @@
+"""The Python SDK: graders, datasets, jobs and scores, on a server or on a store of one's own."""
+
+from assay.client.backend import Page
+from assay.client.clients import AsyncClient, Client
+from assay.client.errors import ApiError, AuthError, ServerError, UnreachableError
+
+__all__ = [
+    "ApiError",
+    "AsyncClient",
+    "AuthError",
+    "Client",
+    "Page",
+    "ServerError",
+    "UnreachableError",
+]

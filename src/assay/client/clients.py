@@ -1,0 +1,254 @@
+"""`Client` and `AsyncClient`: the whole of assay's store of graders from Python."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self
+
+from assay.client.backend import Backend
+from assay.client.data import AsyncDatasets, AsyncJobs, AsyncProjects, AsyncRuns, AsyncScores
+from assay.client.graders import AsyncGraders, AsyncGraderTypes
+from assay.client.portal import Portal
+from assay.client.scope import Scope
+from assay.errors import InputError
+from assay.store import JobRecord
+
+__all__ = ["AsyncClient", "Client"]
+
+
+class AsyncClient:
+    """Graders, datasets, jobs and scores: on a server, or on a store of one's own.
+
+    Belongs to one event loop; closed by ``async with``. Without ``base_url`` (and without
+    ``ASSAY_URL``) it works on the store in ``store``, with no server, exactly alike.
+
+    Args:
+        base_url: Address of an assay server; ``ASSAY_URL`` by default.
+        api_key: The key; ``ASSAY_API_KEY`` by default.
+        project: The project of calls that name none.
+        store: Instead of a server: a directory, or a ``postgresql://`` address; ``ASSAY_HOME`` or
+            ``.assay`` by default.
+        timeout: Seconds until a request is given up.
+
+    Attributes:
+        graders: Create, version, prove and use graders.
+        datasets: Rows that are stored once and graded often.
+        jobs: Gradings of whole datasets.
+        scores: What graders gave, and what is written in.
+        runs: Runs of cases.
+        projects: The projects.
+
+    Raises:
+        InputError: For both a server and a store, or an address that is none.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        project: str | None = "default",
+        store: str | None = None,
+        timeout: float = 90.0,
+    ) -> None:
+        self._scope = Scope(_backend(base_url, api_key, store, timeout), project)
+        self.graders = AsyncGraders(self._scope)
+        self.datasets = AsyncDatasets(self._scope)
+        self.jobs = AsyncJobs(self._scope)
+        self.scores = AsyncScores(self._scope)
+        self.runs = AsyncRuns(self._scope)
+        self.projects = AsyncProjects(self._scope)
+
+    def set_default_project(self, project: str) -> None:
+        """Choose the project of calls that name none."""
+        self._scope.set_project(project)
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._scope.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class Client:
+    """`AsyncClient` for plain code: the same calls, blocking; usable from any thread.
+
+    Args:
+        base_url: Address of an assay server; ``ASSAY_URL`` by default.
+        api_key: The key; ``ASSAY_API_KEY`` by default.
+        project: The project of calls that name none.
+        store: Instead of a server: a directory, or a ``postgresql://`` address; ``ASSAY_HOME`` or
+            ``.assay`` by default.
+        timeout: Seconds until a request is given up.
+
+    Raises:
+        InputError: For both a server and a store, or an address that is none.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        project: str | None = "default",
+        store: str | None = None,
+        timeout: float = 90.0,
+    ) -> None:
+        self._client = AsyncClient(base_url, api_key, project=project, store=store, timeout=timeout)
+        self._portal = portal = Portal()
+        self.graders = Graders(portal, self._client.graders)
+        self.datasets = Datasets(portal, self._client.datasets)
+        self.jobs = Jobs(portal, self._client.jobs)
+        self.scores = Scores(portal, self._client.scores)
+        self.runs = Runs(portal, self._client.runs)
+        self.projects = Projects(portal, self._client.projects)
+        self._finish = weakref.finalize(self, _close, portal, self._client)
+
+    def set_default_project(self, project: str) -> None:
+        """Choose the project of calls that name none."""
+        self._client.set_default_project(project)
+
+    def close(self) -> None:
+        """Let go of the connections and end the client's thread."""
+        self._finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+# The blocking twins take their signatures from the asynchronous methods, where the documentation
+# stands too: nothing is written twice.
+
+
+class GraderTypes:
+    """``client.graders.create``; see `AsyncGraderTypes`."""
+
+    def __init__(self, portal: Portal, kinds: AsyncGraderTypes) -> None:
+        self.function = portal.plain(kinds.function)
+        self.binary_judge = portal.plain(kinds.binary_judge)
+        self.prebuilt_judge = portal.plain(kinds.prebuilt_judge)
+        self.external_endpoint = portal.plain(kinds.external_endpoint)
+        self.custom = portal.plain(kinds.custom)
+        self.declared = portal.plain(kinds.declared)
+
+
+class Graders:
+    """``client.graders``; see `AsyncGraders`."""
+
+    def __init__(self, portal: Portal, graders: AsyncGraders) -> None:
+        self.create = GraderTypes(portal, graders.create)
+        self.list = portal.plain(graders.list)
+        self.page = portal.plain(graders.page)
+        self.get = portal.plain(graders.get)
+        self.version = portal.plain(graders.version)
+        self.versions = portal.plain(graders.versions)
+        self.update = portal.plain(graders.update)
+        self.describe = portal.plain(graders.describe)
+        self.lock = portal.plain(graders.lock)
+        self.delete = portal.plain(graders.delete)
+        self.diff = portal.plain(graders.diff)
+        self.validate = portal.plain(graders.validate)
+        self.grade = portal.plain(graders.grade)
+        self.export = portal.plain(graders.export)
+        self.import_ = portal.plain(graders.import_)
+
+
+class Datasets:
+    """``client.datasets``; see `AsyncDatasets`."""
+
+    def __init__(self, portal: Portal, datasets: AsyncDatasets) -> None:
+        self.create = portal.plain(datasets.create)
+        self.get = portal.plain(datasets.get)
+        self.list = portal.plain(datasets.list)
+        self.rows = portal.plain(datasets.rows)
+        self.delete = portal.plain(datasets.delete)
+
+
+class Jobs:
+    """``client.jobs``; see `AsyncJobs`."""
+
+    def __init__(self, portal: Portal, jobs: AsyncJobs) -> None:
+        self._portal, self._jobs = portal, jobs
+        self.create = portal.plain(jobs.create)
+        self.get = portal.plain(jobs.get)
+        self.list = portal.plain(jobs.list)
+        self.results = portal.plain(jobs.results)
+        self.wait = portal.plain(jobs.wait)
+        self.cancel = portal.plain(jobs.cancel)
+
+    def follow(self, job: str, *, project: str | None = None) -> Iterator[JobRecord]:
+        """The job again and again as it gets on, until it has ended."""
+        steps = self._jobs.follow(job, project=project)
+
+        async def following() -> JobRecord | None:
+            return await anext(steps, None)
+
+        while (step := self._portal.run(following())) is not None:
+            yield step
+
+
+class Scores:
+    """``client.scores``; see `AsyncScores`."""
+
+    def __init__(self, portal: Portal, scores: AsyncScores) -> None:
+        self.add = portal.plain(scores.add)
+        self.list = portal.plain(scores.list)
+
+
+class Runs:
+    """``client.runs``; see `AsyncRuns`."""
+
+    def __init__(self, portal: Portal, runs: AsyncRuns) -> None:
+        self.list = portal.plain(runs.list)
+
+
+class Projects:
+    """``client.projects``; see `AsyncProjects`."""
+
+    def __init__(self, portal: Portal, projects: AsyncProjects) -> None:
+        self.list = portal.plain(projects.list)
+        self.create = portal.plain(projects.create)
+
+
+def _close(portal: Portal, client: AsyncClient) -> None:
+    """Also runs where nobody closed a client: when it is forgotten, and at exit."""
+    portal.close(client.close())
+
+
+def _backend(
+    base_url: str | None, api_key: str | None, store: str | None, timeout: float
+) -> Callable[[], Backend]:
+    if base_url is not None and store is not None:
+        raise InputError("give base_url or store, not both")
+    url = os.environ.get("ASSAY_URL") if base_url is None and store is None else base_url
+    if url:
+        from assay.client.remote import RemoteBackend
+        from assay.client.transport import checked_url
+
+        address, key = checked_url(url), api_key or os.environ.get("ASSAY_API_KEY")
+        return lambda: RemoteBackend(address, key, timeout=timeout)
+
+    from assay.client.local import LocalBackend
+
+    home = store or os.environ.get("ASSAY_HOME") or ".assay"
+    return lambda: LocalBackend(home)

@@ -1,0 +1,212 @@
+"""``client.datasets``, ``client.jobs``, ``client.scores``, ``client.runs``, ``client.projects``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.client.backend import Page, Rows
+from assay.client.scope import Item, Scope, every, rows_of
+from assay.errors import InputError
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from assay.store import (
+        DatasetRecord,
+        DatasetRow,
+        JobRecord,
+        ProjectRecord,
+        RunRecord,
+        ScoreRecord,
+    )
+
+__all__ = ["AsyncDatasets", "AsyncJobs", "AsyncProjects", "AsyncRuns", "AsyncScores"]
+
+
+class AsyncDatasets:
+    """Rows that are stored once and graded as often as one likes."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def create(
+        self,
+        key: str,
+        rows: Iterable[Item] | str,
+        *,
+        name: str = "",
+        project: str | None = None,
+    ) -> DatasetRecord:
+        """Store a dataset.
+
+        Args:
+            key: What it is called.
+            rows: The rows, or the path of a JSONL file.
+            name: For people.
+            project: The project; the client's by default.
+
+        Raises:
+            ConflictError: The key is taken.
+            InputError: A row is malformed, named by its number; nothing is stored.
+        """
+        where = self._scope.project(project)
+        given = _file_rows(rows) if isinstance(rows, str) else rows_of(rows)
+        return await self._scope.backend.create_dataset(where, key, name, given)
+
+    async def get(self, key: str, *, project: str | None = None) -> DatasetRecord:
+        """A dataset's record.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return await self._scope.backend.dataset(self._scope.project(project), key)
+
+    async def list(self, *, project: str | None = None) -> list[DatasetRecord]:
+        """All datasets of a project, by key."""
+        where, backend = self._scope.project(project), self._scope.backend
+        return await every(lambda cursor: backend.datasets(where, limit=200, cursor=cursor))
+
+    async def rows(
+        self, key: str, *, limit: int = 100, cursor: str = "", project: str | None = None
+    ) -> Page[DatasetRow]:
+        """A part of its rows, in order."""
+        return await self._scope.backend.dataset_rows(
+            self._scope.project(project), key, limit=limit, cursor=cursor
+        )
+
+    async def delete(self, key: str, *, force: bool = False, project: str | None = None) -> None:
+        """Delete a dataset.
+
+        Raises:
+            NotFoundError: There is none.
+            ConflictError: A job uses it, and ``force`` was not given.
+        """
+        where = self._scope.project(project)
+        await self._scope.backend.delete_dataset(where, key, force=force)
+
+
+class AsyncJobs:
+    """Gradings of whole datasets; they survive a restart of what runs them."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def create(
+        self, grader: str, dataset: str, *, version: int | None = None, project: str | None = None
+    ) -> JobRecord:
+        """Grade a dataset with a grader, pinned to a version (the newest by default).
+
+        On a server the job waits its turn there; without one it is run before this returns.
+        """
+        where = self._scope.project(project)
+        return await self._scope.backend.create_job(where, grader, dataset, version)
+
+    async def get(self, job: str, *, project: str | None = None) -> JobRecord:
+        """How far a job is.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return await self._scope.backend.job(self._scope.project(project), job)
+
+    async def list(self, *, project: str | None = None) -> list[JobRecord]:
+        """All jobs of a project, newest first."""
+        where, backend = self._scope.project(project), self._scope.backend
+        return await every(lambda cursor: backend.jobs(where, limit=200, cursor=cursor))
+
+    async def results(
+        self, job: str, *, limit: int = 100, cursor: str = "", project: str | None = None
+    ) -> Page[ScoreRecord]:
+        """A part of the scores of a job, in the order they were given."""
+        return await self._scope.backend.results(
+            self._scope.project(project), job, limit=limit, cursor=cursor
+        )
+
+    def follow(self, job: str, *, project: str | None = None) -> AsyncIterator[JobRecord]:
+        """The job again and again as it gets on, until it has ended."""
+        return self._scope.backend.follow(self._scope.project(project), job)
+
+    async def wait(self, job: str, *, project: str | None = None) -> JobRecord:
+        """Wait until a job has ended, and return it."""
+        seen = [step async for step in self.follow(job, project=project)]
+        return seen[-1] if seen else await self.get(job, project=project)
+
+    async def cancel(self, job: str, *, project: str | None = None) -> JobRecord:
+        """Stop a job; the scores it gave stay."""
+        return await self._scope.backend.cancel_job(self._scope.project(project), job)
+
+
+class AsyncScores:
+    """What graders gave, and what people or programs write in."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def add(self, scores: Sequence[Mapping[str, Json]], *, project: str | None = None) -> int:
+        """Write scores for custom graders.
+
+        Args:
+            scores: ``{"grader", "item", "score"}`` each, with ``reason`` and ``details`` if wanted.
+            project: The project; the client's by default.
+
+        Returns:
+            How many were written: all, or none.
+        """
+        return await self._scope.backend.add_scores(self._scope.project(project), scores)
+
+    async def list(
+        self,
+        *,
+        grader: str | None = None,
+        item: str | None = None,
+        limit: int = 100,
+        cursor: str = "",
+        project: str | None = None,
+    ) -> Page[ScoreRecord]:
+        """A part of the scores, oldest first."""
+        where = self._scope.project(project)
+        return await self._scope.backend.scores(
+            where, grader=grader, item=item, limit=limit, cursor=cursor
+        )
+
+
+class AsyncRuns:
+    """Runs of cases, as `assay run` stored them."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def list(self, *, limit: int = 50) -> Sequence[RunRecord]:
+        """The newest runs, newest first."""
+        return await self._scope.backend.runs(limit)
+
+
+class AsyncProjects:
+    """Names under which graders, datasets and scores stand."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def list(self) -> Sequence[ProjectRecord]:
+        """All projects, by key."""
+        return await self._scope.backend.projects()
+
+    async def create(self, key: str, *, name: str = "") -> ProjectRecord:
+        """Make a project.
+
+        Raises:
+            ConflictError: There is one of that key.
+        """
+        return await self._scope.backend.create_project(key, name)
+
+
+def _file_rows(file: str) -> Rows:
+    """The rows of a JSONL file, read as they are needed, each checked as a row."""
+    from assay.tasks.rows import read_rows
+
+    if not Path(file).is_file():
+        raise InputError(
+            f"there is no file {file!r}", hint="give rows, or the path of a JSONL file"
+        )
+    return (row.fields for row in read_rows(file, graders=()))

@@ -1,0 +1,510 @@
+"""``client.graders``: create, version, prove and use stored graders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from assay.client.backend import Details, Page
+from assay.client.scope import Item, Scope, every, rows_of
+from assay.errors import InputError, NotFoundError
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from assay.graders.functions import ValidationReport
+    from assay.registry import Definition
+    from assay.store import GraderRecord, GraderVersion
+
+__all__ = ["AsyncGraderTypes", "AsyncGraders", "Function"]
+
+_AT_ONCE = 1_000
+"""Items of one request."""
+
+Function: TypeAlias = "Callable[..., object] | str"
+"""An ``async def`` with one parameter, or the source of a module that defines ``grade``."""
+
+
+class AsyncGraderTypes:
+    """``client.graders.create``: one call per type of grader.
+
+    Every call is validated before anything is stored, and returns the stored grader.
+
+    Raises:
+        InputError: The definition is wrong; a `ValueError` too. For a function that fails
+            validation its ``report`` holds the checks.
+        ConflictError: The key is taken.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def function(
+        self,
+        *,
+        key: str,
+        fn: Function,
+        name: str = "",
+        description: str = "",
+        feedback_key: str = "",
+        note: str = "",
+        isolation: Literal["call", "batch"] = "call",
+        range: tuple[float, float] | None = None,  # noqa: A002 - the field's name everywhere
+        samples: Sequence[Item] = (),
+        project: str | None = None,
+    ) -> GraderRecord:
+        """Store a Python function, after five checks in the sandbox.
+
+        Args:
+            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            fn: The function itself, or the source of a module that defines ``grade``.
+            name: For people; the key by default.
+            description: What it is for.
+            feedback_key: The metric that its scores are written to; the key by default.
+            note: Why this version was made.
+            isolation: Whether each call is a process of its own, or each batch.
+            range: Lowest and highest score; a score outside is an error. Any finite one by default.
+            samples: Real rows that it must be able to grade.
+            project: The project; the client's by default.
+        """
+        definition = _function(fn, isolation=isolation, bounds=range)
+        details = _details(name, description, feedback_key, note, samples)
+        return await self._store(project, key, definition, details)
+
+    async def binary_judge(
+        self,
+        *,
+        key: str,
+        criteria: str,
+        judge_model: str,
+        feedback_key: str = "",
+        examples: Sequence[Mapping[str, Json]] = (),
+        system_template: str = "",
+        user_template: str = "",
+        name: str = "",
+        description: str = "",
+        note: str = "",
+        project: str | None = None,
+    ) -> GraderRecord:
+        """Store a judge that says PASS or FAIL by a criterion in natural language.
+
+        Args:
+            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            criteria: What makes a pass.
+            judge_model: The model that judges.
+            feedback_key: The metric that its scores are written to; the key by default.
+            examples: ``{"input", "output", "pass", "reasoning"}`` each.
+            system_template: Handlebars template; assay's own by default.
+            user_template: The same for the user's turn.
+            name: For people; the key by default.
+            description: What it is for.
+            note: Why this version was made.
+            project: The project; the client's by default.
+        """
+        from assay.registry import definition_from
+
+        data: dict[str, Json] = {
+            "criteria": criteria,
+            "judge_model": judge_model,
+            "examples": [dict(example) for example in examples],
+            "system_template": system_template,
+            "user_template": user_template,
+        }
+        definition = definition_from("binary_judge", data)
+        details = _details(name, description, feedback_key, note, ())
+        return await self._store(project, key, definition, details)
+
+    async def prebuilt_judge(
+        self,
+        *,
+        key: str,
+        type: str,  # noqa: A002 - the name that users of this call know
+        judge_model: str,
+        name: str = "",
+        description: str = "",
+        feedback_key: str = "",
+        note: str = "",
+        project: str | None = None,
+    ) -> GraderRecord:
+        """Store a judge for RAG: FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY."""
+        from assay.registry import definition_from
+
+        definition = definition_from("prebuilt_judge", {"type": type, "judge_model": judge_model})
+        details = _details(name, description, feedback_key, note, ())
+        return await self._store(project, key, definition, details)
+
+    async def external_endpoint(
+        self,
+        *,
+        key: str,
+        url: str,
+        name: str = "",
+        description: str = "",
+        feedback_key: str = "",
+        note: str = "",
+        project: str | None = None,
+        **options: Json,
+    ) -> GraderRecord:
+        """Store the address of a server that grades.
+
+        Args:
+            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            url: Where it is.
+            name: For people; the key by default.
+            description: What it is for.
+            feedback_key: The metric that its scores are written to; the key by default.
+            note: Why this version was made.
+            project: The project; the client's by default.
+            **options: ``protocol``, ``auth``, ``secret_env``, ``timeout_seconds``, ``batch``,
+                ``range`` ...; an unknown one is refused by name.
+        """
+        from assay.registry import definition_from
+
+        definition = definition_from("external_endpoint", {"url": url, **options})
+        details = _details(name, description, feedback_key, note, ())
+        return await self._store(project, key, definition, details)
+
+    async def custom(
+        self,
+        *,
+        key: str,
+        path: str = "",
+        name: str = "",
+        description: str = "",
+        feedback_key: str = "",
+        note: str = "",
+        project: str | None = None,
+    ) -> GraderRecord:
+        """Store a name for scores that are written in, or for a `Grader` class of the project.
+
+        Args:
+            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            path: ``python:module:Class``; empty where scores are written in.
+            name: For people; the key by default.
+            description: What it is for.
+            feedback_key: The metric that its scores are written to; the key by default.
+            note: Why this version was made.
+            project: The project; the client's by default.
+        """
+        from assay.registry import definition_from
+
+        definition = definition_from("custom", {"path": path} if path else {})
+        details = _details(name, description, feedback_key, note, ())
+        return await self._store(project, key, definition, details)
+
+    async def declared(
+        self,
+        *,
+        key: str,
+        graders: Sequence[Mapping[str, Json]],
+        name: str = "",
+        description: str = "",
+        feedback_key: str = "",
+        note: str = "",
+        project: str | None = None,
+    ) -> GraderRecord:
+        """Store graders as a case or a grader file declares them; their scores are combined."""
+        from assay.registry import definition_from
+
+        definition = definition_from("declared", {"graders": [dict(one) for one in graders]})
+        details = _details(name, description, feedback_key, note, ())
+        return await self._store(project, key, definition, details)
+
+    async def _store(
+        self, project: str | None, key: str, definition: Definition, details: Details
+    ) -> GraderRecord:
+        where = self._scope.project(project)
+        return await self._scope.backend.create_grader(where, key, definition, details)
+
+
+class AsyncGraders:
+    """``client.graders``.
+
+    Attributes:
+        create: Store a grader, by type.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self.create = AsyncGraderTypes(scope)
+
+    async def list(
+        self, *, kind: str | None = None, query: str = "", project: str | None = None
+    ) -> list[GraderRecord]:
+        """All graders of a project, by key.
+
+        Args:
+            kind: Only this kind.
+            query: Only those whose key, name or description holds this text.
+            project: The project; the client's by default.
+        """
+        where, backend = self._scope.project(project), self._scope.backend
+        return await every(
+            lambda cursor: backend.graders(where, limit=200, cursor=cursor, kind=kind, query=query)
+        )
+
+    async def page(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str = "",
+        kind: str | None = None,
+        query: str = "",
+        project: str | None = None,
+    ) -> Page[GraderRecord]:
+        """A part of the list; the next begins at ``next_cursor``."""
+        return await self._scope.backend.graders(
+            self._scope.project(project), limit=limit, cursor=cursor, kind=kind, query=query
+        )
+
+    async def get(self, grader_key: str, *, project: str | None = None) -> GraderRecord | None:
+        """A grader with its newest version, or None."""
+        try:
+            return await self._scope.backend.grader(self._scope.project(project), grader_key)
+        except NotFoundError:
+            return None
+
+    async def version(
+        self, grader_key: str, number: int, *, project: str | None = None
+    ) -> GraderVersion:
+        """One version of a grader; versions never change.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        where = self._scope.project(project)
+        return await self._scope.backend.version(where, grader_key, number)
+
+    async def versions(
+        self, grader_key: str, *, project: str | None = None
+    ) -> Sequence[GraderVersion]:
+        """Every version of a grader, newest first."""
+        where, backend = self._scope.project(project), self._scope.backend
+        return await every(
+            lambda cursor: backend.versions(where, grader_key, limit=200, cursor=cursor)
+        )
+
+    async def update(
+        self,
+        grader_key: str,
+        fn: Definition | Function,
+        *,
+        note: str = "",
+        expected: int | None = None,
+        samples: Sequence[Item] = (),
+        project: str | None = None,
+    ) -> GraderRecord:
+        """Store a new version; what did not change makes none.
+
+        Args:
+            grader_key: The grader.
+            fn: What it becomes: a function or its source, which keeps the isolation and range that
+                the grader has, or a whole definition.
+            note: Why.
+            expected: The version this change was made to.
+            samples: Real rows that it must be able to grade.
+            project: The project; the client's by default.
+
+        Raises:
+            ConflictError: ``expected`` is not the newest version any more.
+            LockedError: The grader is locked.
+        """
+        where = self._scope.project(project)
+        definition = _definition(fn)
+        if isinstance(fn, str) or callable(fn):
+            present = await self._scope.backend.grader(where, grader_key)
+            definition = _with_settings(definition, present.latest)
+        return await self._scope.backend.update_grader(
+            where, grader_key, definition, note=note, expected=expected, samples=rows_of(samples)
+        )
+
+    async def describe(
+        self,
+        grader_key: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        feedback_key: str | None = None,
+        project: str | None = None,
+    ) -> GraderRecord:
+        """Change what people read; scores are not touched, so no version is made."""
+        given = {"name": name, "description": description, "feedback_key": feedback_key}
+        changes = {field: text for field, text in given.items() if text is not None}
+        where = self._scope.project(project)
+        return await self._scope.backend.describe_grader(where, grader_key, changes)
+
+    async def lock(
+        self, grader_key: str, *, locked: bool = True, project: str | None = None
+    ) -> GraderRecord:
+        """Forbid changes and deletion, or allow them again."""
+        where = self._scope.project(project)
+        return await self._scope.backend.lock_grader(where, grader_key, locked=locked)
+
+    async def delete(
+        self, grader_key: str, *, force: bool = False, project: str | None = None
+    ) -> bool:
+        """Delete a grader; the versions that gave scores stay readable.
+
+        Args:
+            grader_key: The grader.
+            force: Also where jobs or scores use it.
+            project: The project; the client's by default.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            LockedError: It is locked.
+            ConflictError: It is used, and ``force`` was not given.
+        """
+        where = self._scope.project(project)
+        try:
+            await self._scope.backend.delete_grader(where, grader_key, force=force)
+        except NotFoundError:
+            return False
+        return True
+
+    async def diff(
+        self,
+        grader_key: str,
+        older: int | None = None,
+        newer: int | None = None,
+        *,
+        project: str | None = None,
+    ) -> str:
+        """What changed between two versions, as a unified diff; empty where nothing did.
+
+        Args:
+            grader_key: The grader.
+            older: The one before ``newer`` by default.
+            newer: The newest by default.
+            project: The project; the client's by default.
+        """
+        where = self._scope.project(project)
+        return await self._scope.backend.diff(where, grader_key, older, newer)
+
+    async def validate(
+        self,
+        fn: Definition | Function,
+        *,
+        samples: Sequence[Item] = (),
+        project: str | None = None,
+    ) -> ValidationReport:
+        """Check a grader and store nothing.
+
+        Args:
+            fn: A function, its source, or a definition.
+            samples: Real rows to grade with it.
+            project: The project; the client's by default.
+        """
+        return await self._scope.backend.validate(
+            self._scope.project(project), _definition(fn), rows_of(samples)
+        )
+
+    async def grade(
+        self,
+        grader_key: str,
+        items: Sequence[Item],
+        *,
+        version: int | None = None,
+        project: str | None = None,
+    ) -> list[Graded]:
+        """Grade items with a stored grader.
+
+        Args:
+            grader_key: The grader.
+            items: Any number of them; for very many there are datasets and jobs.
+            version: The newest by default, whichever that is when the first of them is graded.
+            project: The project; the client's by default.
+
+        Returns:
+            One outcome for each item, in their order.
+
+        Raises:
+            InputError: For an item that cannot be graded, named by its place, or two of one id.
+        """
+        where, backend = self._scope.project(project), self._scope.backend
+        rows = rows_of(items)
+        if len(rows) > _AT_ONCE and version is None:
+            version = (await backend.grader(where, grader_key)).latest.number
+        graded: list[Graded] = []
+        for start in range(0, len(rows), _AT_ONCE):
+            graded += await backend.grade(
+                where, grader_key, rows[start : start + _AT_ONCE], version
+            )
+        return graded
+
+    async def export(
+        self, directory: str, *, keys: Sequence[str] = (), project: str | None = None
+    ) -> Sequence[str]:
+        """Write graders as files that can live in git; all of them by default.
+
+        Returns:
+            The names of the files.
+        """
+        from assay.registry.folders import write_folder
+
+        files = await self._scope.backend.export(self._scope.project(project), keys)
+        for name in files:
+            if Path(name).name != name:
+                raise InputError(f"the server named a file {name!r:.80}, which is no plain name")
+        write_folder(files, directory)
+        return sorted(files)
+
+    async def import_(
+        self, directory: str, *, update: bool = True, project: str | None = None
+    ) -> Sequence[GraderRecord]:
+        """Store the graders that `export` wrote; all of them, or none.
+
+        Args:
+            directory: Where the files are.
+            update: Whether a grader that is there gets a new version, instead of being refused.
+            project: The project; the client's by default.
+        """
+        from assay.registry.folders import read_folder
+
+        files, _ = read_folder(directory)
+        where = self._scope.project(project)
+        return await self._scope.backend.import_(where, files, update=update)
+
+
+def _details(
+    name: str, description: str, feedback_key: str, note: str, samples: Sequence[Item]
+) -> Details:
+    return Details(
+        name=name,
+        description=description,
+        feedback_key=feedback_key,
+        note=note,
+        samples=tuple(rows_of(samples)),
+    )
+
+
+def _with_settings(definition: Definition, present: GraderVersion) -> Definition:
+    """A new function with the isolation and range of the version that it follows."""
+    from assay.registry import FunctionDefinition, definition_from
+
+    before = definition_from(present.kind, present.definition)
+    if isinstance(before, FunctionDefinition) and isinstance(definition, FunctionDefinition):
+        return before.with_source(definition.source)
+    return definition
+
+
+def _definition(given: Definition | Function) -> Definition:
+    if isinstance(given, str) or callable(given):
+        return _function(given)
+    return given
+
+
+def _function(
+    fn: Function,
+    *,
+    isolation: Literal["call", "batch"] = "call",
+    bounds: tuple[float, float] | None = None,
+) -> Definition:
+    from assay.graders.functions import source_of
+    from assay.registry import FunctionDefinition
+
+    source = fn if isinstance(fn, str) else source_of(fn)
+    return FunctionDefinition(source=source, isolation=isolation, range=bounds)

@@ -1,0 +1,346 @@
+"""The operations on a store of one's own, without a server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from assay.client.backend import Details, Page, Rows
+from assay.errors import AssayError, InputError, Location, NotFoundError
+from assay.registry import Registry
+from assay.registry.stored_rows import grade_rows
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.scoring.results import finite_number
+from assay.store import (
+    Catalog,
+    Database,
+    DatasetRecord,
+    DatasetRow,
+    Datasets,
+    GraderRecord,
+    GraderVersion,
+    JobRecord,
+    Jobs,
+    ProjectRecord,
+    Projects,
+    RunRecord,
+    ScoreRecord,
+    Scores,
+    Store,
+)
+from assay.tasks.rows import read_row
+from assay.types.submission import Submission
+
+if TYPE_CHECKING:
+    from assay.graders.functions import ValidationReport
+    from assay.registry import Definition
+
+__all__ = ["LocalBackend"]
+
+T = TypeVar("T")
+
+_BATCH = 256
+_LEASE_SECONDS = 120.0
+_SCORE_FIELDS = frozenset({"grader", "item", "score", "reason", "details"})
+
+
+class LocalBackend:
+    """A store; it belongs to the thread that uses it first.
+
+    Args:
+        location: A directory, or a ``postgresql://`` address.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._database = Database.open(location)
+
+    async def create_grader(
+        self, project: str, key: str, definition: Definition, details: Details
+    ) -> GraderRecord:
+        """Store a grader."""
+        Projects(self._database).ensure(project)
+        return await self._registry(project).create(
+            key,
+            definition,
+            name=details.name,
+            description=details.description,
+            feedback_key=details.feedback_key,
+            note=details.note,
+            samples=_items(details.samples),
+        )
+
+    async def update_grader(
+        self,
+        project: str,
+        key: str,
+        definition: Definition,
+        *,
+        note: str,
+        expected: int | None,
+        samples: Sequence[Mapping[str, Json]],
+    ) -> GraderRecord:
+        """Store a new version."""
+        return await self._registry(project).update(
+            key, definition, note=note, expected=expected, samples=_items(samples)
+        )
+
+    async def describe_grader(
+        self, project: str, key: str, changes: Mapping[str, str]
+    ) -> GraderRecord:
+        """Change what people read."""
+        return self._registry(project).describe(key, **changes)
+
+    async def validate(
+        self, project: str, definition: Definition, samples: Sequence[Mapping[str, Json]]
+    ) -> ValidationReport:
+        """Check a grader and store nothing."""
+        return await self._registry(project).validate(definition, _items(samples))
+
+    async def grader(self, project: str, key: str) -> GraderRecord:
+        """A grader."""
+        return self._registry(project).get(key)
+
+    async def graders(
+        self, project: str, *, limit: int, cursor: str, kind: str | None, query: str
+    ) -> Page[GraderRecord]:
+        """A part of the graders."""
+        found = self._registry(project).page(limit=limit, after=cursor, kind=kind, query=query)
+        return _page(found, limit, lambda record: record.key)
+
+    async def version(self, project: str, key: str, number: int) -> GraderVersion:
+        """One version of a grader."""
+        return self._registry(project).version(key, number)
+
+    async def versions(
+        self, project: str, key: str, *, limit: int, cursor: str
+    ) -> Page[GraderVersion]:
+        """A part of the versions."""
+        after = _number(cursor) if cursor else None
+        found = self._registry(project).versions(key, limit=limit, after=after)
+        return _page(found, limit, lambda version: version.number)
+
+    async def lock_grader(self, project: str, key: str, *, locked: bool) -> GraderRecord:
+        """Lock or unlock."""
+        return self._registry(project).lock(key, locked=locked)
+
+    async def delete_grader(self, project: str, key: str, *, force: bool) -> None:
+        """Delete a grader."""
+        self._registry(project).delete(key, force=force)
+
+    async def diff(self, project: str, key: str, older: int | None, newer: int | None) -> str:
+        """What changed."""
+        return self._registry(project).diff(key, older, newer)
+
+    async def export(self, project: str, keys: Sequence[str]) -> dict[str, str]:
+        """Graders as files."""
+        return self._registry(project).files(keys or None)
+
+    async def import_(
+        self, project: str, files: Mapping[str, str], *, update: bool
+    ) -> Sequence[GraderRecord]:
+        """Files as graders."""
+        Projects(self._database).ensure(project)
+        done = await self._registry(project).import_files(files, update=update)
+        return [one.record for one in done]
+
+    async def grade(
+        self, project: str, key: str, items: Sequence[Mapping[str, Json]], version: int | None
+    ) -> list[Graded]:
+        """Grade items."""
+        return await self._registry(project).grade(key, _items(items), version=version)
+
+    async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
+        """Store a dataset."""
+        Projects(self._database).ensure(project)
+        return Datasets(self._database).create(project, key, name, _readable(rows))
+
+    async def dataset(self, project: str, key: str) -> DatasetRecord:
+        """A dataset."""
+        return Datasets(self._database).get(project, key)
+
+    async def datasets(self, project: str, *, limit: int, cursor: str) -> Page[DatasetRecord]:
+        """A part of the datasets."""
+        found = Datasets(self._database).page(project, limit=limit, after=cursor)
+        return _page(found, limit, lambda record: record.key)
+
+    async def dataset_rows(
+        self, project: str, key: str, *, limit: int, cursor: str
+    ) -> Page[DatasetRow]:
+        """A part of the rows."""
+        found = Datasets(self._database).rows(project, key, after=_number(cursor), limit=limit)
+        return _page(found, limit, lambda row: row.number)
+
+    async def delete_dataset(self, project: str, key: str, *, force: bool) -> None:
+        """Delete a dataset."""
+        Datasets(self._database).delete(project, key, force=force)
+
+    async def create_job(
+        self, project: str, grader: str, dataset: str, version: int | None
+    ) -> JobRecord:
+        """Grade a dataset, now; interrupted, it is finished by the next job of this store."""
+        jobs = Jobs(self._database)
+        job = jobs.create(project, grader=grader, dataset=dataset, version=version)
+        owner = f"local:{os.getpid()}"
+        while True:
+            claimed = jobs.claim(owner, _LEASE_SECONDS, datetime.now(UTC))
+            if claimed is None:
+                return jobs.get(job.id)
+            await self._carry_out(claimed, owner)
+
+    async def job(self, project: str, job: str) -> JobRecord:
+        """A job."""
+        found = Jobs(self._database).get(job)
+        if found.project != project:
+            raise NotFoundError(f"there is no job {job!r:.80} in project {project!r}")
+        return found
+
+    async def jobs(self, project: str, *, limit: int, cursor: str) -> Page[JobRecord]:
+        """A part of the jobs."""
+        found = Jobs(self._database).page(project, limit=limit, after=cursor)
+        return _page(found, limit, lambda record: record.id)
+
+    async def cancel_job(self, project: str, job: str) -> JobRecord:
+        """Stop a job."""
+        await self.job(project, job)
+        return Jobs(self._database).cancel(job)
+
+    async def results(
+        self, project: str, job: str, *, limit: int, cursor: str
+    ) -> Page[ScoreRecord]:
+        """A part of a job's scores."""
+        await self.job(project, job)
+        found = Jobs(self._database).results(job, _number(cursor), limit)
+        return _page(found, limit, lambda record: record.seq)
+
+    async def follow(self, project: str, job: str) -> AsyncIterator[JobRecord]:
+        """The job; without a server it has ended when `create_job` returned."""
+        yield await self.job(project, job)
+
+    async def add_scores(self, project: str, scores: Sequence[Mapping[str, Json]]) -> int:
+        """Write scores."""
+        catalog = Catalog(self._database)
+        records = [_score(catalog, project, score, n) for n, score in enumerate(scores)]
+        Scores(self._database).add(project, records)
+        return len(records)
+
+    async def scores(
+        self, project: str, *, grader: str | None, item: str | None, limit: int, cursor: str
+    ) -> Page[ScoreRecord]:
+        """A part of the scores."""
+        found = Scores(self._database).page(
+            project, grader=grader, item=item, after=_number(cursor), limit=limit
+        )
+        return _page(found, limit, lambda record: record.seq)
+
+    async def projects(self) -> Sequence[ProjectRecord]:
+        """All projects."""
+        return Projects(self._database).all()
+
+    async def create_project(self, key: str, name: str) -> ProjectRecord:
+        """Make a project."""
+        return Projects(self._database).create(key, name)
+
+    async def runs(self, limit: int) -> Sequence[RunRecord]:
+        """The newest runs."""
+        return Store(self._database).runs(limit)
+
+    async def close(self) -> None:
+        """Give the database back."""
+        self._database.close()
+
+    def _registry(self, project: str) -> Registry:
+        # Who works on the store itself runs code of the project's own, as with `assay run`.
+        return Registry(
+            self._database, project, _user(), allow_custom_code=True, allow_internal=True
+        )
+
+    async def _carry_out(self, job: JobRecord, owner: str) -> None:
+        jobs, registry = Jobs(self._database), self._registry(job.project)
+        try:
+            version = registry.version(job.grader, job.version)
+            graded, after = jobs.graded_rows(job.id), 0
+            while rows := Datasets(self._database).rows(
+                job.project, job.dataset, after=after, limit=_BATCH
+            ):
+                after = rows[-1].number
+                todo = [row for row in rows if row.number not in graded]
+                jobs.add_scores(
+                    job.id,
+                    await grade_rows(
+                        version, todo, lambda items: registry.grade_with(version, items)
+                    ),
+                )
+                jobs.renew(job.id, owner, _LEASE_SECONDS, datetime.now(UTC))
+            jobs.finish(job.id, "finished")
+        except InputError as error:
+            jobs.finish(job.id, "failed", str(error))
+        except BaseException:
+            jobs.release(job.id, owner)
+            raise
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user that has no name
+        return str(os.getuid())
+
+
+def _items(rows: Sequence[Mapping[str, Json]]) -> list[tuple[str, Submission]]:
+    read = [
+        read_row(row, number, Location(field=f"items[{number - 1}]"))
+        for number, row in enumerate(rows, 1)
+    ]
+    return [(row.id, row.submission) for row in read]
+
+
+def _readable(rows: Rows) -> Iterator[Mapping[str, Json]]:
+    """The rows, each known to be one that can be graded."""
+    for number, row in enumerate(rows, 1):
+        read_row(row, number, Location(line=number))
+        yield row
+
+
+def _page(found: Sequence[T], limit: int, place: Callable[[T], str | int]) -> Page[T]:
+    return Page(found, str(place(found[-1])) if len(found) == limit else "")
+
+
+def _number(cursor: str) -> int:
+    if cursor and not cursor.isdecimal():
+        raise InputError("the cursor is not one of this list", hint="use next_cursor as it came")
+    return int(cursor or 0)
+
+
+def _score(catalog: Catalog, project: str, score: Mapping[str, Json], number: int) -> ScoreRecord:
+    if unknown := sorted(set(score) - _SCORE_FIELDS):
+        raise InputError(f"scores[{number}] has no field {unknown[0]!r}")
+    key, item = score.get("grader"), score.get("item")
+    if not isinstance(key, str) or not isinstance(item, str | int) or isinstance(item, bool):
+        raise InputError(f"scores[{number}] needs a 'grader' and an 'item'")
+    version = catalog.get(project, key).latest
+    if version.kind != "custom":
+        raise InputError(
+            f"{key!r} is a {version.kind} grader, which gives its own scores",
+            hint="scores are written in for custom graders",
+        )
+    details = score.get("details")
+    try:
+        value = finite_number(score.get("score"), what=f"scores[{number}].score")
+    except AssayError as error:
+        raise InputError(error.message, hint=error.hint) from error
+    graded = Graded(
+        id=str(item),
+        status="scored",
+        score=value,
+        reason=str(score.get("reason") or ""),
+        details=details if isinstance(details, dict) else {},
+    )
+    by = f"{version.key}@{version.number}"
+    return ScoreRecord(
+        project=project, item=str(item), source="sdk", graded=graded.by(by, version.digest)
+    )

@@ -1,0 +1,130 @@
+"""What every part of a client shares: the backend and the project."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias, TypeVar, cast
+
+from assay.client.backend import Backend, Page
+from assay.errors import InputError
+from assay.scoring.json_safe import Json
+from assay.types.submission import Submission
+from assay.types.thread import StringThread
+
+__all__ = ["Item", "Scope", "every", "rows_of"]
+
+T = TypeVar("T")
+
+Item: TypeAlias = "Mapping[str, Json] | StringThread | Submission"
+"""What can be graded: a dataset row, a conversation, or a submission of texts."""
+
+
+class Scope:
+    """A backend, opened when first used, and the project that calls are about."""
+
+    def __init__(self, make: Callable[[], Backend], project: str | None) -> None:
+        self._make = make
+        self._project = project
+        self._backend: Backend | None = None
+        self._is_closed = False
+
+    @property
+    def backend(self) -> Backend:
+        """The backend.
+
+        Raises:
+            InputError: If the client was closed.
+        """
+        if self._is_closed:
+            raise InputError("the client is closed", hint="make a new one")
+        if self._backend is None:
+            self._backend = self._make()
+        return self._backend
+
+    def set_project(self, project: str) -> None:
+        """Choose the project of calls that name none."""
+        self._project = self.project(project)
+
+    def project(self, given: str | None) -> str:
+        """The project of one call.
+
+        Raises:
+            InputError: If there is none.
+        """
+        project = self._project if given is None else given
+        if project is None:
+            raise InputError(
+                "this call is about a project", hint="pass project=, or give the client one"
+            )
+        if not project.strip():
+            raise InputError("project must be a non-empty string")
+        return project
+
+    async def close(self) -> None:
+        """Let go of the backend."""
+        backend, self._backend, self._is_closed = self._backend, None, True
+        if backend is not None:
+            await backend.close()
+
+
+async def every(page: Callable[[str], Awaitable[Page[T]]]) -> list[T]:
+    """All items of a paged list."""
+    return [item async for item in _each(page)]
+
+
+async def _each(page: Callable[[str], Awaitable[Page[T]]]) -> AsyncIterator[T]:
+    cursor = ""
+    while True:
+        part = await page(cursor)
+        for item in part.items:
+            yield item
+        cursor = part.next_cursor
+        if not cursor:
+            return
+
+
+def rows_of(items: Iterable[Item]) -> list[Mapping[str, Json]]:
+    """Items as dataset rows; one without an id is given its number, from 1.
+
+    Raises:
+        InputError: For two items of one id, or a submission with parts that no row can hold.
+    """
+    rows = [_row(item, number) for number, item in enumerate(items, 1)]
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, 1):
+        name = row.get("id")
+        if isinstance(name, str | int) and seen.setdefault(str(name), number) != number:
+            raise InputError(
+                f"item {number} has the id of item {seen[str(name)]}: {name!r:.100}",
+                hint="ids must differ",
+            )
+    return rows
+
+
+def _row(item: Item, number: int) -> Mapping[str, Json]:
+    if isinstance(item, StringThread):
+        return {"id": str(number), **item.to_dict()}
+    if isinstance(item, Submission):
+        return {"id": str(number), **_submission_row(item, number)}
+    if not isinstance(cast("object", item), Mapping):
+        raise InputError(f"item {number} must be a row, a StringThread or a Submission")
+    return item if "id" in item else {"id": str(number), **item}
+
+
+def _submission_row(item: Submission, number: int) -> dict[str, Json]:
+    if item.workspace is not None or item.trace is not None:
+        raise InputError(
+            f"item {number} has a workspace or a trace, which no row can hold",
+            hint="grade it as a case: assay run",
+        )
+    row: dict[str, Json] = {"metadata": dict(item.metadata)}
+    if item.thread is not None:
+        row["messages"] = item.thread.to_dict()["messages"]
+        row["metadata"] = {**item.thread.metadata, **item.metadata}
+    parts: Sequence[tuple[str, Json]] = (
+        ("answer", item.answer),
+        ("question", item.question),
+        ("expected", item.expected),
+    )
+    row.update({name: part for name, part in parts if part is not None})
+    return row

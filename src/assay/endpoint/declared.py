@@ -1,0 +1,77 @@
+"""Declared graders as a scorer: what a file of graders says, for every item."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from assay.endpoint.served import Scorer
+from assay.errors import InputError
+from assay.graders.apply import grade_many, grade_submission, require_parts, require_runnable
+from assay.graders.openai.base import OpenAIGrader
+from assay.graders.openai.definitions import models_needed
+from assay.graders.spec import GraderSpec
+from assay.scoring.graded import Graded
+from assay.scoring.results import EvaluationResult
+from assay.types.submission import Submission
+
+__all__ = ["require_servable", "scorer_of_graders"]
+
+_PARTS = ("answer", "question", "expected", "thread", "metadata")
+_AT_ONCE = 16
+
+
+def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
+    """Make a scorer of declared graders, whose scores are combined as in a case.
+
+    Raises:
+        InputError: For graders that cannot run, or that need what no request holds.
+    """
+    require_servable(specs)
+
+    async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
+        if len(specs) == 1:
+            return await grade_many(specs[0], items)
+        turn = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(name: str, submission: Submission) -> Graded:
+            async with turn:
+                return _outcome(name, await grade_submission(specs, submission))
+
+        return await asyncio.gather(*(one(*item) for item in items))
+
+    return score
+
+
+def require_servable(specs: Sequence[GraderSpec]) -> None:
+    """Refuse graders that would answer every request with an error.
+
+    Raises:
+        InputError: For graders that cannot run, or that need a model or what no request holds.
+    """
+    require_runnable(specs)
+    require_parts(specs, _PARTS)
+    for spec in specs:
+        grader = spec.kind.grader
+        if grader is not None and issubclass(grader, OpenAIGrader):
+            needs = models_needed(grader.defined(spec.options))
+            if needs:
+                raise InputError(
+                    f"grader {spec.label!r} needs {' and '.join(needs)}",
+                    hint="this version has no models to ask; serve the others without it",
+                )
+
+
+def _outcome(name: str, result: EvaluationResult) -> Graded:
+    said = result.content or ""
+    failed = result.isError
+    return Graded(
+        id=name,
+        status=result.status,
+        score=result.reward,
+        outcome="error" if failed else "ok",
+        reason="" if failed else said,
+        error=(said or "could not be graded") if failed else "",
+        flags=result.flags,
+        details={"subscores": [node.to_dict() for node in result.subscores or ()]},
+    )

@@ -1,0 +1,189 @@
+"""A plain Python function as a scorer. It is its author's own code and runs in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, cast
+
+from assay.endpoint.served import Scorer
+from assay.errors import InputError, ScoreError, nearest
+from assay.graders.functions import thread_of
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json, record_evidence
+from assay.scoring.results import finite_number
+from assay.types.submission import Submission
+
+__all__ = ["scorer_of"]
+
+T = TypeVar("T")
+
+_PARTS = ("thread", "answer", "question", "expected", "metadata")
+_MOST_TOLD = 500
+_log = logging.getLogger("assay.endpoint")
+
+
+def scorer_of(function: Callable[..., object], *, at_once: int | None = None) -> Scorer:
+    """Make a scorer of a function.
+
+    Args:
+        function: Plain or async. Its parameters are named after what it needs: ``thread``,
+            ``answer``, ``question``, ``expected``, ``metadata``; a single parameter of any other
+            name is given the thread, which is the one that a function in the sandbox is given
+            (`assay.graders.functions.thread_of`). It returns a number, ``(number, reason)`` or
+            ``{"score", "reason", ...}``, of which the rest are details.
+        at_once: How many items are graded at the same time; 4 more than cores by default.
+
+    Raises:
+        InputError: For parameters that nothing can be given for.
+    """
+    wanted = _Wanted(function)
+    turn_count = at_once or (os.cpu_count() or 1) + 4
+
+    async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
+        turn = asyncio.Semaphore(turn_count)
+
+        async def one(name: str, submission: Submission) -> Graded:
+            async with turn:
+                return await wanted.graded(name, submission)
+
+        return await asyncio.gather(*(one(*item) for item in items))
+
+    return score
+
+
+class _Wanted:
+    """A function, and what it is to be called with."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        called = cast("object", getattr(function, "__call__", function))  # noqa: B004 - its kind is asked
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            called
+        )
+        self._named: dict[str, bool] = {}  # whether it has to be there
+        self._by_place = False
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{function!r:.80} is not a function that can be served") from error
+        self._read(list(signature.parameters.values()))
+
+    def _read(self, parameters: list[inspect.Parameter]) -> None:
+        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        needed = [p for p in named if p.default is p.empty]
+        strange = [p for p in needed if p.name not in _PARTS or p.kind is p.POSITIONAL_ONLY]
+        if (
+            len(needed) == len(strange) == 1
+            and strange[0].kind is not inspect.Parameter.KEYWORD_ONLY
+        ):
+            self._by_place = True
+        elif strange:
+            name = strange[0].name
+            raise InputError(
+                f"the function asks for {name!r}, which there is nothing for",
+                hint=nearest(name, list(_PARTS)),
+            )
+        self._named = {
+            p.name: p.default is p.empty
+            for p in named
+            if p.name in _PARTS and p.kind is not p.POSITIONAL_ONLY
+        }
+        if any(p.kind is p.VAR_KEYWORD for p in parameters):
+            self._named = {**dict.fromkeys(_PARTS, False), **self._named}
+
+    async def graded(self, name: str, submission: Submission) -> Graded:
+        """What came of one item; an exception of the function is the item's error."""
+        parts: dict[str, object] = {"metadata": {}, **submission.parts()}
+        try:
+            parts["thread"] = thread_of(submission)
+        except InputError as error:
+            if self._by_place or self._named.get("thread"):
+                return Graded.failed(name, str(error), outcome="no_answer")
+            parts.pop("thread", None)
+        lacking = [part for part, needed in self._named.items() if needed and part not in parts]
+        if lacking:
+            said = f"the function needs {' and '.join(map(repr, lacking))}, which the item has not"
+            return Graded.failed(name, said, outcome="bad_item")
+        places = [parts["thread"]] if self._by_place else []
+        given = {part: parts[part] for part in self._named if part in parts}
+        try:
+            returned = await self._call(places, given)
+        except (Exception, SystemExit) as error:  # the author's code may fail in any way
+            _log.exception("the function failed at item %r", name)
+            said = f"{type(error).__name__}: {error}"
+            return Graded.failed(name, said[:_MOST_TOLD])
+        return _outcome(name, returned)
+
+    async def _call(self, places: list[object], given: Mapping[str, object]) -> object:
+        if self._is_async:
+            returned = self._function(*places, **given)
+        else:
+            returned = await _in_thread(lambda: self._function(*places, **given))
+        return await returned if inspect.isawaitable(returned) else returned
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """Run a call in a thread that does not keep the process alive when it is to end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(cast("T", result))
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = context.run(call)
+        except StopIteration as error:  # which no future can hold
+            failure = RuntimeError(f"StopIteration: {error}")
+        except (Exception, SystemExit) as error:
+            failure = error
+        try:
+            loop.call_soon_threadsafe(settle, result, failure)
+        except RuntimeError:  # the server has gone
+            return
+
+    threading.Thread(target=run, name="assay-endpoint", daemon=True).start()
+    return await future
+
+
+def _outcome(name: str, returned: object) -> Graded:
+    """The outcome that a function's return value stands for."""
+    score, reason, details = returned, None, {}
+    if isinstance(returned, Mapping):
+        rest = {str(k): v for k, v in cast("Mapping[object, object]", returned).items()}
+        if "score" not in rest:
+            return _bad(name, "returned a mapping without 'score'")
+        score, reason, details = rest.pop("score"), rest.pop("reason", None), rest
+    elif isinstance(returned, tuple):
+        pair = cast("tuple[object, ...]", returned)
+        if len(pair) != 2:
+            return _bad(name, f"returned a tuple of {len(pair)}")
+        score, reason = pair
+    if reason is not None and not isinstance(reason, str):
+        return _bad(name, f"returned a reason that is {type(reason).__name__}, not text")
+    try:
+        number = finite_number(score, what="the score")
+    except ScoreError as error:
+        return _bad(name, f"returned no score: {error}")
+    evidence: dict[str, Json] = record_evidence(details) if details else {}
+    return Graded(
+        id=name, status="scored", score=number, reason=(reason or "")[:2_000], details=evidence
+    )
+
+
+def _bad(name: str, what: str) -> Graded:
+    hint = 'a number, (number, reason) or {"score", "reason"} is needed'
+    return Graded.failed(name, f"the function {what} ({hint})", outcome="bad_return")

@@ -1,0 +1,232 @@
+"""The routes of an endpoint, for the web framework. Loaded when an app is made, not before."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import TypeAlias, cast
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from assay.endpoint.access import Access
+from assay.endpoint.forms import adaptive, native, nemo_gym, openrlhf
+from assay.endpoint.problems import ProblemError, problem_body
+from assay.endpoint.served import Asked, Served
+from assay.scoring.json_safe import Json
+
+__all__ = ["Find", "build_app", "build_router"]
+
+Find: TypeAlias = Callable[[Request], Awaitable[Served]]
+"""Which grader a request is for; raises `ProblemError` where there is none."""
+
+_Handler: TypeAlias = Callable[[Served, Json], Awaitable[Json]]
+
+
+def build_router(find: Find, access: Access, *, now: Callable[[], float] = time.time) -> APIRouter:
+    """A router with the routes of all wire forms.
+
+    Args:
+        find: Which grader a request is for.
+        access: Who may ask.
+        now: Unix time in seconds.
+    """
+    router = APIRouter()
+
+    def add(method: str, path: str, handler: _Handler, request: Mapping[str, Json] | None) -> None:
+        async def answer(asked: Request) -> Response:
+            try:
+                served = await find(asked)
+                access.check_headers(asked.headers)
+                raw = await _body(asked, served.max_bytes)
+                access.check_body(asked.headers, raw, now())
+                body = _parsed(asked, raw) if request is not None else None
+                return _json(await handler(served, body))
+            except ProblemError as error:
+                return problem_response(asked, error)
+
+        extra = {"requestBody": _described(request)} if request is not None else None
+        router.add_api_route(
+            path,
+            answer,
+            methods=[method],
+            name=path.strip("/").replace("/", "_"),
+            summary=(handler.__doc__ or "").partition("\n")[0],
+            openapi_extra=cast("dict[str, object] | None", extra),
+            response_class=Response,
+            responses=_RESPONSES,
+        )
+
+    for method, path, handler, request in _ROUTES:
+        add(method, path, handler, request)
+    return router
+
+
+def build_app(router: APIRouter, served: Served) -> FastAPI:
+    """An application of nothing but the routes; every refusal is problem+json."""
+    app = FastAPI(
+        title=served.name,
+        version=served.version or "0",
+        description=served.description,
+        docs_url=None,  # pages that load scripts of others
+        redoc_url=None,
+    )
+    app.include_router(router)
+
+    async def refuse(asked: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        problem = ProblemError(status, f"{asked.method} {asked.url.path}: not served here")
+        return problem_response(asked, problem)
+
+    app.add_exception_handler(HTTPException, refuse)
+    return app
+
+
+def problem_response(asked: Request, error: ProblemError) -> Response:
+    """A problem as a reply."""
+    body = problem_body(error, asked.url.path)
+    return _json(body, error.status, "application/problem+json", error.headers)
+
+
+def _json(
+    data: Json,
+    status: int = 200,
+    media_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    # Escaped to ASCII: half a character in an answer cannot be written otherwise.
+    content = json.dumps(data, allow_nan=False).encode()
+    return Response(content, status, media_type=media_type, headers=dict(headers or {}))
+
+
+async def _body(asked: Request, most: int) -> bytes:
+    """The body, counted while it comes in."""
+    too_long = ProblemError(413, f"the body is longer than {most} bytes")
+    length = asked.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > most:
+        raise too_long
+    if asked.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ProblemError(415, "the body must not be packed (Content-Encoding)")
+    parts: list[bytes] = []
+    size = 0
+    async for part in asked.stream():
+        size += len(part)
+        if size > most:
+            raise too_long
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _parsed(asked: Request, raw: bytes) -> Json:
+    # No web page can send this type elsewhere without being asked first.
+    kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise ProblemError(415, "the body must be application/json")
+    try:
+        return cast("Json", json.loads(raw, parse_constant=_no_constant))
+    except (ValueError, RecursionError):
+        raise ProblemError(400, "the body is not JSON") from None
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _described(schema: Mapping[str, Json]) -> dict[str, object]:
+    return {"required": True, "content": {"application/json": {"schema": dict(schema)}}}
+
+
+_PROBLEM = {"content": {"application/problem+json": {"schema": {"type": "object"}}}}
+_RESPONSES: dict[int | str, dict[str, object]] = {
+    200: {"description": "OK", "content": {"application/json": {"schema": {"type": "object"}}}},
+    **{
+        status: {"description": HTTPStatus(status).phrase, **_PROBLEM}
+        for status in (400, 401, 403, 404, 413, 415, 422, 500)
+    },
+}
+
+
+def _check_size(served: Served, asked: Sequence[object]) -> None:
+    if len(asked) > served.max_batch:
+        said = f"{len(asked)} items in one request; at most {served.max_batch} are graded at once"
+        raise ProblemError(413, said)
+
+
+async def _info(served: Served, _: Json) -> Json:
+    """What this grader is."""
+    return native.info(served)
+
+
+async def _grade(served: Served, body: Json) -> Json:
+    """Grade a batch of items."""
+    items: list[Asked] = native.read(body)
+    _check_size(served, items)
+    return native.reply(body, await served.grade(items))
+
+
+async def _adaptive_info(served: Served, _: Json) -> Json:
+    """What this grader is, for Adaptive."""
+    return adaptive.info(served)
+
+
+async def _metadata_schema(served: Served, _: Json) -> Json:
+    """JSON Schema of the metadata."""
+    return dict(served.metadata_schema) or {"type": "object"}
+
+
+async def _score(served: Served, body: Json) -> Json:
+    """Score one conversation, for Adaptive."""
+    request = adaptive.read(body)
+    (graded,) = await served.grade(adaptive.asked([request]))
+    return adaptive.reply(request, graded)
+
+
+async def _batch_score(served: Served, body: Json) -> Json:
+    """Score a batch of conversations, for Adaptive."""
+    requests = adaptive.read_batch(body)
+    _check_size(served, requests)
+    graded = await served.grade(adaptive.asked(requests))
+    responses: list[Json] = [*adaptive.reply_batch(requests, graded)]
+    return {"responses": responses}
+
+
+async def _get_reward(served: Served, body: Json) -> Json:
+    """Rewards of samples, for OpenRLHF."""
+    items = openrlhf.read(body)
+    _check_size(served, items)
+    return openrlhf.reply(served, await served.grade(items))
+
+
+async def _verify(served: Served, body: Json) -> Json:
+    """Verify a rollout, for NeMo Gym."""
+    row, submission = nemo_gym.read(body)
+    (graded,) = await served.grade([("0", submission)])
+    return nemo_gym.reply(row, graded)
+
+
+async def _seed_session(served: Served, body: Json) -> Json:
+    """Nothing to prepare, for NeMo Gym."""
+    del served, body
+    return {}
+
+
+async def _aggregate(served: Served, body: Json) -> Json:
+    """Figures over verified rollouts, for NeMo Gym."""
+    del served
+    return nemo_gym.aggregate(body)
+
+
+_ROUTES: tuple[tuple[str, str, _Handler, Mapping[str, Json] | None], ...] = (
+    ("GET", "/v1/info", _info, None),
+    ("POST", "/v1/grade", _grade, native.REQUEST),
+    ("GET", "/info", _adaptive_info, None),
+    ("GET", "/metadata_schema", _metadata_schema, None),
+    ("POST", "/score", _score, adaptive.REQUEST),
+    ("POST", "/batch_score", _batch_score, adaptive.BATCH_REQUEST),
+    ("POST", "/get_reward", _get_reward, openrlhf.REQUEST),
+    ("POST", "/verify", _verify, nemo_gym.REQUEST),
+    ("POST", "/seed_session", _seed_session, {"type": "object"}),
+    ("POST", "/aggregate_metrics", _aggregate, nemo_gym.AGGREGATE_REQUEST),
+)

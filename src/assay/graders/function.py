@@ -1,0 +1,168 @@
+"""`FunctionGrader`: a Python function that nobody trusts gives the score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, cast
+
+from assay.errors import InputError
+from assay.graders.base import Grader, Score
+from assay.graders.functions import (
+    Check,
+    FunctionSource,
+    Isolation,
+    ValidationReport,
+    grade_functions,
+    read_source,
+    source_of,
+    validate_function,
+)
+from assay.graders.paths import CasePath
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+from assay.types.submission import Submission
+from assay.types.thread import StringThread
+
+__all__ = [
+    "Check",
+    "FunctionGrader",
+    "FunctionSource",
+    "ValidationReport",
+    "grade_functions",
+    "source_of",
+    "validate_function",
+]
+
+_UNIT = (0.0, 1.0)
+
+
+class FunctionGrader(Grader):
+    """A Python function in the sandbox: ``async def grade(thread: StringThread) -> float``.
+
+    It is given the conversation, or question and answer as one, with the sample's metadata and in
+    it what is ``expected``. What it returns in its range, [0, 1] unless it says otherwise, is
+    brought to [0, 1]; the number itself stays in the metadata as ``score``.
+    """
+
+    name = "function"
+    most_kept: ClassVar[int] = 200
+
+    @classmethod
+    async def compute_score(
+        cls,
+        *,
+        file: CasePath | None = None,
+        source: str | None = None,
+        isolation: Isolation = "call",
+        range: Sequence[float] | None = None,  # noqa: A002 - what everybody calls it
+        answer: str | None = None,
+        question: str | None = None,
+        expected: Json = None,
+        thread: StringThread | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Score:
+        """Call the function.
+
+        Args:
+            file: The function's file; this or its source is needed.
+            source: The function's source.
+            isolation: ``call`` for a process for each call, ``batch`` for one for many.
+            range: Lowest and highest score, as two numbers.
+            answer: The final text.
+            question: What was asked.
+            expected: The reference answer.
+            thread: The conversation.
+            metadata: Anything that belongs to the sample.
+
+        Returns:
+            The score in [0, 1]; an error if the function raises, or returns something else than a
+            number in its range.
+
+        Raises:
+            InputError: For a function that cannot be loaded.
+            SandboxUnavailableError: If this machine has no sandbox.
+        """
+        call: dict[str, object] = {"file": file, "source": source, "range": range}
+        call |= {"isolation": isolation, "answer": answer, "question": question}
+        call |= {"expected": expected, "thread": thread, "metadata": metadata}
+        (score,) = await cls.compute_many([call])
+        if isinstance(score, BaseException):
+            raise score
+        return score
+
+    @classmethod
+    async def compute_many(
+        cls, calls: Sequence[Mapping[str, object]]
+    ) -> Sequence[Score | BaseException]:
+        """Call functions for many submissions, those with the same function together."""
+        functions = [_function(call) for call in calls]
+        found: dict[int, SubScore] = {}
+        for function in dict.fromkeys(functions):
+            numbers = [n for n, of in enumerate(functions) if of == function]
+            items = [(str(n), _submission(calls[n])) for n in numbers]
+            for n, graded in zip(numbers, await grade_functions(function, items), strict=True):
+                found[n] = _score(graded, function)
+        return [found[number] for number in range(len(calls))]
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Refuse a declaration without a function, or with a range that is none.
+
+        Raises:
+            InputError: Naming the option.
+        """
+        _function(options)
+
+    @classmethod
+    def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """What is kept beside the score: of a long source its beginning only."""
+        source = parameters.get("source")
+        if isinstance(source, str) and len(source) > cls.most_kept:
+            parameters = {**parameters, "source": f"{source[: cls.most_kept]}..."}
+        return super().record(parameters)
+
+
+def _function(options: Mapping[str, object]) -> FunctionSource:
+    file, source, bounds = options.get("file"), options.get("source"), options.get("range")
+    if (file is None) == (source is None):
+        raise InputError("file or source is needed, and not both", hint="file: grade.py")
+    text = read_source(str(file)) if source is None else str(source)
+    limits: tuple[float, float] | None = None
+    if bounds is not None:
+        numbers = list(cast("Sequence[float]", bounds))
+        if len(numbers) != 2:
+            raise InputError("range must be two numbers, such as [-1, 1]")
+        limits = (float(numbers[0]), float(numbers[1]))
+    isolation = cast("Isolation", options.get("isolation", "call"))
+    return FunctionSource(text=text, isolation=isolation, range=limits)
+
+
+def _submission(call: Mapping[str, object]) -> Submission:
+    return Submission(
+        answer=cast("str | None", call.get("answer")),
+        question=cast("str | None", call.get("question")),
+        expected=cast("Json", call.get("expected")),
+        thread=cast("StringThread | None", call.get("thread")),
+        metadata=cast("Mapping[str, Json]", call.get("metadata") or {}),
+    )
+
+
+def _score(graded: Graded, function: FunctionSource) -> SubScore:
+    low, high = function.range or _UNIT
+    details: dict[str, Json] = {"score": graded.score, **graded.details}
+    if graded.outcome != "ok":
+        details["_outcome"] = graded.outcome
+    error, value = graded.error, None
+    if graded.score is not None and not low <= graded.score <= high:
+        error = f"grade returned {graded.score:g}, outside [0, 1]; declare its range"
+    elif graded.score is not None:
+        value = min(1.0, (graded.score - low) / (high - low))
+    return SubScore(
+        name=FunctionGrader.name,
+        value=value,
+        status="error" if value is None else "scored",
+        metadata=details,
+        reason=error or graded.reason,
+        flags=graded.flags,
+    )

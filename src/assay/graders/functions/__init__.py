@@ -1,0 +1,31 @@
+"""Functions that grade: their source, the checks they go through, and how they are run."""
+
+from assay.graders.functions.capture import source_of
+from assay.graders.functions.checks import EXAMPLE, validate_function
+from assay.graders.functions.grading import Grading, grade_functions, open_function
+from assay.graders.functions.outcome import thread_of
+from assay.graders.functions.report import Check, ValidationReport
+from assay.graders.functions.source import (
+    MAX_SOURCE_BYTES,
+    FunctionSource,
+    Isolation,
+    given_modules,
+    read_source,
+)
+
+__all__ = [
+    "EXAMPLE",
+    "MAX_SOURCE_BYTES",
+    "Check",
+    "FunctionSource",
+    "Grading",
+    "Isolation",
+    "ValidationReport",
+    "given_modules",
+    "grade_functions",
+    "open_function",
+    "read_source",
+    "source_of",
+    "thread_of",
+    "validate_function",
+]

@@ -1,0 +1,267 @@
+"""`source_of`: a function of a running program as source that stands by itself.
+
+A function on its own seldom runs: it uses imports, constants and other functions of its module.
+They are found by what their names mean while the program runs, and written before it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import re
+import sys
+from types import FunctionType, ModuleType
+from typing import cast
+
+from assay.errors import InputError
+from assay.graders.functions.definition import Definition, definition_of, imports_of
+from assay.graders.functions.names import global_uses
+
+__all__ = ["source_of"]
+
+_GIVEN = ("StringThread", "StringTurn")
+_OURS = ("adaptive_harmony", "assay")
+_FUTURE = "from __future__ import annotations\n"
+_DEEPEST = 50
+
+
+def source_of(function: object) -> str:
+    """Turn a function into source that can be stored and run elsewhere.
+
+    Its imports from the standard library are taken along, constants that are plain data (with the
+    values that they have now), regular expressions, and the functions and classes that it uses,
+    with all that they use in turn. It is renamed to ``grade``; its own name keeps its meaning.
+
+    Args:
+        function: An ``async def`` at the top level of a module or notebook cell.
+
+    Returns:
+        Python source with ``async def grade``.
+
+    Raises:
+        InputError: For what is not such a function, or uses something that cannot be taken along;
+            every such name is listed with the reason.
+    """
+    entry = _plain_function(function)
+    definition = definition_of(entry)
+    if definition.decorators:
+        raise _refusal(entry.__name__, f"it is decorated with @{definition.decorators[0]:.80}")
+    return _Capture(entry, definition).text()
+
+
+def _refusal(name: str, reason: str, hint: str = "") -> InputError:
+    hint = hint or "write 'async def grade(thread): ...' at the top level of a file or cell"
+    return InputError(f"the source of {name} cannot be taken: {reason}", hint=hint)
+
+
+def _plain_function(function: object) -> FunctionType:
+    """Refuse everything but an ``async def`` at the top level."""
+    name = getattr(function, "__name__", type(function).__name__)
+    if isinstance(function, functools.partial):
+        raise _refusal("a functools.partial", "it is not a function of its own")
+    if inspect.ismethod(function):
+        raise _refusal(name, "it is a method")
+    if isinstance(function, type) or not isinstance(function, FunctionType):
+        kind = "a class" if isinstance(function, type) else "not a function but an object"
+        raise _refusal(name, f"it is {kind}")
+    if name == "<lambda>":
+        raise _refusal("a lambda", "a lambda has no statement of its own")
+    if hasattr(function, "__wrapped__"):
+        raise _refusal(name, "it is decorated")
+    if function.__code__.co_freevars:
+        names = ", ".join(function.__code__.co_freevars)
+        raise _refusal(name, f"it is a closure over {names}")
+    if "<locals>" in function.__qualname__:
+        raise _refusal(name, "it is defined inside another function")
+    if "." in function.__qualname__:
+        raise _refusal(name, "it is defined in a class")
+    if inspect.isasyncgenfunction(function):
+        raise _refusal(name, "it is a generator: it has a 'yield'")
+    if not inspect.iscoroutinefunction(function):
+        raise _refusal(name, "it must be 'async def'", "write 'async' before 'def'")
+    return function
+
+
+class _Capture:
+    """One function and what it needs, as it is put together."""
+
+    def __init__(self, entry: FunctionType, definition: Definition) -> None:
+        self._entry = entry
+        self._definition = definition
+        self._meant: dict[str, object] = {"grade": entry}
+        self._imports: dict[str, None] = {}
+        self._constants: list[str] = []
+        self._definitions: list[str] = []
+        self._aliases: list[str] = []
+        self._problems: list[str] = []
+
+    def text(self) -> str:
+        """The whole source.
+
+        Raises:
+            InputError: Naming everything that cannot be taken along.
+        """
+        own = self._definition
+        self._use_names(own, self._entry)
+        if self._problems:
+            raise _refusal(
+                self._entry.__name__,
+                "; ".join(self._problems),
+                "put what it needs inside the function, or give the source as text",
+            )
+        head = re.sub(r"(async[\s\\]+def[\s\\]+)\w+", r"\1grade", own.text, count=1)
+        parts = [_FUTURE, "".join(f"{line}\n" for line in sorted(self._imports))]
+        parts += ["".join(f"{line}\n" for line in self._constants)]
+        blocks = [*self._definitions, head, "".join(f"{line}\n" for line in self._aliases)]
+        return "\n".join(p for p in parts if p) + "".join(f"\n\n{b}" for b in blocks if b)
+
+    def _use_names(self, definition: Definition, owner: FunctionType | type) -> None:
+        """Take along what a definition uses."""
+        if isinstance(owner, FunctionType):
+            scope = owner.__globals__
+        else:
+            scope = vars(sys.modules[owner.__module__])
+        for name in global_uses(compile(_FUTURE + definition.text, "grade.py", "exec")):
+            self._use(name, scope, owner)
+
+    def _use(self, name: str, scope: dict[str, object], owner: FunctionType | type) -> None:
+        is_module_name = name.startswith("__") and name.endswith("__")
+        if is_module_name or (name not in scope and hasattr(builtins, name)):
+            return
+        if name not in scope:
+            if name not in _GIVEN:
+                self._problems.append(f"{name!r} is not defined")
+            return
+        value = scope[name]
+        if name in self._meant:
+            if self._meant[name] is not value:
+                self._problems.append(f"{name!r} has two meanings")
+            return
+        self._meant[name] = value
+        if value is self._entry:
+            self._aliases.append(f"{name} = grade")
+        elif name not in _GIVEN or getattr(value, "__name__", "") != name:
+            self._take(name, value, owner)
+
+    def _take(self, name: str, value: object, owner: FunctionType | type) -> None:
+        lines = [line for line, home, what in imports_of(owner, name) if _gives(home, what, value)]
+        written = _written(value)
+        if lines:
+            self._imports.update(dict.fromkeys(lines))
+        elif isinstance(value, ModuleType):
+            self._take_module(name, value)
+        elif isinstance(value, re.Pattern):
+            self._take_pattern(name, cast("re.Pattern[str]", value))
+        elif written is not None:
+            self._constants.append(f"{name} = {written}")
+        elif line := _standard(name, value):
+            self._imports[line] = None
+        else:
+            self._take_definition(name, value)
+
+    def _take_module(self, name: str, module: ModuleType) -> None:
+        full = module.__name__
+        if full.partition(".")[0] in sys.stdlib_module_names:
+            self._imports[f"import {full}" if full == name else f"import {full} as {name}"] = None
+        elif _is_installed(module):
+            self._problems.append(f"{name!r} is the package {full}, which is not in the sandbox")
+        else:
+            mend = f"import what is used of it by name: from {full} import ..."
+            self._problems.append(f"{name!r} is a module of yours ({mend})")
+
+    def _take_pattern(self, name: str, pattern: re.Pattern[str]) -> None:
+        if self._meant.setdefault("re", re) is not re:
+            self._problems.append(f"{name!r} needs 're', which means something else here")
+            return
+        self._imports["import re"] = None
+        flags = pattern.flags & ~re.UNICODE  # which is there for every text, and refused for bytes
+        self._constants.append(f"{name} = re.compile({pattern.pattern!r}, {int(flags)})")
+
+    def _take_definition(self, name: str, value: object) -> None:
+        found: object = value if isinstance(value, type) else inspect.unwrap(cast("type", value))
+        if not isinstance(found, FunctionType | type):
+            kind = type(value).__name__
+            self._problems.append(f"{name!r} is a {kind}, which is no plain data")
+            return
+        if _is_installed(sys.modules.get(found.__module__)):
+            root = found.__module__.partition(".")[0]
+            self._problems.append(f"{name!r} is of the package {root}, which is not in the sandbox")
+            return
+        if isinstance(found, FunctionType) and (
+            found.__code__.co_freevars or "." in found.__qualname__
+        ):
+            self._problems.append(f"{name!r} is a function inside something else")
+            return
+        try:
+            definition = definition_of(found)
+        except InputError as error:
+            self._problems.append(f"{name!r}: {error.message}")
+            return
+        self._use_names(definition, found)
+        self._definitions.append(definition.text)
+        if definition.name != name:
+            if self._meant.setdefault(definition.name, value) is not value:
+                self._problems.append(f"{definition.name!r} has two meanings")
+            self._definitions.append(f"{name} = {definition.name}\n")
+
+
+def _gives(module: str, attribute: str, value: object) -> bool:
+    """Whether an import works in the sandbox and gives what the name means here."""
+    root = module.partition(".")[0]
+    here = sys.modules.get(module)
+    if root in _OURS:
+        return attribute in _GIVEN
+    if root not in sys.stdlib_module_names:
+        return False
+    if attribute:
+        return getattr(here, attribute, None) is value
+    return value is here or value is sys.modules.get(root)
+
+
+def _is_installed(module: ModuleType | None) -> bool:
+    """Whether a module is of a package that somebody else wrote, or of assay."""
+    file = getattr(module, "__file__", None) or ""
+    name = module.__name__.partition(".")[0] if module is not None else ""
+    return name in _OURS or "site-packages" in file or "dist-packages" in file
+
+
+def _standard(name: str, value: object) -> str:
+    """The import of something of the standard library that a notebook's other cell imported."""
+    home, attribute = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if not (isinstance(home, str) and isinstance(attribute, str)):
+        return ""
+    if not _gives(home, attribute, value):
+        return ""
+    line = f"from {home} import {attribute}"
+    return line if attribute == name else f"{line} as {name}"
+
+
+def _written(value: object, depth: int = 0) -> str | None:  # noqa: PLR0911 - one return per kind
+    """Plain data as an expression; None for anything else."""
+    if depth > _DEEPEST:
+        return None
+    if value is None or type(value) in (bool, int, str, bytes):
+        return repr(value)
+    if type(value) is float:
+        return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
+    if type(value) is dict:
+        entries = cast("dict[object, object]", value)
+        keys = [_written(key, depth + 1) for key in entries]
+        items = [_written(item, depth + 1) for item in entries.values()]
+        if None in keys or None in items:
+            return None
+        return "{" + ", ".join(f"{k}: {v}" for k, v in zip(keys, items, strict=True)) + "}"
+    if type(value) not in (list, tuple, set, frozenset):
+        return None
+    written = [_written(item, depth + 1) for item in cast("list[object]", value)]
+    inside = [text for text in written if text is not None]
+    if len(inside) < len(written):
+        return None
+    if isinstance(value, list):
+        return f"[{', '.join(inside)}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(inside)}{',' if len(inside) == 1 else ''})"
+    name = type(value).__name__
+    return f"{name}([{', '.join(sorted(inside))}])"

@@ -1,0 +1,245 @@
+"""The checks that a function goes through before it may grade.
+
+Size first; then five, of which the first to fail is the last to run: `syntax`, `structure`,
+`signature`, `execution`, `test_run`. Nothing of the source is parsed or run in our own process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from assay.errors import SandboxError
+from assay.graders.functions.outcome import call_of, graded_from, payload_of
+from assay.graders.functions.report import Check, ValidationReport
+from assay.graders.functions.source import MAX_SOURCE_BYTES, FunctionSource, Isolation
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.types.submission import Submission
+from assay.types.thread import StringThread
+
+if TYPE_CHECKING:
+    from assay.sandbox.functions.program import (
+        FunctionLimits,
+        LoadReport,
+        Outcome,
+        Program,
+        TierChoice,
+    )
+
+__all__ = ["EXAMPLE", "validate_function"]
+
+EXAMPLE = StringThread([("user", "What is 2+2?"), ("assistant", "4")])
+"""What every function is tried on, whatever samples are given."""
+
+_NAMED = "the example thread (user 'What is 2+2?', assistant '4', no metadata)"
+_EXAMINER = """\
+import json
+
+from assay.graders.functions.static import examine
+
+
+def grade(text):
+    print(json.dumps(examine(text)))
+    return 1.0
+"""
+
+
+async def validate_function(
+    source: str,
+    *,
+    samples: Sequence[Submission | tuple[str, Submission]] = (),
+    limits: FunctionLimits | None = None,
+    range: tuple[float, float] | None = None,  # noqa: A002 - what everybody calls it
+    isolation: Isolation = "call",
+    tier: TierChoice = "auto",
+) -> ValidationReport:
+    """Check a function, run it on an example and on samples, and say what came of it.
+
+    It is valid if every check passes; the last asks for a finite number in its range for the
+    example and for every sample. What a sample alone is to blame for (it has no answer, or the
+    function ran out of time on it) is a warning.
+
+    Args:
+        source: Python source.
+        samples: Submissions to try it on; each may come with its id, else it is numbered from 1.
+        limits: What a call may use; the published limits by default.
+        range: Lowest and highest score it may return.
+        isolation: How it will run.
+        tier: What isolates it; the strongest that works here by default.
+
+    Raises:
+        InputError: For a range that is none.
+        SandboxError: If the sandbox fails, or this machine has none.
+    """
+    from assay.sandbox.functions import FunctionLimits
+
+    function = FunctionSource(text=source, isolation=isolation, range=range)
+    size = len(source.encode("utf-8", "surrogatepass"))
+    if size > MAX_SOURCE_BYTES:
+        message = f"source: {size} bytes; limit {MAX_SOURCE_BYTES}"
+        check = Check(name="size", passed=False, message=message)
+        return ValidationReport(valid=False, checks=(check,))
+    named = [s if isinstance(s, tuple) else (str(n), s) for n, s in enumerate(samples, 1)]
+    trial = _Trial(function, limits or FunctionLimits(), tier)
+    if await trial.examine():
+        await trial.run(named)
+    return ValidationReport(
+        valid=all(check.passed for check in trial.checks),
+        checks=tuple(trial.checks),
+        warnings=tuple(dict.fromkeys(trial.warnings)),
+        samples=tuple(trial.samples),
+        tier=trial.isolated_by,
+    )
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One function on its way through the checks."""
+
+    function: FunctionSource
+    limits: FunctionLimits
+    tier: TierChoice
+    checks: list[Check] = field(default_factory=list[Check])
+    warnings: list[str] = field(default_factory=list[str])
+    samples: list[Graded] = field(default_factory=list[Graded])
+    isolated_by: str = ""
+
+    def passes(self, name: str) -> None:
+        self.checks.append(Check(name=name, passed=True))
+
+    def fails(self, name: str, message: str, line: int | None = None) -> None:
+        self.checks.append(Check(name=name, passed=False, message=message, line=line))
+
+    async def examine(self) -> bool:
+        """Syntax, structure, signature, and whether every name and import can be there."""
+        found = await _examined(self.function.text, self.tier)
+        self.warnings += cast("list[str]", found["warnings"])
+        for name in cast("list[str]", found["passed"]):
+            self.passes(name)
+        failed = cast("dict[str, Json] | None", found["failed"])
+        if failed is None:
+            return True
+        self.fails(str(failed["check"]), str(failed["message"]), cast("int | None", failed["line"]))
+        return False
+
+    async def run(self, samples: Sequence[tuple[str, Submission]]) -> None:
+        """Load the function and call it with the example and with every sample."""
+        prepared = [self._prepare(item, submission) for item, submission in samples]
+        loaded = await self._load([p for p in prepared if isinstance(p, bytes)])
+        self.isolated_by = loaded.tier
+        if loaded.error:
+            at = f"line {loaded.line}: " if loaded.line else ""
+            self.fails("execution", f"{at}{loaded.error}", loaded.line)
+            return
+        self.passes("execution")
+        outcomes = iter(loaded.outcomes)
+        example = self._graded("example", next(outcomes))
+        for (item, _), made in zip(samples, prepared, strict=True):
+            graded = made if isinstance(made, Graded) else self._graded(item, next(outcomes))
+            self.samples.append(graded)
+        untried = {graded.id for graded in prepared if isinstance(graded, Graded)}
+        self._judge(example, untried)
+        if all(check.passed for check in self.checks):
+            await self._repeat(example)
+
+    async def _load(self, payloads: Sequence[bytes]) -> LoadReport:
+        from assay.sandbox.functions import load_once
+
+        program = self.function.program()
+        whole = [payload_of(EXAMPLE), *payloads]
+        return await load_once(program, whole, limits=self.limits, tier=self.tier)
+
+    async def _repeat(self, example: Graded) -> None:
+        """Ask a new process for the example again, where any other score would be chance."""
+        again = [self._graded("example", o).score for o in (await self._load([])).outcomes]
+        if again != [example.score]:
+            shown = again[0] if again else "nothing"
+            self.warnings.append(
+                f"called again with the same thread it returned {shown}, not {example.score}"
+            )
+
+    def _prepare(self, item: str, submission: Submission) -> bytes | Graded:
+        return call_of(item, submission, self.limits.payload_bytes, self.function)
+
+    def _graded(self, item: str, outcome: Outcome) -> Graded:
+        if outcome.status == "sandbox_error":
+            raise SandboxError(f"the sandbox failed: {outcome.message}")
+        return graded_from(item, outcome, self.function)
+
+    def _judge(self, example: Graded, untried: set[str]) -> None:
+        """The last check: a number for the example, and for each sample."""
+        wrong = next(
+            (f"for sample {g.id!r}: {g.error}" for g in _errors(self.samples, untried)), ""
+        )
+        if example.status == "error":
+            mend = "; read metadata with .get()" if "KeyError" in example.error else ""
+            wrong = f"for {_NAMED}: {example.error}{mend}"
+        elif example.flags:
+            wrong = f"for {_NAMED}: {example.reason}"
+        if wrong:
+            self.fails("test_run", wrong)
+        else:
+            self.passes("test_run")
+        self.warnings += _doubts([example, *self.samples], self.function)
+        self.warnings += [
+            f"sample {g.id!r} could not be tried: {g.error}"
+            for g in self.samples
+            if g.id in untried
+        ]
+
+
+def _errors(samples: Iterable[Graded], untried: set[str]) -> Iterable[Graded]:
+    return (g for g in samples if g.status == "error" and g.id not in untried)
+
+
+def _doubts(graded: Sequence[Graded], function: FunctionSource) -> Iterable[str]:
+    """What scores and samples give reason to look at."""
+    scores = [g.score for g in graded if g.score is not None]
+    beyond = [score for score in scores if not 0.0 <= score <= 1.0]
+    if beyond and function.range is None:
+        yield (
+            f"it returned {beyond[0]:g}, outside [0, 1]; declare its range, so that the worst score"
+            " is known"
+        )
+    for g in graded[1:]:
+        if g.flags:
+            yield f"sample {g.id!r}: {g.reason}"
+    tried = [g.score for g in graded[1:] if g.score is not None and not g.flags]
+    if len(tried) > 2 and len(set(tried)) == 1:
+        yield f"all {len(tried)} samples got {tried[0]:g}"
+
+
+async def _examined(source: str, tier: TierChoice) -> dict[str, Json]:
+    """What `static.examine` says, asked in the sandbox.
+
+    Raises:
+        SandboxError: If the sandbox fails.
+    """
+    from assay.sandbox.functions import pool_for
+
+    pool = pool_for(_examiner(), tier=tier)
+    outcome = await pool.call(json.dumps(source).encode())
+    if outcome.status == "ok":
+        return cast("dict[str, Json]", json.loads(outcome.output))
+    if outcome.status in ("sandbox_error", "error", "bad_return"):
+        raise SandboxError(f"a function could not be checked: {outcome.message}")
+    message = f"Python cannot read it within bounds ({outcome.message}); write it more simply"
+    failed: dict[str, Json] = {"check": "syntax", "message": message, "line": None}
+    return {"passed": [], "failed": failed, "warnings": []}
+
+
+@lru_cache(maxsize=1)
+def _examiner() -> Program:
+    from assay.sandbox.functions import Program
+
+    here = Path(__file__).parent
+    parts = {name: (here / f"{name}.py").read_text("utf-8") for name in ("names", "static")}
+    return Program(
+        source=_EXAMINER,
+        modules={f"assay.graders.functions.{name}": text for name, text in parts.items()},
+    )

@@ -1,0 +1,216 @@
+"""`Definition`: one grader of OpenAI's, and `OpenAIGrader`: it as a kind that cases declare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from assay.errors import InputError, Location
+from assay.graders.base import Grader, Parameter
+from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
+from assay.graders.openai.scope import is_sampled, scope_of
+from assay.graders.openai.template import Scope, Template, parse_template
+from assay.graders.planned import planned_parameters
+from assay.scoring.json_safe import Json, record_evidence
+from assay.scoring.results import SubScore
+from assay.types.codec import from_json
+from assay.types.thread import StringThread
+from assay.types.trace import Trace
+
+__all__ = [
+    "Definition",
+    "OpenAIGrader",
+    "check_range",
+    "check_threshold",
+    "template_of",
+    "wrong",
+]
+
+
+class Definition:
+    """What one grader is made of; subclasses are frozen dataclasses with OpenAI's field names."""
+
+    __slots__ = ()
+
+    TAG: ClassVar[str]
+
+    async def check(self) -> None:
+        """Check what takes a sandbox to look at; all else was checked when it was made.
+
+        Raises:
+            ShapeError: With everything that is wrong, by its path in the definition.
+            SandboxError: If the sandbox fails, or this machine has none.
+        """
+
+    async def graded(self, scope: Scope) -> Reward:
+        """`reward` of a sample that is there, for any grader: one may look at the item alone.
+
+        Raises:
+            ShapeError: As `check`.
+            FaultError: Also where nothing was sampled: that is no answer, and no bad one.
+        """
+        if not is_sampled(scope.sample):
+            raise FaultError(
+                "nothing was sampled: there is no answer, no tool call and no sound to grade",
+                flag="sample_parse_error",
+            )
+        await self.check()
+        return await self.reward(scope)
+
+    async def reward(self, scope: Scope) -> Reward:
+        """Grade a sample against an item.
+
+        Raises:
+            FaultError: It could not be graded.
+            SubmissionFaultError: It is worth nothing, whatever the scale.
+            SandboxUnavailableError: Nothing untrusted can run on this machine.
+            MissingExtraError: Packages that it needs are not installed.
+        """
+        raise NotImplementedError
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Its scale: what is worth 0, and what is worth 1."""
+        return 0.0, 1.0
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether it is worth 1 where it passes and 0 where it does not, whatever its scale."""
+        return False
+
+
+def wrong(field: str, message: str, hint: str = "") -> InputError:
+    """The error that says what is wrong in a field of a definition."""
+    return InputError(message, location=Location(field=field), hint=hint)
+
+
+def template_of(field: str, text: str) -> Template:
+    """Read the template in a field.
+
+    Raises:
+        InputError: Naming the field and what is wrong in it.
+    """
+    try:
+        return parse_template(text)
+    except InputError as error:
+        raise wrong(field, error.message, error.hint) from error
+
+
+def check_threshold(threshold: float | None, *, pass_fail: bool) -> None:
+    """Refuse a ``pass_threshold`` that is NaN or infinite, and ``pass_fail`` without one.
+
+    Raises:
+        InputError: Naming the field.
+    """
+    if threshold is not None and not math.isfinite(threshold):
+        raise wrong("pass_threshold", f"must be finite, got {threshold}")
+    if pass_fail and threshold is None:
+        raise wrong("pass_fail", "needs a pass_threshold", "say from which reward it passes")
+
+
+def check_range(given: Sequence[float] | None) -> None:
+    """Refuse a ``range`` that is no pair of finite numbers, the lower first.
+
+    Raises:
+        InputError: Saying so.
+    """
+    if given is None:
+        return
+    if len(given) != 2 or not all(map(math.isfinite, given)) or not given[0] < given[1]:
+        raise wrong("range", f"must be [lowest, highest], got {list(given)}")
+
+
+class OpenAIGrader(Grader):
+    """One of OpenAI's graders as a kind: subclasses name its definition."""
+
+    definition: ClassVar[type[Definition]]
+
+    @classmethod
+    def parameters(cls) -> tuple[dict[str, Parameter], bool]:
+        """The fields of the definition, and the parts of a submission that its names stand for."""
+        fields = {k: v for k, v in planned_parameters(cls.definition).items() if k != "name"}
+        parts = ("answer", "question", "thread", "trace", "metadata", "expected")
+        return {**fields, **{name: Parameter(name) for name in parts}}, False
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Refuse a definition that could grade nothing, as far as no source need be parsed."""
+        try:
+            cls.defined(options)
+        except InputError as error:
+            field = f"{error.location.field}: " if error.location.field else ""
+            raise InputError(f"{field}{error.message}", hint=error.hint) from error
+
+    @classmethod
+    async def compute_score(
+        cls,
+        *,
+        answer: str | None = None,
+        question: str | None = None,
+        expected: Json = None,
+        thread: StringThread | None = None,
+        trace: Trace | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        **options: Json,
+    ) -> SubScore:
+        """Grade; the value is the verdict, or the reward's place on the definition's scale."""
+        definition = cls.defined(options)
+        scope = scope_of(
+            answer=answer,
+            question=question,
+            expected=expected,
+            thread=thread,
+            trace=trace,
+            metadata=metadata,
+        )
+        try:
+            return _scored(cls.name, await definition.graded(scope), definition)
+        except SubmissionFaultError as fault:
+            return SubScore(
+                name=cls.name,
+                value=0.0,
+                reason=fault.message,
+                flags=fault.signs,
+                metadata=_evidence(fault),
+            )
+        except FaultError as fault:
+            return SubScore.error(cls.name, fault.message, metadata=_evidence(fault))
+
+    @classmethod
+    def defined(cls, options: Mapping[str, Json]) -> Definition:
+        """The definition that the options of a declaration make.
+
+        Raises:
+            InputError: For one that could grade nothing.
+        """
+        return from_json(cls.definition, dict(options))
+
+
+def _evidence(fault: FaultError) -> dict[str, Json]:
+    evidence = record_evidence({**fault.details, "flag": fault.flag})
+    return {**evidence, "parts": dict(fault.parts), "_outcome": fault.outcome}
+
+
+def _scored(name: str, reward: Reward, definition: Definition) -> SubScore:
+    lowest, highest = definition.bounds
+    if definition.is_verdict:
+        value = 1.0 if reward.passed else 0.0
+    elif lowest <= reward.value <= highest:
+        value = (reward.value - lowest) / (highest - lowest)
+    else:
+        raise FaultError(
+            f"the reward {reward.value:g} is outside of [{lowest:g}, {highest:g}]: "
+            "say with `range: [lowest, highest]` what the scale is",
+            flag="other_error",
+        )
+    evidence = record_evidence({**reward.details, "reward": reward.value})
+    if reward.parts:
+        evidence["parts"] = dict(reward.parts)
+    return SubScore(
+        name=name,
+        value=value,
+        passed=reward.passed,
+        flags=reward.flags,
+        metadata=evidence,
+    )

@@ -1,0 +1,314 @@
+"""``score_model`` and ``label_model``: what is asked of a judge, and what its reply is worth.
+
+This version has no judge models. Everything but the call is here: `request` renders what to send,
+`verdict` reads what comes back, and `reward` says what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, cast
+
+from assay.graders.openai.base import Definition, check_range, check_threshold, template_of, wrong
+from assay.graders.openai.rewards import FaultError, Reward
+from assay.graders.openai.template import Scope
+from assay.scoring.json_safe import Json
+from assay.types.codec import to_json
+
+__all__ = [
+    "JudgeRequest",
+    "LabelModel",
+    "Message",
+    "ModelDefinition",
+    "SamplingParams",
+    "ScoreModel",
+]
+
+_TEXT_PARTS = ("input_text", "output_text", "text")
+_OTHER_PARTS = ("input_image", "input_audio")
+_STEPS: Json = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"description": {"type": "string"}, "conclusion": {"type": "string"}},
+        "required": ["description", "conclusion"],
+        "additionalProperties": False,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message to the judge.
+
+    Attributes:
+        role: Who says it.
+        content: A template, a part such as ``{"type": "input_text", "text": "..."}``, or a list
+            of those.
+        type: Always ``message``.
+    """
+
+    role: Literal["user", "assistant", "system", "developer"]
+    content: object
+    type: Literal["message"] | None = None
+
+    def __post_init__(self) -> None:
+        for part in self.parts():
+            kind = part.get("type")
+            if kind in _TEXT_PARTS:
+                text = part.get("text")
+                if not isinstance(text, str):
+                    raise wrong("content", f"a part of type {kind} needs a 'text'")
+                template_of("content", text)
+            elif kind not in _OTHER_PARTS:
+                types = ", ".join((*_TEXT_PARTS, *_OTHER_PARTS))
+                raise wrong("content", f"{kind!r} is no type of part", f"one of {types}")
+
+    def parts(self) -> list[Mapping[str, Json]]:
+        """The content as a list of parts, texts included.
+
+        Raises:
+            InputError: For content of another form.
+        """
+        content = self.content
+        listed = cast("list[Json]", content) if isinstance(content, list) else [content]
+        parts: list[Mapping[str, Json]] = []
+        for part in listed:
+            if isinstance(part, str):
+                parts.append({"type": "input_text", "text": part})
+            elif isinstance(part, dict):
+                parts.append(cast("Mapping[str, Json]", part))
+            else:
+                raise wrong("content", "expected text, a part with a 'type', or a list of those")
+        return parts
+
+    def render(self, scope: Scope) -> dict[str, Json]:
+        """The message with its templates filled in."""
+        content: list[Json] = []
+        for part in self.parts():
+            text = part.get("text")
+            if isinstance(text, str):
+                content.append({**part, "text": template_of("content", text).render(scope)})
+            else:
+                content.append(dict(part))
+        return {"role": self.role, "content": content}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParams:
+    """How the judge samples, by OpenAI's names."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    max_completions_tokens: int | None = None
+    max_completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """What is to be sent to a judge.
+
+    Attributes:
+        model: Its name, as OpenAI calls it.
+        messages: With every template filled in.
+        response_format: JSON Schema of the reply.
+        sampling: As `SamplingParams`, without what was not given.
+    """
+
+    model: str
+    messages: tuple[Mapping[str, Json], ...]
+    response_format: Mapping[str, Json]
+    sampling: Mapping[str, Json]
+
+
+class ModelDefinition(Definition):
+    """A grader that asks a model."""
+
+    __slots__ = ()
+
+    model: str
+    input: tuple[Message, ...]
+    sampling_params: SamplingParams | None
+
+    @property
+    def response_format(self) -> dict[str, Json]:
+        """The JSON Schema that the reply has to have."""
+        raise NotImplementedError
+
+    def verdict(self, reply: str) -> Reward:
+        """What a judge's reply is worth.
+
+        Raises:
+            FaultError: The reply is not what was asked for.
+        """
+        raise NotImplementedError
+
+    def request(self, scope: Scope) -> JudgeRequest:
+        """What to ask about a sample.
+
+        Raises:
+            FaultError: A template names what is not there.
+        """
+        sampling = cast("dict[str, Json]", to_json(self.sampling_params or SamplingParams()))
+        return JudgeRequest(
+            model=self.model,
+            messages=tuple(message.render(scope) for message in self.input),
+            response_format=self.response_format,
+            sampling=sampling,
+        )
+
+    async def reward(self, scope: Scope) -> Reward:
+        """Say what is missing: the request is well-formed, and nobody can be asked."""
+        self.request(scope)
+        raise FaultError(
+            f"{self.TAG} needs a judge model ({self.model}), which this version does not have",
+            flag="model_grader_server_error",
+        )
+
+    @property
+    def has_media(self) -> bool:
+        """Whether it shows the judge images or sound."""
+        parts = (part for message in self.input for part in message.parts())
+        return any(part.get("type") in _OTHER_PARTS for part in parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreModel(ModelDefinition):
+    """A number from a judge model (OpenAI's ``score_model``).
+
+    Attributes:
+        input: What it is asked, as messages of templates.
+        model: Which model.
+        range: The scale, ``[0, 1]`` by default; what the judge says beyond it is cut to it.
+        pass_threshold: Number from which it passes.
+        sampling_params: How the judge samples.
+        pass_fail: Whether it is worth 1 where it passes and 0 where it does not; its reward stays
+            in the evidence.
+        name: What it is called.
+    """
+
+    TAG: ClassVar[str] = "score_model"
+
+    input: tuple[Message, ...]
+    model: str
+    range: tuple[float, ...] | None = None
+    pass_threshold: float | None = None
+    pass_fail: bool = False
+    sampling_params: SamplingParams | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        _check_asked(self.input, self.model)
+        check_range(self.range)
+        check_threshold(self.pass_threshold, pass_fail=self.pass_fail)
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether ``pass_fail`` is set."""
+        return self.pass_fail
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range."""
+        lowest, highest = self.range or (0.0, 1.0)
+        return lowest, highest
+
+    @property
+    def response_format(self) -> dict[str, Json]:
+        """Steps, then ``result``, a number."""
+        return _format({"type": "number"})
+
+    def verdict(self, reply: str) -> Reward:
+        """The number in ``result``, cut to the range."""
+        result = _result(reply)
+        if isinstance(result, bool) or not isinstance(result, int | float):
+            raise FaultError("the judge's result is no number", flag="model_grader_parse_error")
+        if isinstance(result, float) and not math.isfinite(result):
+            raise FaultError("the judge's result is not finite", flag="model_grader_parse_error")
+        lowest, highest = self.bounds
+        value = min(max(result, lowest), highest)
+        threshold = self.pass_threshold
+        return Reward(
+            value=float(value),
+            passed=None if threshold is None else value >= threshold,
+            details={"reply": reply, "model": self.model},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelModel(ModelDefinition):
+    """A label from a judge model, right or wrong (OpenAI's ``label_model``).
+
+    Attributes:
+        input: What it is asked, as messages of templates.
+        model: Which model.
+        labels: What it may answer.
+        passing_labels: Which of them are worth 1; the others are worth 0.
+        sampling_params: How the judge samples.
+        name: What it is called.
+    """
+
+    TAG: ClassVar[str] = "label_model"
+
+    input: tuple[Message, ...]
+    model: str
+    labels: tuple[str, ...]
+    passing_labels: tuple[str, ...]
+    sampling_params: SamplingParams | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        _check_asked(self.input, self.model)
+        if len(set(self.labels)) < len(self.labels) or not self.labels:
+            raise wrong("labels", "must be different, and at least one")
+        strange = [label for label in self.passing_labels if label not in self.labels]
+        if strange or not self.passing_labels:
+            listed = f"{strange[0]!r} is none of labels" if strange else "are none"
+            raise wrong("passing_labels", listed, "some of " + ", ".join(self.labels))
+
+    @property
+    def response_format(self) -> dict[str, Json]:
+        """Steps, then ``result``, one of the labels."""
+        return _format({"type": "string", "enum": list[Json](self.labels)})
+
+    def verdict(self, reply: str) -> Reward:
+        """1.0 for a passing label, 0.0 for another one."""
+        result = _result(reply)
+        if result not in self.labels:
+            raise FaultError("the judge's result is no label", flag="model_grader_parse_error")
+        passed = result in self.passing_labels
+        details = {"reply": reply, "model": self.model, "label": result}
+        return Reward(value=float(passed), passed=passed, details=details)
+
+
+def _check_asked(messages: Sequence[Message], model: str) -> None:
+    if not messages:
+        raise wrong("input", "has no message")
+    if not model.strip():
+        raise wrong("model", "is empty")
+
+
+def _format(result: Json) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": {"steps": _STEPS, "result": result},
+        "required": ["steps", "result"],
+        "additionalProperties": False,
+    }
+
+
+def _result(reply: str) -> Json:
+    try:
+        data = cast("Json", json.loads(reply))
+    except (ValueError, RecursionError) as error:
+        raise FaultError(
+            "the judge's reply is not JSON", flag="model_grader_parse_error"
+        ) from error
+    if not isinstance(data, dict) or "result" not in data:
+        raise FaultError("the judge's reply has no result", flag="model_grader_parse_error")
+    return data["result"]

@@ -1,0 +1,208 @@
+"""Templates: ``{{ item.answer }}`` and ``{{ sample.output_json.people[0].name }}``.
+
+Only ``item`` and ``sample`` can be named, and only keys and indices of their JSON are followed:
+no attribute, call or expression is. What is put in is never read as a template again.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass
+
+from assay.errors import InputError
+from assay.graders.openai.rewards import FaultError, SubmissionFaultError
+from assay.scoring.json_safe import Json
+
+__all__ = ["MAX_RENDERED", "MAX_TEMPLATE", "Reference", "Scope", "Template", "parse_template"]
+
+MAX_TEMPLATE = 1_000_000
+"""Characters of a template."""
+
+MAX_RENDERED = 8_000_000
+"""Characters of what a template becomes; a sample that makes it longer scores 0."""
+
+_REMEMBERED = 10_000
+"""A longer template is read anew each time, so that the cache stays small."""
+
+_NAMESPACES = ("item", "sample")
+_WRITTEN_BY_THE_MODEL = frozenset({"output_text", "output_json", "output_tools", "choices"})
+_STEP = re.compile(
+    r"""\.(?P<name>[^\s.\[\]{}"']+)|\[(?P<index>[0-9]{1,9})\]|\[(?P<quoted>"[^"]*"|'[^']*')\]"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a template may name.
+
+    Attributes:
+        item: The row of the dataset.
+        sample: What the model said: ``output_text``, ``output_json`` if that is JSON,
+            ``output_tools``, ``choices``, and what else was recorded.
+    """
+
+    item: dict[str, Json]
+    sample: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One ``{{ ... }}``.
+
+    Attributes:
+        text: As it is written, without the braces.
+        namespace: ``item`` or ``sample``.
+        steps: Keys and indices to follow from there.
+    """
+
+    text: str
+    namespace: str
+    steps: tuple[str | int, ...]
+
+    @property
+    def is_by_the_model(self) -> bool:
+        """Whether what it finds, and whether it finds anything, is up to the model."""
+        first = self.steps[0] if self.steps else ""
+        return self.namespace == "sample" and (not first or first in _WRITTEN_BY_THE_MODEL)
+
+    def find(self, scope: Scope) -> Json:
+        """What it names.
+
+        Raises:
+            FaultError: There is no such thing in the item or the sample.
+            SubmissionFaultError: The model did not write any such thing.
+        """
+        here: Json = scope.item if self.namespace == "item" else scope.sample
+        for number, step in enumerate(self.steps):
+            try:
+                here = _followed(here, step)
+            except LookupError:
+                raise self._missing(scope, number) from None
+        return here
+
+    def _missing(self, scope: Scope, number: int) -> FaultError:
+        message = f"{{{{ {self.text} }}}} is not there: {_path(self, number)} is missing"
+        # Without any answer nothing is known of the model; an answer that lacks a part does.
+        said = isinstance(scope.sample.get("output_text"), str)
+        fault = SubmissionFaultError if self.is_by_the_model and said else FaultError
+        return fault(message, flag="invalid_variable_error")
+
+
+def _followed(here: Json, step: str | int) -> Json:
+    if isinstance(here, dict) and isinstance(step, str):
+        return here[step]
+    if isinstance(here, list) and isinstance(step, int):
+        return here[step]
+    raise LookupError(step)
+
+
+def _path(reference: Reference, number: int) -> str:
+    path = reference.namespace
+    for step in reference.steps[: number + 1]:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with references in it.
+
+    Attributes:
+        parts: Literal texts and references, in order.
+    """
+
+    parts: tuple[str | Reference, ...]
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """The references, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Reference))
+
+    @property
+    def is_by_the_model(self) -> bool:
+        """Whether the model has a say in what it becomes."""
+        return any(reference.is_by_the_model for reference in self.references)
+
+    def render(self, scope: Scope) -> str:
+        """The text with every reference replaced: texts as they are, all else as JSON.
+
+        Raises:
+            FaultError: A reference names nothing, or the text is longer than `MAX_RENDERED`.
+            SubmissionFaultError: The same, by the model's doing.
+        """
+        done: list[str] = []
+        length = {False: 0, True: 0}  # of what the author wrote, and of what the model did
+        for part in self.parts:
+            text = part if isinstance(part, str) else _written(part, scope)
+            length[isinstance(part, Reference) and part.is_by_the_model] += len(text)
+            if sum(length.values()) > MAX_RENDERED:
+                fault = FaultError if length[False] > MAX_RENDERED else SubmissionFaultError
+                message = f"a template becomes longer than {MAX_RENDERED:,} characters"
+                raise fault(message, flag="other_error", outcome="too_long")
+            done.append(text)
+        return "".join(done)
+
+
+def _written(reference: Reference, scope: Scope) -> str:
+    found = reference.find(scope)
+    if isinstance(found, str):
+        return found
+    try:
+        return json.dumps(found, ensure_ascii=False)
+    except RecursionError as error:
+        fault = SubmissionFaultError if reference.is_by_the_model else FaultError
+        message = f"{{{{ {reference.text} }}}} is nested too deeply to be written"
+        raise fault(message, flag="invalid_variable_error") from error
+
+
+def parse_template(text: str) -> Template:
+    """Read a template.
+
+    Raises:
+        InputError: For one that is too long, braces that do not close, or a reference to anything
+            but ``item`` and ``sample``; with its column.
+    """
+    return _remembered(text) if len(text) <= _REMEMBERED else _parsed(text)
+
+
+def _parsed(text: str) -> Template:
+    if len(text) > MAX_TEMPLATE:
+        raise InputError(f"is longer than {MAX_TEMPLATE:,} characters")
+    parts: list[str | Reference] = []
+    start = 0
+    while (opened := text.find("{{", start)) >= 0:
+        closed = text.find("}}", opened)
+        if closed < 0:
+            raise InputError(f"'{{{{' at character {opened + 1} is never closed by '}}}}'")
+        if opened > start:
+            parts.append(text[start:opened])
+        parts.append(_reference(text[opened + 2 : closed].strip(), opened + 1))
+        start = closed + 2
+    if start < len(text):
+        parts.append(text[start:])
+    return Template(tuple(parts))
+
+
+_remembered = functools.lru_cache(maxsize=1_024)(_parsed)
+
+
+def _reference(text: str, column: int) -> Reference:
+    namespace = next((n for n in _NAMESPACES if text.startswith(n)), "")
+    steps: list[str | int] = []
+    place = len(namespace)
+    while namespace and place < len(text):
+        step = _STEP.match(text, place)
+        if step is None:
+            break
+        name, index, quoted = step["name"], step["index"], step["quoted"]
+        steps.append(int(index) if index else name or quoted[1:-1])
+        place = step.end()
+    if not namespace or place < len(text):
+        shown = text if len(text) <= 60 else f"{text[:60]}..."
+        raise InputError(
+            f"{{{{ {shown} }}}} at character {column} names nothing",
+            hint="item or sample, then .name or [number], such as {{ item.answer }}",
+        )
+    return Reference(text, namespace, tuple(steps))

@@ -1,0 +1,157 @@
+"""OpenAI's ``/v1/fine_tuning/alpha/graders/run`` and ``/validate``, without the transport."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from assay.errors import InputError, nearest
+from assay.graders.openai.base import Definition
+from assay.graders.openai.definitions import models_needed, read_definition
+from assay.graders.openai.rewards import FaultError, Reward
+from assay.graders.openai.scope import sample_of
+from assay.graders.openai.template import Scope
+from assay.scoring.json_safe import Json
+from assay.types.codec import Problem, ShapeError
+
+__all__ = ["check_grader", "run_grader"]
+
+_DETAILS = (
+    "model_grader_server_error_details",
+    "python_grader_runtime_error_details",
+    "python_grader_server_error_type",
+)
+_ERRORS = (
+    "formula_parse_error",
+    "invalid_variable_error",
+    "model_grader_parse_error",
+    "model_grader_refusal_error",
+    "model_grader_server_error",
+    "other_error",
+    "python_grader_runtime_error",
+    "python_grader_server_error",
+    "sample_parse_error",
+    "truncated_observation_error",
+    "unresponsive_reward_error",
+)
+
+
+async def run_grader(body: Mapping[str, Json]) -> dict[str, Json]:
+    """Grade one sample: the answer to ``POST /v1/fine_tuning/alpha/graders/run``.
+
+    As there, what could not be graded has the reward 0.0 and says so in ``metadata.errors``: look
+    at those before you believe a 0.
+
+    Args:
+        body: ``grader``, ``model_sample`` (text) and, optionally, ``item``.
+
+    Returns:
+        ``reward``, ``sub_rewards``, ``metadata`` and ``model_grader_token_usage_per_model``.
+
+    Raises:
+        InputError: For a malformed body, or a grader that needs a model: there is none here.
+        SandboxUnavailableError: Nothing untrusted can run on this machine.
+        MissingExtraError: Packages that the grader needs are not installed.
+    """
+    definition = _definition(body, ("grader", "model_sample", "item"))
+    await _check(definition)
+    sample, item = body.get("model_sample"), body.get("item")
+    if not isinstance(sample, str):
+        raise ShapeError([Problem(("model_sample",), "expected text", "what the model said")])
+    if item is not None and not isinstance(item, dict):
+        raise ShapeError([Problem(("item",), "expected an object", "the row of the dataset")])
+    _require_no_model(definition)
+    started = time.perf_counter()
+    try:
+        outcome = await definition.graded(Scope(item or {}, sample_of(sample)))
+    except FaultError as fault:
+        outcome = fault
+    return _envelope(body, outcome, seconds=time.perf_counter() - started)
+
+
+async def check_grader(body: Mapping[str, Json]) -> dict[str, Json]:
+    """Check a grader: the answer to ``POST /v1/fine_tuning/alpha/graders/validate``.
+
+    Sources are parsed in the sandbox.
+
+    Args:
+        body: ``grader``.
+
+    Returns:
+        ``grader``, as it was given.
+
+    Raises:
+        InputError: With everything that is wrong in it.
+        SandboxError: If a source cannot be looked at.
+    """
+    await _check(_definition(body, ("grader",)))
+    return {"grader": body["grader"]}
+
+
+def _definition(body: Mapping[str, Json], fields: tuple[str, ...]) -> Definition:
+    problems = [
+        Problem((name,), f"unknown field {name!r}", nearest(name, list(fields)), at_key=True)
+        for name in body
+        if name not in fields
+    ]
+    if "grader" not in body:
+        problems.append(Problem(("grader",), "'grader' is required", at_key=True))
+    if problems:
+        raise ShapeError(problems)
+    try:
+        return read_definition(body["grader"])
+    except ShapeError as error:
+        raise _inside(error) from error
+
+
+async def _check(definition: Definition) -> None:
+    try:
+        await definition.check()
+    except ShapeError as error:
+        raise _inside(error) from error
+
+
+def _inside(error: ShapeError) -> ShapeError:
+    """The same problems, by their paths in the body."""
+    return ShapeError([replace(p, path=("grader", *p.path)) for p in error.problems])
+
+
+def _require_no_model(definition: Definition) -> None:
+    if needs := models_needed(definition):
+        raise InputError(
+            f"{definition.TAG} cannot run: it needs {' and '.join(needs)}",
+            hint="this version has no models to ask; the grader itself is well-formed",
+        )
+
+
+def _envelope(
+    body: Mapping[str, Json], outcome: Reward | FaultError, *, seconds: float
+) -> dict[str, Json]:
+    grader = body["grader"]
+    declared = grader if isinstance(grader, dict) else {}
+    errors: dict[str, Json] = {**dict.fromkeys(_ERRORS, False), **dict.fromkeys(_DETAILS)}
+    reward = 0.0
+    if isinstance(outcome, Reward):
+        reward = outcome.value
+    else:
+        errors[outcome.flag] = True
+        if outcome.flag == "python_grader_runtime_error":
+            errors["python_grader_runtime_error_details"] = outcome.message
+        elif outcome.flag == "python_grader_server_error":
+            errors["python_grader_server_error_type"] = outcome.outcome
+    parts: dict[str, Json] = dict(outcome.parts)
+    return {
+        "reward": reward,
+        "sub_rewards": parts,
+        "metadata": {
+            "name": declared.get("name") or declared.get("type"),
+            "type": declared.get("type"),
+            "errors": errors,
+            "execution_time": seconds,
+            "scores": dict(parts),
+            "token_usage": None,
+            "sampled_model_name": None,
+        },
+        "model_grader_token_usage_per_model": {},
+    }

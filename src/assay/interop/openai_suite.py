@@ -1,0 +1,249 @@
+"""What is imported: criteria with how exactly they carry over, and rows with what was recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from assay.errors import InputError, SandboxError
+from assay.graders.openai.base import Definition
+from assay.graders.openai.definitions import (
+    declaration,
+    lacking,
+    models_needed,
+    parts_of,
+    read_definition,
+)
+from assay.graders.openai.python import OpenAIPython
+from assay.graders.openai.text_similarity import TextSimilarity
+from assay.interop.openai_read import Dump, Found
+from assay.interop.openai_rows import Recorded, read_item, read_row
+from assay.scoring.json_safe import Json
+from assay.types.codec import ShapeError
+
+__all__ = ["Criterion", "Fidelity", "Suite", "suites_of"]
+
+Fidelity = Literal["exact", "approximate", "needs you"]
+"""How a criterion carries over."""
+
+_UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_MOST_SLUG = 60
+_SCORES = ("text_similarity", "openai_python", "score_model", "multi")
+"""Our types of criteria that give a number, of which a threshold makes a verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One grader of a suite.
+
+    Attributes:
+        name: Its name, unique in the suite.
+        type: As OpenAI calls it.
+        fidelity: How it carries over.
+        notes: What its author should know or do.
+        declaration: As our YAML declares it; None where it could not be understood.
+        definition: Likewise.
+        aliases: What results may call it: its name and id over there.
+        origin: Where its definition stands.
+    """
+
+    name: str
+    type: str
+    fidelity: Fidelity
+    notes: tuple[str, ...] = ()
+    declaration: Mapping[str, Json] | None = None
+    definition: Definition | None = None
+    aliases: tuple[str, ...] = ()
+    origin: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Suite:
+    """Criteria that belong together, and the rows that they grade.
+
+    Attributes:
+        name: What it is called.
+        slug: A name for its directory.
+        criteria: In the order of the files.
+        rows: What was graded, or is to be.
+        is_eval: Whether it was an eval there.
+    """
+
+    name: str
+    slug: str
+    criteria: list[Criterion] = field(default_factory=list[Criterion])
+    rows: list[Recorded] = field(default_factory=list[Recorded])
+    is_eval: bool = False
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether its criteria pass or fail, as those of an eval; else they give rewards."""
+        return self.is_eval or any(row.results for row in self.rows)
+
+    def criterion_of(self, result: str) -> Criterion | None:
+        """The criterion that a result's name means: its name, its id, or its name with an id."""
+        for name in (result, _UUID.sub("", result)):
+            found = [c for c in self.criteria if name in c.aliases]
+            if len(found) == 1:
+                return found[0]
+        return None
+
+
+def suites_of(dump: Dump) -> list[Suite]:
+    """Put graders and rows together: a suite for each eval, and one for graders that stand alone.
+
+    Rows of an eval that is not in the dump go to the only suite there is, or else to one of their
+    own, whose criteria are known by name alone. Sources are looked at in the sandbox, and waited
+    for.
+
+    Raises:
+        InputError: For a malformed eval or output item, naming file and place.
+    """
+    suites: dict[str, Suite] = {}
+    for found in dump.evals:
+        identity = found.text("id") or f"eval {len(suites) + 1}"
+        name = found.text("name") or identity
+        made = Suite(name=name, slug=_slug(name, suites.values()), is_eval=True)
+        suite = suites.setdefault(identity, made)
+        _add(suite, _criteria_of(found))
+    if dump.graders:
+        suite = Suite(name="graders", slug=_slug("graders", suites.values()))
+        _add(suite, dump.graders)
+        suites[""] = suite
+    known = list(suites.values())
+    seen: dict[tuple[str, str], list[Recorded]] = {}
+    for found in (*dump.items, *dump.rows):
+        identity = found.text("eval_id")
+        suite = suites.get(identity)
+        if suite is None and len(known) == 1 and (not identity or "" in suites):
+            suite = known[0]
+        if suite is None:
+            name = identity or "output items"
+            suite = suites[identity] = Suite(name=name, slug=_slug(name, suites.values()))
+        row = read_item(found) if "results" in found.data else read_row(found, len(suite.rows) + 1)
+        _add_row(suite, row, seen.setdefault((suite.slug, row.id), []))
+    for suite in suites.values():
+        _add_unknown(suite)
+    return list(suites.values())
+
+
+def _criteria_of(found: Found) -> Iterable[Found]:
+    criteria = found.data.get("testing_criteria")
+    if not isinstance(criteria, list):
+        place = found.inside("testing_criteria", {}).place
+        raise InputError("expected a list of graders", location=place)
+    for number, criterion in enumerate(criteria):
+        path = f"testing_criteria[{number}]"
+        if not isinstance(criterion, dict):
+            raise InputError("a grader is an object", location=found.inside(path, {}).place)
+        yield found.inside(path, criterion)
+
+
+def _add(suite: Suite, graders: Iterable[Found]) -> None:
+    for grader in graders:
+        given = grader.text("name") or grader.text("type") or "grader"
+        name = _unique(given, {c.name for c in suite.criteria})
+        criterion = _criterion(grader, name)
+        declared = criterion.declaration or {}
+        if suite.is_eval and declared.get("type") in _SCORES and "pass_threshold" not in declared:
+            note = "it has no pass_threshold: here it passes at 1.0"
+            criterion = replace(criterion, notes=(*criterion.notes, note))
+        suite.criteria.append(criterion)
+
+
+def _criterion(grader: Found, name: str) -> Criterion:
+    kind = grader.text("type") or "?"
+    aliases = tuple(n for n in (grader.text("name"), grader.text("id")) if n) or (name,)
+    origin = str(grader.place)
+    try:
+        definition = read_definition(dict(grader.data))
+        needs = [f"needs {need}" for need in _needs(definition)]
+    except ShapeError as error:
+        notes = [f"{grader.inside(p.field, {}).place}: {p.message}" for p in error.problems]
+        return Criterion(
+            name=name,
+            type=kind,
+            fidelity="needs you",
+            notes=("not understood", *notes),
+            aliases=aliases,
+            origin=origin,
+        )
+    likened = any(isinstance(part, TextSimilarity) for part in parts_of(definition))
+    if likened and not needs:
+        needs = ["tokens and smoothing over there are not documented"]
+        fidelity: Fidelity = "approximate"
+    else:
+        fidelity = "needs you" if needs else "exact"
+    return Criterion(
+        name=name,
+        type=kind,
+        fidelity=fidelity,
+        notes=tuple(needs),
+        declaration={**declaration(grader.data), "name": name},
+        definition=definition,
+        aliases=aliases,
+        origin=origin,
+    )
+
+
+def _needs(definition: Definition) -> list[str]:
+    """What `_checked` says, also where an event loop runs already: on a thread of its own."""
+    if not any(isinstance(part, OpenAIPython) for part in parts_of(definition)):
+        return models_needed(definition)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(lambda: asyncio.run(_checked(definition))).result()
+
+
+async def _checked(definition: Definition) -> list[str]:
+    """What a grader needs, once its sources have been looked at."""
+    try:
+        await definition.check()
+        return await lacking(definition)
+    except SandboxError as error:
+        return [*models_needed(definition), f"a sandbox: {error}"]
+
+
+def _add_row(suite: Suite, row: Recorded, same: list[Recorded]) -> None:
+    """Add a row unless it is there already, as where the pages of a dump overlap.
+
+    Another row of that id gets an id of its own.
+    """
+    if any(other.data == row.data for other in same):
+        return
+    same.append(row)
+    suite.rows.append(row.named(f"{row.id}#{len(same)}") if len(same) > 1 else row)
+
+
+def _add_unknown(suite: Suite) -> None:
+    """A criterion for each result whose grader is in none of the files."""
+    named = {result.name: result.type for row in suite.rows for result in row.results}
+    for name, kind in named.items():
+        if suite.criterion_of(name) is None:
+            missing = "its definition is in none of the files: import the eval together with it"
+            suite.criteria.append(
+                Criterion(
+                    name=_unique(name, {c.name for c in suite.criteria}),
+                    type=kind or "?",
+                    fidelity="needs you",
+                    notes=(missing,),
+                    aliases=(name,),
+                )
+            )
+
+
+def _unique(name: str, taken: Iterable[str]) -> str:
+    known, number, found = set(taken), 1, name
+    while found in known:
+        number += 1
+        found = f"{name} {number}"
+    return found
+
+
+def _slug(name: str, suites: Iterable[Suite]) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower())[:_MOST_SLUG].strip("-") or "suite"
+    taken = {suite.slug for suite in suites}
+    return _unique(plain, taken).replace(" ", "-")

@@ -1,0 +1,57 @@
+"""The registry: graders that have a name, immutable versions and a lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.registry.definitions import (
+    KINDS,
+    BinaryJudgeDefinition,
+    CustomDefinition,
+    DeclaredDefinition,
+    Definition,
+    EndpointDefinition,
+    FunctionDefinition,
+    JudgeExample,
+    Message,
+    PrebuiltJudgeDefinition,
+    definition_from,
+)
+
+if TYPE_CHECKING:
+    from assay.registry.imports import Imported
+    from assay.registry.registry import Registry
+    from assay.registry.validation import ValidationFailedError
+
+__all__ = [
+    "KINDS",
+    "BinaryJudgeDefinition",
+    "CustomDefinition",
+    "DeclaredDefinition",
+    "Definition",
+    "EndpointDefinition",
+    "FunctionDefinition",
+    "Imported",
+    "JudgeExample",
+    "Message",
+    "PrebuiltJudgeDefinition",
+    "Registry",
+    "ValidationFailedError",
+    "definition_from",
+]
+
+_HOME_OF = {
+    "Imported": "assay.registry.imports",
+    "Registry": "assay.registry.registry",
+    "ValidationFailedError": "assay.registry.validation",
+}
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'assay.registry' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,210 @@
+"""Graders as files, so that they can live in git beside what they grade.
+
+A grader is ``KEY.yaml`` with its kind and definition; a function's source stands beside it as
+``KEY.py``. One grader has one form, to the byte: what was exported and imported again is the same,
+and a difference in git is a difference of the grader. The key is the file's name and nothing in a
+file names another file, so that no file leads out of its directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from assay.errors import InputError, Location
+from assay.registry.definitions import KINDS, Definition, FunctionDefinition, read_definition
+from assay.registry.yaml_text import yaml_text
+from assay.scoring.json_safe import Json
+from assay.store.catalog_records import GraderRecord, GraderVersion
+from assay.store.checks import valid_key
+from assay.tasks.document import (
+    Document,
+    DocumentError,
+    Fault,
+    parse_document,
+    problems_to_error,
+)
+from assay.types import codec
+from assay.types.codec import Problem
+
+__all__ = [
+    "MAX_FILES",
+    "GraderFile",
+    "definition_files",
+    "grader_files",
+    "is_grader_file",
+    "is_source_file",
+    "read_grader_files",
+]
+
+MAX_FILES = 2_000
+"""Files that are read at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderFile:
+    """A grader as a file says it.
+
+    Attributes:
+        key: Its key: the file's name without ``.yaml``.
+        definition: Its definition.
+        name: For people; empty is the key.
+        description: What it is for.
+        feedback_key: The metric its scores are written to; empty is the key.
+        file: The file, as messages name it; a function's own source.
+    """
+
+    key: str
+    definition: Definition
+    name: str = ""
+    description: str = ""
+    feedback_key: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shape:
+    """What ``KEY.yaml`` may say."""
+
+    kind: str
+    definition: dict[str, Json] | None = None
+    name: str = ""
+    description: str = ""
+    feedback_key: str = ""
+
+
+def grader_files(record: GraderRecord) -> dict[str, str]:
+    """A stored grader's files, by name; what has its default is left out."""
+    said = {
+        "name": record.name if record.name != record.key else "",
+        "description": record.description,
+        "feedback_key": record.feedback_key if record.feedback_key != record.key else "",
+    }
+    return _written(record.latest, {field: text for field, text in said.items() if text})
+
+
+def definition_files(version: GraderVersion) -> dict[str, str]:
+    """The files of one version: what decides its scores, and nothing else."""
+    return _written(version, {})
+
+
+def _written(version: GraderVersion, said: Mapping[str, Json]) -> dict[str, str]:
+    definition = dict(version.definition)
+    files: dict[str, str] = {}
+    source = definition.get("source")
+    if version.kind == FunctionDefinition.kind and isinstance(source, str):
+        files[f"{version.key}.py"] = source
+        del definition["source"]
+    data: dict[str, Json] = {**said, "kind": version.kind}
+    if definition:
+        data["definition"] = definition
+    return {f"{version.key}.yaml": yaml_text(data), **files}
+
+
+_GRADE = re.compile(r"^(async[ \t]+)?def[ \t]+grade\b", re.MULTILINE)
+
+
+def is_grader_file(text: str) -> bool:
+    """Whether a YAML file says what a grader's file says: a kind of ours, and nothing foreign."""
+    try:
+        data = parse_document(text, file="").data
+    except DocumentError:
+        return False
+    known = {field.name for field in fields(_Shape)}
+    return isinstance(data, dict) and data.get("kind") in KINDS and set(data) <= known
+
+
+def is_source_file(text: str) -> bool:
+    """Whether a Python file looks like a function grader's source. It is not parsed."""
+    return _GRADE.search(text) is not None
+
+
+def read_grader_files(files: Mapping[str, str], *, folder: str = "") -> list[GraderFile]:
+    """Read graders from the texts of their files.
+
+    Args:
+        files: Text of each file by its name: ``KEY.yaml``, and ``KEY.py`` where it is a function.
+        folder: What to put before the names in messages.
+
+    Returns:
+        The graders, by key.
+
+    Raises:
+        DocumentError: With everything that is wrong in all of them.
+    """
+    faults: list[Fault] = []
+    read: list[GraderFile] = []
+    if len(files) > MAX_FILES:
+        raise InputError(f"{len(files)} files; the most at once is {MAX_FILES}")
+    for name in sorted(files):
+        place = f"{folder}{name}"
+        try:
+            key, is_source = _key_of(name)
+            if is_source and f"{key}.yaml" not in files:
+                raise _fault(place, f"has no {key}.yaml beside it", "write: kind: function")
+            if not is_source:
+                read.append(_read_one(key, files[name], files.get(f"{key}.py"), place))
+        except DocumentError as error:
+            faults.extend(error.faults)
+        except InputError as error:
+            faults.append(Fault(location=Location(file=place), message=error.message))
+    if faults:
+        raise DocumentError(faults)
+    return read
+
+
+def _key_of(name: str) -> tuple[str, bool]:
+    """The key that a file is named after, and whether it is a source."""
+    stem, _, suffix = name.rpartition(".")
+    if suffix not in ("yaml", "py") or not stem:
+        raise InputError(f"{name!r:.80} is not named KEY.yaml or KEY.py")
+    return valid_key(stem), suffix == "py"
+
+
+def _read_one(key: str, text: str, source: str | None, place: str) -> GraderFile:
+    problems: list[Problem] = []
+    document = parse_document(text, file=place, problems=problems)
+    shape = codec.read(_Shape, document.data, (), problems)
+    definition = None
+    if isinstance(shape, _Shape):
+        fields = _with_source(shape, source, key, problems)
+        definition = read_definition(shape.kind, fields, ("definition",), problems)
+    if problems or definition is None or not isinstance(shape, _Shape):
+        raise _placed(problems, document, key)
+    is_function = isinstance(definition, FunctionDefinition)
+    return GraderFile(
+        key=key,
+        definition=definition,
+        name=shape.name,
+        description=shape.description,
+        feedback_key=shape.feedback_key,
+        file=place if source is None or not is_function else f"{place.removesuffix('.yaml')}.py",
+    )
+
+
+def _with_source(
+    shape: _Shape, source: str | None, key: str, problems: list[Problem]
+) -> dict[str, Json]:
+    fields = dict(shape.definition or {})
+    if shape.kind != FunctionDefinition.kind or source is None:
+        return fields
+    if "source" in fields:
+        message = f"the source also stands in {key}.py"
+        problems.append(Problem(("definition", "source"), message, "keep one of them"))
+    return {**fields, "source": source}
+
+
+def _placed(problems: list[Problem], document: Document, key: str) -> DocumentError:
+    """The problems where they stand; a source that is missing is to be put into its own file."""
+    missing = ("definition", "source")
+    hint = f"put it into {key}.py, beside this file"
+    placed = [
+        Problem(p.path, p.message, hint, p.at_key) if p.path == missing and p.at_key else p
+        for p in problems
+    ]
+    return problems_to_error(placed, document)
+
+
+def _fault(place: str, message: str, hint: str) -> DocumentError:
+    return DocumentError([Fault(location=Location(file=place), message=message, hint=hint)])

@@ -1,0 +1,118 @@
+"""Validate a grader before it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from assay.errors import InputError
+from assay.graders.functions.report import Check, ValidationReport
+from assay.graders.kinds import kind_of
+from assay.registry.declared import lacking_parts
+from assay.registry.definition import Definition
+from assay.registry.definitions import (
+    CustomDefinition,
+    DeclaredDefinition,
+    FunctionDefinition,
+)
+from assay.registry.grading import Permissions, grade_items, refusal
+from assay.scoring.graded import Graded
+from assay.types.submission import Submission
+
+__all__ = ["Samples", "ValidationFailedError", "validate"]
+
+Samples: TypeAlias = "Sequence[Submission | tuple[str, Submission]]"
+
+
+class ValidationFailedError(InputError):
+    """A grader does not do what it must; nothing was stored.
+
+    Attributes:
+        key: The grader.
+        report: Every check and every sample.
+        file: The file that it was read from, if it was; a function's own source.
+    """
+
+    def __init__(self, key: str, report: ValidationReport, file: str = "") -> None:
+        failed = [check for check in report.checks if not check.passed]
+        said = "; ".join(f"{check.name}: {check.at(file)}" for check in failed)
+        super().__init__(
+            f"grader {key!r} is not valid: {said or 'a sample could not be graded'}",
+            hint="nothing was stored",
+        )
+        self.key = key
+        self.report = report
+        self.file = file
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ValidationFailedError, (self.key, self.report, self.file)
+
+
+async def validate(
+    definition: Definition, samples: Samples, permissions: Permissions
+) -> ValidationReport:
+    """Check a grader, and grade samples with it.
+
+    Functions go through the five checks of `assay.graders.functions`. Of other kinds the form was
+    checked when the definition was made; what is left is whether a class of one's own is there,
+    where it may be imported, and whether each sample can be graded. A grader that cannot run here
+    is valid without, and a warning says so.
+    """
+    if isinstance(definition, FunctionDefinition):
+        from assay.graders.functions import validate_function
+
+        return await validate_function(
+            definition.source,
+            samples=samples,
+            range=definition.range,
+            isolation=definition.isolation,
+        )
+    warnings = list(_warnings(definition))
+    checks = [await _definition_check(definition, permissions)]
+    graded: list[Graded] = []
+    refused = refusal(definition, permissions)
+    if refused is not None:
+        warnings.append(str(refused))
+    elif samples and checks[0].passed:
+        graded = await grade_items(definition, _numbered(samples), permissions)
+        checks.append(_test_run(graded))
+    return ValidationReport(
+        valid=all(check.passed for check in checks),
+        checks=tuple(checks),
+        warnings=tuple(warnings),
+        samples=tuple(graded),
+    )
+
+
+async def _definition_check(definition: Definition, permissions: Permissions) -> Check:
+    from assay.graders.openai.definitions import check_declared
+
+    try:
+        if isinstance(definition, CustomDefinition) and definition.path and permissions.custom_code:
+            kind_of(definition.path)
+        if isinstance(definition, DeclaredDefinition):
+            await check_declared(definition.specs())
+    except InputError as error:
+        return Check(name="definition", passed=False, message=str(error))
+    return Check(name="definition", passed=True)
+
+
+def _numbered(samples: Samples) -> list[tuple[str, Submission]]:
+    return [
+        sample if isinstance(sample, tuple) else (str(number), sample)
+        for number, sample in enumerate(samples, 1)
+    ]
+
+
+def _test_run(graded: Sequence[Graded]) -> Check:
+    failed = [one for one in graded if one.status == "error"]
+    if not failed:
+        return Check(name="test_run", passed=True)
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    message = f"sample {failed[0].id!r} could not be graded: {failed[0].error}{more}"
+    return Check(name="test_run", passed=False, message=message)
+
+
+def _warnings(definition: Definition) -> Iterator[str]:
+    for grader, part in lacking_parts(definition.specs()):
+        yield f"grader {grader!r} needs {part!r}, which rows do not have: they cannot be graded"

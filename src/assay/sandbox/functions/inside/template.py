@@ -1,0 +1,248 @@
+"""The process that has the program loaded, and is forked for each call or batch.
+
+It belongs to the program as soon as that is loaded, so nobody relies on it: it never sees a
+payload, it holds no descriptor but its own ends of the pipes, and the supervisor can do without it.
+Every fork of it starts from the same memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import sys
+import time
+from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage] - `threading` is dear
+
+from assay.sandbox.functions.inside.confine import limit
+from assay.sandbox.functions.inside.evaluate import (
+    ERROR,
+    NEEDS_LOOP,
+    OK,
+    evaluate,
+    light_loop,
+    packed,
+)
+from assay.sandbox.functions.inside.loading import Loaded, LoadError, load
+from assay.sandbox.functions.inside.pipes import BIRTH, DEATH, MAKE_LOOP, ORDER
+from assay.sandbox.functions.inside.tape import Tape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from assay.sandbox.functions.inside.confine import Confinement
+    from assay.sandbox.functions.inside.evaluate import Loop
+    from assay.sandbox.functions.inside.pipes import Pipes
+
+__all__ = ["Template"]
+
+# Modules of Python that do more than define things when they are imported.
+_NOT_IMPORTED = ("antigravity", "idlelib", "test", "this", "turtledemo")
+_CHUNK = 1 << 16
+_DESCRIPTORS = 64  # as many as `confine` allows
+# What a program replaces in `os` must not change our course.
+_read, _write, _close, _exit = os.read, os.write, os.close, os._exit
+_close_range = os.closerange
+_cpu = time.thread_time
+
+
+class Template:
+    """A program on stand-by.
+
+    Args:
+        pipes: To the supervisor.
+        confinement: What this process is confined by.
+        parts: The program, as `loading.load` takes it; emptied.
+        keep: How many bytes of what a call prints are kept.
+    """
+
+    def __init__(
+        self, pipes: Pipes, confinement: Confinement, parts: list[bytes], keep: int
+    ) -> None:
+        self._orders, self._payloads = pipes.orders[0], pipes.payloads[0]
+        self._births, self._deaths = pipes.births[1], pipes.deaths[1]
+        self._replies = pipes.replies[1]
+        self._confinement = confinement
+        self._parts = parts
+        self._pid = os.getpid()
+        self._tape = Tape(keep)
+        self._keep = keep
+        self._program: Loaded | None = None
+        self._loop: Loop | None = None
+
+    def run(self, memory: int, processes: int) -> NoReturn:
+        """Load the program, say so, then fork for each order until there are no more."""
+        try:
+            self._confinement.ignore_signals()
+            if not self._confinement.namespaced:
+                self._confinement.die_with_parent(self._confinement.pid)
+            limit(resource.RLIMIT_AS, memory)
+            if self._confinement.limit_processes:
+                limit(resource.RLIMIT_NPROC, processes)
+            self._get_ready()
+            _write(self._replies, packed(OK, 0.0, ""))
+            self._fork_for_orders()
+        except LoadError as error:
+            message, line = error.args
+            _write(self._replies, packed(ERROR, line, message))
+        finally:
+            while True:
+                _exit(0)
+
+    def _get_ready(self) -> None:
+        _warm_up()
+        if self._confinement.namespaced:
+            self._program = load(self._parts)
+        else:
+            self._rehearse()
+        self._close_others()
+        if random := sys.modules.get("random"):
+            random.seed(0)
+        gc.collect()
+        gc.freeze()
+        self._confinement.libc.malloc_trim(0)
+        _warm_up()
+
+    def _fork_for_orders(self) -> None:
+        """Have one fork ready at any time: it waits for its payload, and is told when it may be."""
+        orders, births, deaths = self._orders, self._births, self._deaths
+        birth, death = BIRTH.pack, DEATH.pack
+        libc = self._confinement.libc
+        raw_fork, raw_wait = libc.fork, libc.waitpid
+        waitpid = os.waitpid
+        while order := _read(orders, 1):
+            if order == MAKE_LOOP and self._loop is None:
+                self._loop = light_loop()
+                gc.freeze()
+            # The C library's fork skips what Python does for other threads where there are none.
+            pid = os.fork() if count_threads() else raw_fork()
+            if pid == 0:
+                self._be_called()
+            _write(births, birth(pid))
+            if pid > 0:
+                _, how = waitpid(pid, 0)
+                _write(deaths, death(how, raw_wait(-1, None, 1) != -1))
+
+    def _be_called(self) -> NoReturn:
+        """In the fork: wait for payloads and make the calls."""
+        try:
+            self._close_template_ends()
+            count, size, under_loop = ORDER.unpack(_read(self._payloads, ORDER.size))
+            program = self._program or self._loaded_confined()
+            if count == 1:
+                payload = _read(self._payloads, size)
+                while len(payload) < size:
+                    payload += _read(self._payloads, size - len(payload))
+                loop = self._loop if under_loop else None
+                status, score, message = evaluate(program, payload, loop)
+                _write(self._replies, packed(status, score, message, cpu=_cpu()))
+            else:
+                self._make_series(program, count)
+        except LoadError as error:  # it was loaded before
+            _write(self._replies, packed(ERROR, 0.0, f"it cannot be loaded: {error.args[0]}"))
+        finally:
+            while True:
+                _exit(0)
+
+    def _close_others(self) -> None:
+        """Close what the program has opened: by a pipe, say, one call would tell the next."""
+        own = (self._orders, self._payloads, self._births, self._deaths, self._replies)
+        first = 3
+        for fd in sorted(own):
+            _close_range(first, fd)
+            first = fd + 1
+        _close_range(first, _DESCRIPTORS)
+
+    def _close_template_ends(self) -> None:
+        for fd in (self._orders, self._births, self._deaths):
+            _close(fd)
+
+    def _make_series(self, program: Loaded, count: int) -> None:
+        """All calls of a batch, each with a reply."""
+        tape = self._tape
+        tape.install()
+        loop, before = None, 0.0
+        with open(self._payloads, "rb", buffering=_CHUNK, closefd=False) as payloads:
+            for _ in range(count):
+                payload = payloads.read(int.from_bytes(payloads.read(4), "little"))
+                if loop is not None:
+                    loop = light_loop()  # what a call leaves in its loop does not run in the next
+                status, score, message = evaluate(program, payload, loop)
+                if status == NEEDS_LOOP:
+                    tape.take()
+                    loop = light_loop()
+                    status, score, message = evaluate(program, payload, loop)
+                used = _cpu()
+                reply = packed(status, score, message, cpu=used - before, output=tape.take())
+                before = used
+                while reply:
+                    reply = reply[_write(self._replies, reply) :]
+
+    def _loaded_confined(self) -> Loaded:
+        """Load the program in a fork.
+
+        Without a pid namespace the template itself must run nothing of it, because it may start
+        processes and send signals.
+        """
+        self._confinement.confine_call(self._pid)
+        return load(self._parts)
+
+    def _rehearse(self) -> None:
+        """See in a fork whether the program can be loaded; import here what it imports there."""
+        here, there = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                # Nor may it say in our place that the program is loaded.
+                self._close_template_ends()
+                for fd in (here, self._payloads, self._replies):
+                    _close(fd)
+                _write(there, self._imported())
+            except LoadError as error:
+                message, line = error.args
+                _write(there, packed(ERROR, line, message))
+            finally:
+                while True:
+                    _exit(0)
+        os.close(there)
+        names = b""
+        while chunk := os.read(here, _CHUNK):
+            names += chunk
+        os.close(here)
+        os.waitpid(pid, 0)
+        if names[:1] != b"\n":
+            if names[:1] == bytes([ERROR]):  # whatever else it says, it is no success
+                _write(self._replies, names[:_CHUNK])
+            _exit(0)
+        for name in names.decode("utf-8", "replace").split("\n"):
+            top, *others = name.split(".")
+            if top in _NOT_IMPORTED or "__main__" in others or top not in sys.stdlib_module_names:
+                continue
+            try:
+                __import__(name)
+            except BaseException:  # noqa: S112 - the names are the program's; speed is all it is
+                continue
+
+    def _imported(self) -> bytes:
+        before = set(sys.modules)
+        self._loaded_confined()
+        names = sorted(set(sys.modules) - before)
+        return "\n".join(["", *names]).encode("utf-8", "replace")[:_CHUNK]
+
+
+def _warm_up() -> None:
+    """Make calls of our own until the interpreter has settled.
+
+    It adapts its bytecode while it runs and sorts its free memory. Whatever it does here it does
+    not do again in each fork.
+    """
+
+    async def function(_: object) -> float:
+        return 0.5
+
+    payload = b'{"messages": [{"role": "user", "content": "%s"}], "n": [1, 0.5]}' % (b"x" * 1000)
+    program = Loaded(function, None)
+    for _ in range(64):
+        status, score, message = evaluate(program, bytes(payload))
+        packed(status, score, message, cpu=_cpu())

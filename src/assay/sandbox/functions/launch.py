@@ -1,0 +1,332 @@
+"""Start the process of a function worker, isolated by bubblewrap.
+
+The worker is process 1 of a pid namespace that holds nothing else: no /proc, nothing that can be
+written, no network, no variable of ours. It confines itself further (`inside.confine`) before it
+takes a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from assay.errors import SandboxError, SandboxUnavailableError
+from assay.sandbox import bubblewrap, kernel
+
+__all__ = [
+    "INSIDE",
+    "VARIABLES",
+    "Launched",
+    "Mode",
+    "interpreter",
+    "isolated",
+    "launch_bwrap",
+    "spare_id",
+]
+
+INSIDE = Path(__file__).parent / "inside"
+"""The folder with everything that runs inside."""
+
+_SHOWN = "/sandbox"  # where INSIDE stands in the sandbox
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+VARIABLES = {
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+    "TZ": "UTC",
+}
+_NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+_STOP_SECONDS = 2.0
+_STDERR_BYTES = 4096
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """What a worker must know of the sandbox that it wakes up in.
+
+    Attributes:
+        namespaced: Whether it is process 1 of a pid namespace, so that it may kill whatever a call
+            leaves behind. If not, calls may not start processes.
+        uid: The user id (and group id) to become for good; 0 to stay who it is.
+        limit_processes: Whether a limit on processes counts only this sandbox's.
+    """
+
+    namespaced: bool
+    uid: int = 0
+    limit_processes: bool = True
+
+    def command(self, control: int, *, inside: str = str(INSIDE)) -> list[str]:
+        """The worker's command line.
+
+        Args:
+            control: The descriptor over which it talks to us; inherited.
+            inside: Where the worker sees the folder `INSIDE`.
+        """
+        python, _ = interpreter()
+        # -u: what a call prints leaves its process at once, so that there is nothing to flush.
+        words = [python, "-u", "-S", "-s", "-P", "-B", f"{inside}/worker.py", str(control)]
+        flags = (self.namespaced, self.uid, self.limit_processes)
+        return [*words, *(str(int(flag)) for flag in flags)]
+
+
+@dataclass(slots=True)
+class Launched:
+    """A started worker, from outside.
+
+    Attributes:
+        process: What we started: bubblewrap, or the worker itself.
+        control: Our end of the control socket.
+        tier: What isolates it.
+        info: Where bubblewrap says who the worker is; -1 where ``process`` is the worker.
+    """
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    tier: str
+    info: int = -1
+    _pid: int = 0
+    _pidfd: int = -1
+    _asked: bool = False
+    # Another thread may stop a worker while its own ends it, and the descriptor's number is taken
+    # by the next file at once.
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def pid(self) -> int:
+        """The worker's process id on the host; 0 if it never came to life.
+
+        Blocks until bubblewrap has set up the sandbox, a few milliseconds after the start.
+        """
+        self._ask()
+        return self._pid
+
+    def _ask(self) -> None:
+        """Learn who the worker is, and hold it by a descriptor that no other can take over."""
+        with self._lock:
+            if self._asked:
+                return
+            self._asked = True
+            self._pid = self.process.pid if self.info < 0 else self._informed()
+            if self._pid:
+                with contextlib.suppress(OSError):
+                    self._pidfd = os.pidfd_open(self._pid)
+
+    def _informed(self) -> int:
+        text = b""
+        with contextlib.suppress(OSError):
+            while select.select([self.info], [], [], _STOP_SECONDS)[0]:
+                chunk = os.read(self.info, 4096)
+                text += chunk
+                if not chunk:
+                    break
+        os.close(self.info)
+        self.info = -1
+        try:
+            return int(json.loads(text)["child-pid"])
+        except (ValueError, KeyError, TypeError):
+            return 0
+
+    def stop(self) -> None:
+        """Kill the worker, from any thread; whoever uses it will notice, and `kill` the rest."""
+        if self.tier == "landlock":  # it ends by itself: see `kill`
+            with contextlib.suppress(OSError):
+                self.control.shutdown(socket.SHUT_RDWR)
+            return
+        self._ask()
+        with self._lock, contextlib.suppress(OSError):
+            if self._pidfd >= 0:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Kill the worker and everything in its sandbox; returns when all of it is gone."""
+        self._ask()
+        with contextlib.suppress(OSError):
+            self.control.close()
+        if self.tier == "landlock":
+            # Without a pid namespace only the worker can see to it that its own are reaped.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_STOP_SECONDS)
+        if self._pidfd >= 0:
+            # The worker first: bubblewrap then reaps it. The other way round, the dead worker would
+            # be left to whoever is process 1 here, which in a container often reaps nobody. And a
+            # bubblewrap without privileges may not signal a worker of another user at all.
+            with self._lock:
+                with contextlib.suppress(OSError):
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                os.close(self._pidfd)
+                self._pidfd = -1
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_STOP_SECONDS)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stderr:
+            self.process.stderr.close()
+
+    def complaint(self) -> str:
+        """What bubblewrap or the starting worker said last; for a worker that has died."""
+        stream = self.process.stderr
+        if stream is None or stream.closed:
+            return ""
+        os.set_blocking(stream.fileno(), False)
+        try:
+            return os.read(stream.fileno(), _STDERR_BYTES).decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+
+    def disown(self) -> None:
+        """Let go of a worker that belongs to the process we were forked from."""
+        self.process.returncode = 0  # nothing of ours to wait for
+        self.control.close()
+        for fd in (self.info, self._pidfd):
+            if fd >= 0:
+                os.close(fd)
+        self.info = self._pidfd = -1
+        self._asked = True
+        if self.process.stderr:
+            self.process.stderr.close()
+
+
+def launch_bwrap() -> Launched:
+    """Start a worker under bubblewrap. It still has to load a program.
+
+    Raises:
+        SandboxUnavailableError: There is no bubblewrap.
+        SandboxError: It could not be started.
+    """
+    ours, theirs = socket.socketpair()
+    info, tell = os.pipe()
+    try:
+        words = _words(tell, theirs.fileno())
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            pass_fds=(theirs.fileno(), tell),
+            env={},
+            cwd="/",
+            start_new_session=True,  # Ctrl-C is for us, not for bubblewrap
+        )
+    except BaseException as error:
+        ours.close()
+        os.close(info)
+        if isinstance(error, OSError):
+            raise SandboxError(f"cannot start bubblewrap: {error}") from error
+        raise
+    finally:
+        theirs.close()
+        os.close(tell)
+    return Launched(process, ours, "bwrap", info)
+
+
+def _words(info: int, control: int) -> list[str]:
+    """The command line that starts a worker under bubblewrap."""
+    is_admin, is_root = kernel.is_admin(), os.geteuid() == 0
+    uid = spare_id() if is_root else 0
+    mode = Mode(
+        namespaced=True,
+        uid=uid if is_admin else 0,
+        limit_processes=is_root or _counts_per_namespace(),
+    )
+    command = mode.command(control, inside=_SHOWN)
+    return isolated(command, uid=uid, options=["--info-fd", str(info)])
+
+
+def isolated(command: Sequence[str], *, uid: int, options: Sequence[str] = ()) -> list[str]:
+    """The command line that runs a command in a sandbox such as workers have.
+
+    Args:
+        command: As process 1 of the sandbox.
+        uid: Who is to be root's stand-in there; 0 for any other user.
+        options: Further ones for bubblewrap.
+
+    Raises:
+        SandboxUnavailableError: There is no bubblewrap, or no setpriv where it is needed.
+    """
+    words = [bubblewrap.find(), *options]
+    if kernel.is_admin():
+        words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        return [*words, *_view(), *command]
+    words += ["--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
+    if not uid:
+        return [*words, *_view(), *command]
+    # Root that may not mount (a container's): give up root first, then do as users do.
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise SandboxUnavailableError(
+            "root without CAP_SYS_ADMIN needs setpriv to start a sandbox",
+            hint="apt-get install util-linux, or run as an ordinary user",
+        )
+    before = [setpriv, "--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
+    return [*before, "--inh-caps=-all", "--", *words, *_view(), *command]
+
+
+@lru_cache(maxsize=1)
+def _view() -> tuple[str, ...]:
+    """What the worker sees; the same for all."""
+    words = [*_NAMESPACES, "--unshare-cgroup-try", "--as-pid-1", "--die-with-parent"]
+    words += ["--new-session", "--hostname", "sandbox", "--clearenv"]
+    for name, value in VARIABLES.items():
+        words += ["--setenv", name, value]
+    words += ["--ro-bind", "/usr", "/usr"]
+    for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
+        if Path(path).is_symlink():
+            words += ["--symlink", str(Path(path).readlink()).lstrip("/"), path]
+        elif Path(path).is_dir():
+            words += ["--ro-bind", path, path]
+    words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    _, prefix = interpreter()
+    if not f"{prefix}/".startswith("/usr/"):
+        # bubblewrap 0.8 makes missing parents unreadable for anybody but its own user.
+        for parent in reversed(Path(prefix).parents[:-1]):
+            words += ["--perms", "0755", "--dir", str(parent)]
+        words += ["--ro-bind", prefix, prefix]
+    words += ["--ro-bind", str(INSIDE), _SHOWN, "--perms", "0755", "--dir", "/dev"]
+    for device in _DEVICES:
+        words += ["--dev-bind", device, device]
+    words += ["--dir", "/tmp", "--remount-ro", "/", "--chdir", "/tmp", "--"]  # noqa: S108
+    return tuple(words)
+
+
+@lru_cache(maxsize=1)
+def interpreter() -> tuple[str, str]:
+    """The interpreter for workers and its prefix: ours, but never a virtual environment's."""
+    prefix = os.path.realpath(sys.base_prefix)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    candidate = f"{prefix}/bin/{version}"
+    found = candidate if os.access(candidate, os.X_OK) else os.path.realpath(sys.executable)
+    return found, prefix
+
+
+def spare_id() -> int:
+    """A user id that owns nothing, and of no other sandbox alive; for root only.
+
+    Each sandbox has its own: RLIMIT_NPROC counts by user, and signals do not cross users.
+    """
+    lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
+    extents = [[int(word) for word in line.split()] for line in lines]
+    first, _, count = max(extents, key=lambda extent: extent[2])
+    own = os.getpid() * 1009 + next(_numbers)
+    return first + count // 3 + own % max(1, count // 2)
+
+
+def _counts_per_namespace() -> bool:
+    """Whether RLIMIT_NPROC counts within a user namespace: from Linux 5.14 on."""
+    release = os.uname().release.split(".")
+    return (int(release[0]), int(release[1])) >= (5, 14)

@@ -1,0 +1,353 @@
+"""Workers that make calls of one program, and calls that wait for them."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, cast
+
+from assay.errors import AssayError, InputError, ProgramError, SandboxError
+from assay.sandbox.functions.nursery import NURSERY
+from assay.sandbox.functions.pending import Call, Group, Pending
+from assay.sandbox.functions.program import (
+    FunctionLimits,
+    Isolation,
+    Outcome,
+    Program,
+    TierChoice,
+)
+from assay.sandbox.functions.slot import Slot, Stats
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["FunctionPool"]
+
+_JOIN_SECONDS = 10.0
+_JOIN_STEP_SECONDS = 0.02
+_places = itertools.count()
+
+
+class FunctionPool:
+    """Makes calls of one untrusted program, isolated from the host and from each other.
+
+    Usable from any event loop and any thread, also from several at a time. After a fork of the
+    host, parent and child each have workers of their own. No process is left when the host ends,
+    whichever way.
+
+    Args:
+        program: What is called.
+        isolation: ``call``: each call in a process of its own, forked from the loaded program.
+            ``batch``: calls that come together share one, which is faster and lets them see and
+            disturb each other.
+        workers: How many at most; None for one on each processor.
+        limits: How much one call may use; None for the defaults.
+        tier: What isolates; ``auto`` for the best that works here.
+        max_pending: Calls that may be waiting or being made; further ones wait to be taken.
+
+    Attributes:
+        tier: What isolates the workers; empty before `start`.
+        stats: What the pool has done so far.
+
+    Raises:
+        InputError: A number makes no sense.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        isolation: Isolation = "call",
+        workers: int | None = None,
+        limits: FunctionLimits | None = None,
+        tier: TierChoice = "auto",
+        max_pending: int = 10_000,
+    ) -> None:
+        if isolation not in ("call", "batch"):
+            raise InputError(f"isolation is {isolation!r}", hint="valid: call, batch")
+        if max_pending < 1 or (workers is not None and workers < 1):
+            raise InputError("a pool needs at least one worker and room for one call")
+        self.program = program
+        self.limits = limits or FunctionLimits()
+        self.tier = ""
+        self.stats = Stats()
+        self._isolation: Isolation = isolation
+        self._choice: TierChoice = tier
+        self._cpus = sorted(os.sched_getaffinity(0))
+        self._most = workers or len(self._cpus)
+        self._max_pending = max_pending
+        self._is_closed = False
+        self._lock = threading.Lock()
+        self._reset()
+        _pools.add(self)
+
+    def _reset(self) -> None:
+        """Be as new: no thread, no worker."""
+        self._pending = Pending(self._max_pending)
+        self._threads: list[threading.Thread] = []
+        self._starting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._error: AssayError | None = None
+        self._place = next(_places)
+        self.stats.sessions = {}
+
+    async def start(self) -> None:
+        """Load the program into a first worker, unless that has been done.
+
+        Raises:
+            LoadFailedError: The program cannot be loaded; a `ProgramError` with the line.
+            SandboxUnavailableError: No tier works on this machine; the hint is the mend.
+            SandboxError: The pool is closed.
+        """
+        from asyncio import get_running_loop
+
+        with self._lock:
+            if self._is_closed:
+                raise SandboxError("the pool of a function is closed")
+            if self._error is not None:
+                raise self._error
+            if self._pending.is_open:
+                return
+            loop = get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()
+            self._starting.append((loop, future))
+            if not self._threads:
+                self._add_thread()
+        await future
+
+    def _add_thread(self) -> None:
+        """One more slot; the lock is held."""
+        number = len(self._threads)
+        arguments = (number, self._pending, self._threads)
+        name = f"assay-function-{self._place}-{number}"
+        thread = threading.Thread(target=self._work, args=arguments, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self, number: int, pending: Pending, threads: list[threading.Thread]) -> None:
+        """What the thread of a slot does. Its arguments are those of its time: not another's."""
+        NURSERY.enter()
+        slot = None
+        try:
+            slot = self._slot(number, pending, threads)
+            if number == 0:
+                slot.prepare()
+                self._started(pending, None)
+            slot.serve()
+        except AssayError as error:
+            self._started(pending, error)
+        except Exception as error:
+            # A fault of ours; without this, whoever waits would wait for ever.
+            self._started(pending, SandboxError(f"the pool of a function broke down: {error!r}"))
+            if pending is self._pending:
+                self._end()
+            raise
+        finally:
+            if slot is not None:
+                slot.end()
+            NURSERY.leave()
+
+    def _slot(self, number: int, pending: Pending, threads: list[threading.Thread]) -> Slot:
+        if not self.tier:
+            from assay.sandbox.functions.tiers import function_tier
+
+            self.tier = function_tier(self._choice)
+        return Slot(
+            number=number,
+            tier=self.tier,
+            program=self.program,
+            isolation=self._isolation,
+            limits=self.limits,
+            pending=pending,
+            share=lambda: len(threads),
+            cpu=self._cpus[(self._place + number) % len(self._cpus)],
+            stats=self.stats,
+        )
+
+    def _started(self, pending: Pending, error: AssayError | None) -> None:
+        with self._lock:
+            if pending is not self._pending:
+                return  # the pool has begun anew meanwhile
+            if error is None:
+                pending.open()
+            else:
+                self._threads.clear()
+                if isinstance(error, ProgramError):
+                    self._error = error  # it will not load the next time either
+            waiting, self._starting = self._starting, []
+        for loop, future in waiting:
+            _tell(loop, future, error)
+
+    async def call(self, payload: bytes) -> Outcome:
+        """Make one call.
+
+        Args:
+            payload: JSON.
+
+        Raises:
+            ProgramError: As in `start`, which is done if need be.
+            SandboxError: Likewise; also when the pool is closed meanwhile.
+        """
+        return (await self.call_many([payload]))[0]
+
+    async def call_many(self, payloads: Sequence[bytes]) -> list[Outcome]:
+        """Make many calls; cheaper than as many times `call`.
+
+        Args:
+            payloads: JSON, one for each call.
+
+        Returns:
+            What came of each, in the same order.
+
+        Raises:
+            ProgramError: As in `call`.
+            SandboxError: As in `call`.
+        """
+        await self.start()
+        if not payloads:
+            return []
+        group = Group(len(payloads))
+        calls = self._calls(group, payloads)
+        if calls:
+            await self._enqueue(group, calls)
+        return cast("list[Outcome]", group.outcomes)
+
+    def _calls(self, group: Group, payloads: Sequence[bytes]) -> list[Call]:
+        """The calls to be made; what is too large is settled already."""
+        most = self.limits.payload_bytes
+        calls: list[Call] = []
+        for index, payload in enumerate(payloads):
+            if len(payload) <= most:
+                calls.append(Call(group, index, bytes(payload)))
+                continue
+            what = f"the payload has {len(payload)} bytes; at most {most} are allowed"
+            group.outcomes[index] = Outcome("error", message=what)
+            group.left -= 1
+        return calls
+
+    async def _enqueue(self, group: Group, calls: list[Call]) -> None:
+        done = 0
+        try:
+            while done < len(calls):
+                pending = self._pending
+                admitted = pending.admit(calls, done)
+                if admitted < 0:
+                    await self.start()  # it has come to rest, or is closed for good
+                    continue
+                done += admitted
+                self._grow()
+                if done < len(calls):
+                    await pending.room_made()
+            await group.future
+        except BaseException:
+            group.is_abandoned = True
+            raise
+
+    def _grow(self) -> None:
+        """Another slot, if there is more to do than slots."""
+        if len(self._threads) < self._most and self._pending.admitted > len(self._threads):
+            with self._lock:
+                if self._pending.is_open and len(self._threads) < self._most:
+                    self._add_thread()
+
+    async def close(self) -> None:
+        """End all workers. Calls that are not done fail with a `SandboxError`."""
+        from asyncio import to_thread
+
+        await to_thread(self.close_now)
+
+    def close_now(self) -> None:
+        """Like `close`, but blocks, for a second at most."""
+        self._is_closed = True
+        self._end()
+
+    def rest(self) -> bool:
+        """End all workers if there is nothing to do; the next call starts new ones.
+
+        Returns:
+            Whether there was nothing to do.
+        """
+        return self._end(if_idle=True)
+
+    def _end(self, *, if_idle: bool = False) -> bool:
+        """Begin anew, and end what was there; or neither, if it is not idle."""
+        with self._lock:
+            threads, sessions, starting = self._threads, self.stats.sessions, self._starting
+            pending = self._pending
+            if if_idle and starting:
+                return False
+            if not pending.close(if_idle=if_idle):
+                return False
+            self._reset()
+        closed = SandboxError("the pool of a function was closed")
+        for loop, future in starting:
+            _tell(loop, future, closed)
+        pending.fail_all(closed)
+        own = threading.current_thread()
+        deadline = time.monotonic() + _JOIN_SECONDS
+        for thread in threads:
+            while thread is not own and thread.is_alive() and time.monotonic() < deadline:
+                thread.join(_JOIN_STEP_SECONDS)
+                if thread.is_alive():
+                    for session in list(sessions.values()):
+                        session.launched.stop()
+        return True
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def forget(self) -> None:
+        """In a child of the host: the workers are the parent's."""
+        for session in self.stats.sessions.values():
+            session.launched.disown()
+        self._lock = threading.Lock()
+        self._reset()
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[None], error: AssayError | None
+) -> None:
+    def conclude() -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    try:
+        loop.call_soon_threadsafe(conclude)
+    except RuntimeError:
+        return  # the loop is closed: nobody waits
+
+
+_pools: weakref.WeakSet[FunctionPool] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for pool in list(_pools):
+        pool.close_now()
+
+
+def _forget_all() -> None:
+    for pool in list(_pools):
+        pool.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,94 @@
+"""The processes of a worker, as the host sees them in /proc; nothing here asks the worker."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+__all__ = ["are_left", "cpu_seconds", "memory_of", "occupies_more"]
+
+_PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process, by its own clock; 0 when it is gone."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return 0.0
+
+
+def memory_of(pid: int) -> int:
+    """Resident bytes of a process and its descendants, as far as they can be seen.
+
+    Pages that they share since a fork count for each of them.
+    """
+    return sum(map(_resident, _with_descendants(pid)))
+
+
+def occupies_more(pid: int, most: int) -> bool:
+    """Whether a process and its descendants together occupy more than so many bytes.
+
+    What they share counts once, where the kernel lets us look that closely.
+    """
+    pids = _with_descendants(pid)
+    return sum(map(_resident, pids)) > most and sum(map(_proportional, pids)) > most
+
+
+def are_left(worker: int) -> bool:
+    """Whether an idle worker has more than it should.
+
+    That is itself, the template, and the one process that waits for the next call; with one thread
+    each.
+    """
+    alone = [worker]
+    for _ in range(3):
+        if len(alone) > 1 or any(len(_threads(pid)) > 1 for pid in alone):
+            return True
+        alone = [child for pid in alone for child in _children(pid)]
+    return bool(alone)
+
+
+def _with_descendants(pid: int) -> list[int]:
+    pids = [pid]
+    for process in pids:
+        pids += _children(process)
+    return pids
+
+
+def _children(pid: int) -> list[int]:
+    """Also those made by a bare `clone`, which a parent's `wait` overlooks."""
+    found: list[int] = []
+    for thread in _threads(pid):
+        try:
+            words = Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split()
+        except OSError:
+            continue  # it has just died
+        found += map(int, words)
+    return found
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names are all that is wanted
+    except OSError:
+        return []
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+def _proportional(pid: int) -> int:
+    """Its resident bytes; of a page that so many processes have, only its share."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        return _resident(pid)
+    return 0

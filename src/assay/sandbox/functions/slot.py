@@ -1,0 +1,260 @@
+"""A thread of a pool with a worker of its own: takes calls, has them made, deals with failures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from assay.errors import AssayError, SandboxError
+from assay.sandbox.functions.nursery import NURSERY
+from assay.sandbox.functions.pending import Call, Pending
+from assay.sandbox.functions.program import FunctionLimits, Isolation, Outcome, Program
+from assay.sandbox.functions.session import IdleWorkerError, Session
+from assay.sandbox.functions.wire import WorkerError
+
+__all__ = ["Slot", "Stats"]
+
+# How much work to take at a time: so many calls, or what takes so long, whichever is less. Calls
+# that wait in a worker cannot be made by another one.
+_MOST: dict[Isolation, int] = {"call": 64, "batch": 1000}
+_FIRST: dict[Isolation, int] = {"call": 4, "batch": 64}
+_STRETCH_SECONDS = 0.05
+# A worker is replaced after so many calls, or when it has grown by so much.
+_CALLS = 20_000
+_GROWTH_BYTES = 64 * 1024 * 1024
+_LOOK_EVERY = 500
+_FAILURES = 3
+# What a call is not blamed for before it has done so twice, the second time alone.
+_DOUBTFUL = ("cpu_timeout", "wall_timeout", "memory", "crash")
+
+
+class Stats:
+    """What a pool has done so far.
+
+    Attributes:
+        calls: Calls made, retries not counted.
+        restarts: Workers replaced, for whatever reason.
+        retries: Calls that were made a second time.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.restarts = 0
+        self.retries = 0
+        self.sessions: dict[int, Session] = {}  # by slot
+
+    def pids(self) -> list[int]:
+        """Process ids of the living workers, on the host."""
+        return [pid for session in list(self.sessions.values()) if (pid := session.launched.pid())]
+
+
+class Slot:
+    """One worker's share of a pool.
+
+    Args:
+        number: Which of the pool's slots.
+        tier: What isolates the worker.
+        program: What it loads.
+        isolation: Whether each call gets a process, or each batch.
+        limits: How much a call may use.
+        pending: Where calls come from.
+        share: How many slots there are to share the queue with.
+        cpu: The processor to keep the worker on, or None.
+        stats: Where to count.
+    """
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        tier: str,
+        program: Program,
+        isolation: Isolation,
+        limits: FunctionLimits,
+        pending: Pending,
+        share: Callable[[], int],
+        cpu: int | None,
+        stats: Stats,
+    ) -> None:
+        self._number = number
+        self._tier = tier
+        self._program = program
+        self._isolation: Isolation = isolation
+        self._limits = limits
+        self._pending = pending
+        self._share = share
+        self._cpu = cpu
+        self._stats = stats
+        self._sessions = stats.sessions  # another, when the pool has begun anew
+        self._session: Session | None = None
+        self._resident = self._looked = 0
+        self._failures = 0
+        self._seconds = 0.0  # of one call, lately
+
+    def prepare(self) -> None:
+        """Have a worker with the program loaded.
+
+        Raises:
+            ProgramError: The program cannot be loaded.
+            SandboxError: No worker can be had.
+        """
+        if self._session is None:
+            self._session = self._fresh()
+
+    def serve(self) -> None:
+        """Make calls until the pool is closed."""
+        pending = self._pending
+        while True:
+            with pending.condition:
+                while not pending.is_closed and not pending.queued:
+                    pending.condition.wait()
+                if pending.is_closed:
+                    return
+                calls = pending.take(self._portion())
+            if calls:
+                self._make(calls)
+
+    def _portion(self) -> int:
+        if not self._seconds:
+            most = _FIRST[self._isolation]
+        else:
+            most = min(_MOST[self._isolation], int(_STRETCH_SECONDS / self._seconds))
+        return max(1, min(most, -(-self._pending.queued // max(1, self._share()))))
+
+    def _make(self, calls: Sequence[Call]) -> None:
+        """Make calls and deliver what came of them, as it comes; none is lost."""
+        try:
+            self.prepare()
+        except AssayError as error:
+            self._failed(calls, error)
+            return
+        assert self._session is not None
+        made, doubtful = 0, list[Call]()
+
+        def heard(outcomes: list[Outcome]) -> None:
+            nonlocal made
+            doubtful.extend(self._deliver(calls[made : made + len(outcomes)], outcomes))
+            made += len(outcomes)
+
+        started = time.monotonic()
+        try:
+            self._session.run([call.payload for call in calls], heard)
+            self._failures = 0
+        except IdleWorkerError as error:
+            self._end_session()
+            self._failures += 1
+            if self._failures >= _FAILURES:
+                self._failed(calls, error)
+                return
+        except WorkerError:
+            self._end_session()
+            if made < len(calls):
+                doubtful.append(calls[made])  # it was being made; those after it only waited
+                made += 1
+        self._put_back(calls[made:])
+        self._pace(time.monotonic() - started, made)
+        for call in doubtful:
+            outcome = self._again(call)
+            self._stats.calls += 1
+            self._pending.settle([call], [outcome])
+        self._look_after_worker()
+
+    def _deliver(self, calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[Call]:
+        """Deliver what is beyond doubt; returns the calls to be made again."""
+        doubtful = [
+            call
+            for call, outcome in zip(calls, outcomes, strict=True)
+            if outcome.status in _DOUBTFUL
+        ]
+        if doubtful:
+            sure = [
+                (call, outcome)
+                for call, outcome in zip(calls, outcomes, strict=True)
+                if outcome.status not in _DOUBTFUL
+            ]
+            calls, outcomes = [call for call, _ in sure], [outcome for _, outcome in sure]
+        self._stats.calls += len(calls)
+        self._pending.settle(calls, outcomes)
+        return doubtful
+
+    def _again(self, call: Call) -> Outcome:
+        """Make a call a second time, alone and in a fresh worker: what it does then, it did."""
+        self._stats.retries += 1
+        self._end_session()
+        try:
+            self._session = self._fresh()
+            (outcome,) = self._session.run([call.payload]).outcomes
+        except WorkerError as error:
+            self._end_session()
+            return Outcome(error.status, message=error.message, retried=True)
+        except AssayError as error:
+            return Outcome("sandbox_error", message=error.message, retried=True)
+        return replace(outcome, retried=True)
+
+    def _put_back(self, calls: Sequence[Call]) -> None:
+        if self._pending.is_closed:
+            self._pending.fail_all(_closed(), calls)
+        elif calls:
+            self._pending.put_back(calls)
+
+    def _failed(self, calls: Sequence[Call], error: AssayError) -> None:
+        """There is no worker to be had: let the calls know."""
+        if self._pending.is_closed:
+            self._pending.fail_all(_closed(), calls)
+            return
+        outcome = Outcome("sandbox_error", message=f"no worker: {error.message}")
+        self._stats.calls += len(calls)
+        self._pending.settle(calls, [outcome] * len(calls))
+
+    def _pace(self, seconds: float, count: int) -> None:
+        each = seconds / max(1, count)  # also of one that died
+        self._seconds = each if not self._seconds else (self._seconds + each) / 2
+
+    def _look_after_worker(self) -> None:
+        session = self._session
+        if session is None:
+            return
+        due = session.retire or session.calls >= _CALLS
+        if not due and session.calls // _LOOK_EVERY != self._looked:
+            self._looked = session.calls // _LOOK_EVERY
+            due = session.resident_bytes() - self._resident > _GROWTH_BYTES
+        if due:
+            self._end_session()
+
+    def _fresh(self) -> Session:
+        """A worker with the program loaded; should something kill it meanwhile, another."""
+        deaths = 0
+        while True:
+            if self._pending.is_closed:
+                raise _closed()
+            session = NURSERY.take(self._tier)
+            self._sessions[self._number] = session
+            if self._cpu is not None:
+                session.pin(self._cpu)
+            try:
+                session.load(self._program, self._isolation, self._limits)
+            except WorkerError:
+                deaths += 1
+                if deaths >= _FAILURES:
+                    raise
+                continue
+            self._resident, self._looked = session.resident_bytes(), 0
+            return session
+
+    def _end_session(self) -> None:
+        if self._session is not None:
+            self._session.kill()
+            self._session = None
+            self._stats.restarts += 1
+
+    def end(self) -> None:
+        """Kill the worker."""
+        if self._session is not None:
+            self._session.kill()
+            self._session = None
+        self._sessions.pop(self._number, None)
+
+
+def _closed() -> SandboxError:
+    return SandboxError("the pool of a function was closed while it worked")

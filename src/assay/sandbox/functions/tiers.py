@@ -1,0 +1,175 @@
+"""Which isolation function workers get on this machine, proven before anything is trusted to it.
+
+A canary, a function like any other but ours, tries what a hostile one would try. A tier is used
+only if all of it fails. Nothing else decides: no variable and no setting turns isolation off.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from assay.errors import InputError, SandboxError, SandboxUnavailableError
+from assay.sandbox.functions.landlock import LOSSES
+from assay.sandbox.functions.program import FunctionLimits, Program, TierChoice
+from assay.sandbox.functions.session import start
+from assay.sandbox.probe import Check, SandboxReport
+
+__all__ = ["Tier", "function_tier", "function_tiers"]
+
+Tier = Literal["bwrap", "landlock"]
+
+_TIERS: tuple[Tier, ...] = ("bwrap", "landlock")
+_LIMITS = FunctionLimits()
+_BROKEN = "this kernel does not isolate as it should: do not run untrusted code here"
+_CANARY = """
+import ctypes, os, socket, time
+
+def grade(payload):
+    found = []
+
+    def check(name, attempt):
+        try:
+            attempt()
+        except (OSError, MemoryError):
+            return
+        found.append(name)
+
+    if payload["executes"]:
+        os.execv("/bin/true", ["true"])
+    check("reads files of the host", lambda: open(payload["secret"]).close())
+    check("writes files of the host", lambda: open(payload["secret"], "a").close())
+    check("changes modes of files", lambda: os.chmod(payload["secret"], 0o600))
+    check("creates files", lambda: open(payload["secret"] + ".new", "w").close())
+    check("opens sockets", lambda: socket.socket().close())
+    check("signals the host", lambda: os.kill(payload["host"], 0))
+    check("has the memory of the machine", lambda: bytearray(payload["memory"]))
+    if ctypes.CDLL(None).unshare(0x10000000) == 0:
+        found.append("makes namespaces")
+    started = 0
+    try:
+        while started < payload["processes"]:
+            if os.fork() == 0:
+                time.sleep(60)
+            started += 1
+        found.append("starts any number of processes")
+    except OSError:
+        pass
+    if started and not payload["may_fork"]:
+        found.append("starts processes")
+    if found:
+        raise RuntimeError("a function " + ", ".join(found))
+    return 1.0
+"""
+
+
+def function_tier(choice: TierChoice = "auto") -> Tier:
+    """The tier that function workers get; proven once in each process, in about 0.2 s. Blocks.
+
+    Args:
+        choice: ``auto`` for the strongest that works: ``bwrap``, else ``landlock`` with a warning
+            in the log; or one of them.
+
+    Raises:
+        InputError: There is no such tier.
+        SandboxUnavailableError: It does not work here, or none does; the hint is the mend.
+    """
+    if choice != "auto":
+        if choice not in _TIERS:
+            raise InputError(f"there is no tier {choice!r}", hint="auto, bwrap or landlock")
+        _prove(choice)
+        return choice
+    refusals: list[SandboxUnavailableError] = []
+    for tier in _TIERS:
+        try:
+            _prove(tier)
+        except SandboxUnavailableError as error:
+            refusals.append(error)
+            continue
+        if refusals:
+            _warn(refusals[0].message, refusals[0].hint)
+        return tier
+    said = "; ".join(f"{tier}: {why.message}" for tier, why in zip(_TIERS, refusals, strict=True))
+    hints = [why.hint for why in refusals if why.hint]
+    raise SandboxUnavailableError(
+        f"nothing isolates functions on this machine: {said}", hint="; or: ".join(hints)
+    )
+
+
+def function_tiers() -> SandboxReport:
+    """What this machine can do for functions: both tiers, and the one that they get."""
+    checks: list[Check] = []
+    for tier in _TIERS:
+        try:
+            seconds = _prove(tier)
+        except SandboxUnavailableError as error:
+            checks.append(Check(name=tier, ok=False, detail=error.message, mend=error.hint))
+        else:
+            detail = f"isolates; proven in {seconds * 1000:.0f} ms"
+            checks.append(Check(name=tier, ok=True, detail=detail))
+    working = [check.name for check in checks if check.ok]
+    return SandboxReport(tier=working[0] if working else None, checks=tuple(checks))
+
+
+@lru_cache(maxsize=2)
+def _prove(tier: Tier) -> float:
+    """Let the canary try a tier. What fails is tried again next time.
+
+    Returns:
+        How long it took, in seconds.
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="assay-canary-") as place:
+        # So that nothing but the sandbox keeps the canary from it.
+        Path(place).chmod(0o755)
+        secret = Path(place, "secret")
+        secret.touch(0o666)
+        secret.chmod(0o666)
+        try:
+            _release_canary(tier, str(secret))
+        except SandboxUnavailableError:
+            raise
+        except SandboxError as error:
+            raise SandboxUnavailableError(error.message, hint=error.hint) from error
+    return time.monotonic() - started
+
+
+def _release_canary(tier: Tier, secret: str) -> None:
+    payload = {
+        "secret": secret,
+        "host": os.getpid(),
+        "memory": 2 * _LIMITS.memory_bytes,
+        "processes": 4 * _LIMITS.processes,
+        "may_fork": tier == "bwrap",
+    }
+    # What starts processes comes last: a worker may end after that.
+    payloads = [json.dumps({**payload, "executes": first}).encode() for first in (True, False)]
+    session = start(tier)
+    try:
+        session.load(Program(source=_CANARY), "call", _LIMITS)
+        executing, computing = session.run(payloads).outcomes
+    except InputError as error:
+        raise SandboxError(f"the canary cannot be loaded: {error}") from error
+    finally:
+        session.kill()
+    if computing.status != "ok" or computing.score != 1.0:
+        said = computing.message or f"the canary ended with {computing.status}"
+        raise SandboxUnavailableError(said, hint=_BROKEN)
+    if executing.status != "error":
+        raise SandboxUnavailableError("a function starts programs", hint=_BROKEN)
+
+
+@lru_cache(maxsize=1)
+def _warn(message: str, hint: str) -> None:
+    logging.getLogger("assay.sandbox").warning(
+        "functions are isolated by Landlock instead of bubblewrap: %s. %s. To have bubblewrap: %s",
+        LOSSES,
+        message,
+        hint,
+    )

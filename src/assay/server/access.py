@@ -1,0 +1,191 @@
+"""Who is asking, and what they may do."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from assay.errors import StoreError
+from assay.server.keys import hash_secret
+from assay.server.problems import Fault, ProblemError
+from assay.server.storage import Storage
+from assay.store.api_keys import ApiKeys
+from assay.store.catalog_records import KeyRecord
+
+__all__ = ["COOKIE", "EVERY_PROJECT", "ROLES", "Access", "Identity", "Role"]
+
+Role: TypeAlias = Literal["viewer", "editor", "admin"]
+
+ROLES: tuple[Role, ...] = ("viewer", "editor", "admin")
+"""Each may what those before it may."""
+
+EVERY_PROJECT = "*"
+COOKIE = "assay_session"
+
+_SESSION_SECONDS = 30 * 24 * 3600.0
+_MOST_SESSIONS = 1_000
+_MOST_ADDRESSES = 10_000
+_REMEMBERED_SECONDS = 2.0
+_TOUCH_SECONDS = 60.0
+_WINDOW_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who sent a request.
+
+    Attributes:
+        id: Id of the key, or ``local`` for whoever used the one-time link.
+        name: The key's name.
+        role: What they may do.
+        project: Where: a project's key, or ``*``.
+    """
+
+    id: str
+    name: str
+    role: Role
+    project: str
+
+    def may(self, role: Role, project: str | None) -> bool:
+        """Whether they have a role in a project; None asks for something that is in no project."""
+        covers = self.project in (EVERY_PROJECT, project)
+        return covers and ROLES.index(self.role) >= ROLES.index(role)
+
+
+_LOCAL = Identity("local", "local", "admin", EVERY_PROJECT)
+
+
+class Access:
+    """Keys, one-time links, sessions, and who failed too often. Belongs to the server's loop.
+
+    Args:
+        storage: Where keys are.
+        most_failures: In a minute and from one address, before the next ones are told to wait.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        most_failures: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._storage = storage
+        self._most_failures = most_failures
+        self._clock = clock
+        self._links: set[str] = set()
+        self._sessions: OrderedDict[str, float] = OrderedDict()
+        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+        self._remembered: OrderedDict[str, tuple[KeyRecord, float]] = OrderedDict()
+        self._touched: dict[str, float] = {}
+
+    def new_link(self) -> str:
+        """The secret of a link that logs in once."""
+        secret = secrets.token_urlsafe(32)
+        self._links.add(hash_secret(secret))
+        return secret
+
+    def exchange(self, secret: str, address: str) -> str:
+        """Use up a one-time link.
+
+        Returns:
+            The secret of a new session, for the cookie.
+
+        Raises:
+            ProblemError: 403 for a link that is unknown or used up; 429 after too many of them.
+        """
+        hashed = hash_secret(secret)
+        if hashed not in self._links:
+            self._failed(address)
+            hint = "restart the server for a new link, or send an API key"
+            raise ProblemError(
+                403, "this link was used, or is unknown", faults=[Fault("once", "not valid", hint)]
+            )
+        self._links.discard(hashed)
+        session = secrets.token_urlsafe(32)
+        self._sessions[hash_secret(session)] = self._clock() + _SESSION_SECONDS
+        while len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+    def end(self, session: str) -> None:
+        """Log a session out."""
+        self._sessions.pop(hash_secret(session), None)
+
+    def of_session(self, session: str) -> Identity | None:
+        """Who a cookie stands for."""
+        ends = self._sessions.get(hash_secret(session))
+        return _LOCAL if ends is not None and self._clock() < ends else None
+
+    async def of_key(self, token: str, address: str) -> Identity:
+        """Whose key this is.
+
+        Raises:
+            ProblemError: 401 for a key that is unknown or revoked; 429 after too many of them.
+            StoreError: If the keys cannot be read.
+        """
+        hashed = hash_secret(token)
+        record = self._recall(hashed)
+        if record is None:
+            record = await self._find(hashed)
+            if record is None:
+                self._failed(address)
+                raise unauthorized("the API key is unknown or was revoked")
+            self._remembered[hashed] = (record, self._clock() + _REMEMBERED_SECONDS)
+            while len(self._remembered) > _MOST_SESSIONS:
+                self._remembered.popitem(last=False)
+            await self._touch(record.id)
+        return Identity(record.id, record.name, record.role, record.project)
+
+    def forget(self) -> None:
+        """Ask the database again about every key: one was revoked."""
+        self._remembered.clear()
+
+    def _recall(self, hashed: str) -> KeyRecord | None:
+        record, ends = self._remembered.get(hashed, (None, 0.0))
+        return record if self._clock() < ends else None
+
+    async def _find(self, hashed: str) -> KeyRecord | None:
+        return await self._storage.run(lambda database: ApiKeys(database).find(hashed))
+
+    async def _touch(self, key: str) -> None:
+        """Note that a key is used, once a minute: a write for every request would be dear."""
+        now = self._clock()
+        if now - self._touched.get(key, -_TOUCH_SECONDS) >= _TOUCH_SECONDS:
+            self._touched[key] = now
+            with suppress(StoreError):  # a database that cannot be written can still be read
+                await self._storage.run(lambda database: ApiKeys(database).touch(key))
+
+    def _failed(self, address: str) -> None:
+        """Count a failure. A good key from the same address, say a proxy's, is never held up."""
+        failures = self._failures.setdefault(address, deque(maxlen=self._most_failures))
+        self._failures.move_to_end(address)
+        while len(self._failures) > _MOST_ADDRESSES:
+            self._failures.popitem(last=False)
+        now = self._clock()
+        while failures and now - failures[0] > _WINDOW_SECONDS:
+            failures.popleft()
+        if len(failures) >= self._most_failures:
+            wait = int(_WINDOW_SECONDS - (now - failures[0])) + 1
+            raise ProblemError(
+                429,
+                "too many wrong keys or links came from this address",
+                headers={"Retry-After": str(wait)},
+            )
+        failures.append(now)
+
+
+def unauthorized(detail: str) -> ProblemError:
+    """401, saying how to authenticate."""
+    return ProblemError(
+        401,
+        detail,
+        faults=[Fault("Authorization", detail, "send `Authorization: Bearer assay_...`")],
+        headers={"WWW-Authenticate": 'Bearer realm="assay"'},
+    )

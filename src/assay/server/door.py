@@ -1,0 +1,233 @@
+"""The door of every route: who may enter, and what they must bring.
+
+A route says in ``openapi_extra`` which role it needs; one that says nothing cannot be made. All
+that goes wrong behind the door leaves it as a problem.
+"""
+
+from __future__ import annotations
+
+import email.message
+from collections.abc import Callable, Coroutine, Mapping
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, get_args, get_origin
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from assay.errors import nearest
+from assay.scoring.json_safe import Json
+from assay.server.access import COOKIE, Identity, Role, unauthorized
+from assay.server.context import address_of, context
+from assay.server.problems import Fault, ProblemError, problem_of, problem_reply
+from assay.server.strict_json import parse
+
+__all__ = ["REPEATABLE", "ROLE", "Door", "Entrance", "admit", "needs"]
+
+ROLE: Final = "x-assay-role"
+"""Under which a route says what it needs; it shows in the OpenAPI document."""
+
+REPEATABLE: Final = "x-assay-repeatable"
+"""Under which a route says that it may be sent again; it becomes a parameter of the document."""
+
+_PROJECT: Final = "x-assay-project"
+
+Entrance: TypeAlias = "Role | Literal['anyone', 'member']"
+"""A role; ``member`` for any valid key; ``anyone``."""
+
+
+def needs(
+    role: Entrance, *, project: str = "", repeatable: bool = False, **extra: Json
+) -> dict[str, Any]:
+    """The ``openapi_extra`` of a route.
+
+    Args:
+        role: Who may enter.
+        project: Where the role is needed, for a path that names no project; ``own`` for wherever
+            the caller has it. By default in all of them.
+        repeatable: Whether a request with an idempotency key is carried out once.
+        **extra: Further members of the operation.
+    """
+    return {ROLE: role, _PROJECT: project, REPEATABLE: repeatable, **extra}
+
+
+class _StrictRequest(Request):
+    """A request whose JSON is read by our rules."""
+
+    async def json(self) -> Json:
+        return parse(await self.body(), max_depth=context(self).settings.max_depth)
+
+
+class Door(APIRoute):
+    """A route behind a door."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What is called with each request."""
+        handle = super().get_route_handler()
+        said = self.openapi_extra or {}
+        role, where = cast("Entrance", said[ROLE]), str(said[_PROJECT])
+        known = frozenset(
+            field.alias
+            for dependant in (self.dependant, *self.dependant.dependencies)
+            for field in dependant.query_params
+        )
+        body = None if self.body_field is None else self.body_field.field_info.annotation
+
+        async def enter(request: Request) -> Response:
+            try:
+                await admit(request, role, where)
+                _check_query(request, known)
+                if body is not None:
+                    _check_media_type(request)
+                return await handle(_StrictRequest(request.scope, request.receive))
+            except RequestValidationError as error:
+                problem = _of_validation(error, body)
+            except Exception as error:  # the boundary: recorded, and told as a problem
+                problem = problem_of(error, request)
+            return problem_reply(problem, request.url.path)
+
+        return enter
+
+
+async def admit(request: Request, role: Entrance, where: str = "") -> None:
+    """Find out who asks, and whether they may.
+
+    Args:
+        request: The request.
+        role: What they need to be.
+        where: As for `needs`.
+
+    Raises:
+        ProblemError: 401 without a valid key or session, 403 without the role, 429 after too many
+            failures.
+    """
+    if role == "anyone":
+        return
+    identity = await _identify(request)
+    request.state.identity = identity
+    if role == "member":
+        return
+    # What the path says is a stranger's word: only the route itself may ask for "own".
+    project = identity.project if where == "own" else request.path_params.get("project", where)
+    if not identity.may(role, project or None):
+        place = f"in project {project!r}" if project else "for all projects"
+        theirs = "all projects" if identity.project == "*" else f"project {identity.project!r}"
+        raise ProblemError(
+            403,
+            f"this needs the role {role} {place}",
+            faults=[Fault("", f"the key {identity.name!r} is {identity.role} of {theirs}")],
+        )
+
+
+async def _identify(request: Request) -> Identity:
+    access, address = context(request).access, address_of(request)
+    given = request.headers.get("authorization")
+    if given is not None:
+        scheme, _, token = given.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise unauthorized("the Authorization header is not `Bearer` and a key")
+        return await access.of_key(token.strip(), address)
+    session = request.cookies.get(COOKIE)
+    identity = access.of_session(session) if session else None
+    if identity is None:
+        raise unauthorized("send an API key, or open the link that the server printed")
+    if request.method not in ("GET", "HEAD") and request.headers.get("origin") is None:
+        # The gate has refused other origins; without one it may be anybody's form.
+        raise ProblemError(403, "a session may write only from a page of this server")
+    return identity
+
+
+def _check_query(request: Request, known: frozenset[str]) -> None:
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        faults = [
+            Fault(name, "unknown query parameter", nearest(name, sorted(known))) for name in unknown
+        ]
+        raise ProblemError(422, f"unknown query parameter {unknown[0]!r:.100}", faults=faults)
+
+
+def _check_media_type(request: Request) -> None:
+    given = request.headers.get("content-type")
+    message = email.message.Message()
+    message["content-type"] = given or ""
+    if given is None or message.get_content_type() != "application/json":
+        raise ProblemError(
+            415,
+            "the body must be application/json",
+            faults=[Fault("Content-Type", f"{given!r:.100}", "send application/json")],
+        )
+
+
+def _of_validation(error: RequestValidationError, body: object) -> ProblemError:
+    found = [_fault(one, body) for one in cast("list[dict[str, Any]]", error.errors())[:50]]
+    faults = list({fault.field: fault for fault in reversed(found)}.values())[::-1]
+    status = 400 if any(fault.message == _NO_BODY for fault in faults) else 422
+    first = faults[0]
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    place = f"{first.field}: " if first.field else ""
+    hint = f" ({first.hint})" if first.hint else ""
+    return ProblemError(status, f"{place}{first.message}{hint}{more}", faults=faults)
+
+
+_NO_BODY = "a body is needed"
+_WORDS: Mapping[str, str] = {
+    "extra_forbidden": "unknown field",
+    "missing": "required",
+    "string_unicode": "holds half a character (a lone surrogate)",
+    "model_attributes_type": "must be an object",
+    "model_type": "must be an object",
+}
+
+
+def _fault(error: Mapping[str, Any], body: object) -> Fault:
+    """What pydantic found, with the place as people write it and the nearest valid name."""
+    kind, path = str(error["type"]), cast("tuple[str | int, ...]", error["loc"])
+    source, place = (str(path[0]), path[1:]) if path else ("", ())
+    if kind == "missing" and source == "body" and not place:
+        return Fault("", _NO_BODY, "send a JSON object")
+    message = _WORDS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
+    if source != "body":
+        return Fault(_written(place), message)
+    unknown = place[-1:] if kind == "extra_forbidden" else ()
+    known, model = _walked(body, place[: len(place) - len(unknown)])
+    names = [] if model is None else list(model.model_fields)
+    hint = nearest(str(unknown[0])[:100], names) if unknown else ""
+    return Fault(_written((*known, *unknown)), message, hint)
+
+
+def _written(place: tuple[str | int, ...]) -> str:
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text[:500]
+
+
+def _walked(
+    annotation: object, place: tuple[str | int, ...]
+) -> tuple[tuple[str | int, ...], type[BaseModel] | None]:
+    """The steps of a place that are fields and indices of a body, and the model they lead to.
+
+    Others, such as the option of a union that was tried, mean nothing to whoever sent it.
+    """
+    model = _model_in(annotation)
+    steps: list[str | int] = []
+    for part in place:
+        if isinstance(part, int):
+            steps.append(part)
+        elif model is not None and part in model.model_fields:
+            steps.append(part)
+            model = _model_in(model.model_fields[part].annotation)
+    return tuple(steps), model
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """The model that an annotation is, lists or allows."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) in (list, tuple, Union, UnionType, Annotated):
+        for argument in cast("tuple[object, ...]", get_args(annotation)):
+            if (found := _model_in(argument)) is not None:
+                return found
+    return None

@@ -1,0 +1,191 @@
+"""The gate before every route: the server's name, the page that asks, the size of what it sends.
+
+Plain ASGI, because it stands before every request and must see what streams through it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+import time
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from assay.server.problems import Fault, ProblemError, problem_reply
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from assay.server.metrics import Metrics
+    from assay.server.settings import ServerSettings
+
+__all__ = ["Gate"]
+
+_LOG = logging.getLogger("assay.access")
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_UPLOAD = re.compile(r"/api/v1/projects/[^/]+/datasets/[^/]+\Z")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class Gate:
+    """Lets requests through to ``app`` that name this server and are not too large.
+
+    Args:
+        app: What is behind the gate.
+        settings: Names and limits.
+        metrics: Counts every request.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics) -> None:
+        self._app = app
+        self._settings = settings
+        self._metrics = metrics
+        self._hosts = frozenset({"localhost", *(host.lower() for host in settings.hosts)})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection's request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        passage = _Passage(send)
+        started = time.perf_counter()
+        try:
+            limit = self._check(scope)
+            await self._app(scope, _counted(receive, limit), passage.send)
+        except ProblemError as problem:
+            if passage.status:
+                raise
+            await problem_reply(problem, scope["path"])(scope, receive, passage.send)
+        finally:
+            self._note(scope, passage.status or 500, time.perf_counter() - started)
+
+    def _check(self, scope: Scope) -> int:
+        """Refuse what may not pass.
+
+        Returns:
+            How many bytes the body may have.
+
+        Raises:
+            ProblemError: 421, 403, 400 or 413.
+        """
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            raise ProblemError(
+                421,
+                f"this server is not called {host!r:.200}",
+                faults=[Fault("Host", "not a name of this server", "start it with --allow-host")],
+            )
+        origin = headers.get("origin")
+        if origin is not None and scope["method"] not in _SAFE and not _is_same(origin, host):
+            raise ProblemError(
+                403,
+                "the request comes from a page of another origin",
+                faults=[Fault("Origin", "not this server's origin")],
+            )
+        limit = self._limit(scope)
+        length = headers.get("content-length")
+        if length is not None and not (length.isascii() and length.isdecimal()):
+            raise ProblemError(400, "Content-Length is not a number")
+        if length is not None and (len(length) > 18 or int(length) > limit):
+            raise _too_large(limit)
+        return limit
+
+    def _limit(self, scope: Scope) -> int:
+        if scope["method"] == "POST" and _UPLOAD.search(scope["path"]):
+            return self._settings.max_dataset_bytes
+        return self._settings.max_body_bytes
+
+    def _is_ours(self, host: str) -> bool:
+        name = _host_name(host)
+        return name is not None and (name in self._hosts or _is_address(name))
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        """One line for each request: no query, no header, nothing that could hold a secret."""
+        route = cast("object", scope.get("route"))
+        path = str(getattr(route, "path", "unmatched"))
+        method = scope["method"] if scope["method"].isalpha() and len(scope["method"]) < 8 else "?"
+        self._metrics.request(method, path, status, seconds)
+        shown = scope["path"].encode("unicode_escape").decode("ascii")
+        _LOG.info("%s %.200s %d %.1f ms", method, shown, status, seconds * 1e3)
+
+
+class _Passage:
+    """What goes out: with our headers, and its status remembered."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await self._send(message)
+
+
+def _counted(receive: Receive, limit: int) -> Receive:
+    """What comes in, up to a limit: a length that was not announced is found out."""
+    seen = 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            raise _too_large(limit)
+        return message
+
+    return counted
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(
+        413, f"the body is larger than {limit} bytes", faults=[Fault("", "too large", "split it")]
+    )
+
+
+def _host_name(host: str) -> str | None:
+    """The name in a ``Host`` header, without its port; None if it is malformed."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port
+    except ValueError:
+        return None
+    if not parts.hostname or parts.netloc != host or "@" in host:
+        return None
+    return parts.hostname.rstrip(".")
+
+
+def _is_address(name: str) -> bool:
+    """Whether it is a number, which no name server can turn into another one."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_same(origin: str, host: str) -> bool:
+    """Whether a page's origin is this server: the scheme may be a proxy's."""
+    try:
+        theirs, ours = urlsplit(origin), urlsplit(f"{urlsplit(origin).scheme}://{host}")
+        usual = {"http": 80, "https": 443}.get(theirs.scheme)
+        same_port = (theirs.port or usual) == (ours.port or usual)
+    except ValueError:
+        return False
+    if usual is None or "@" in theirs.netloc or theirs.hostname is None:
+        return False
+    return theirs.hostname == ours.hostname and same_port

@@ -1,0 +1,1 @@
+"""The bodies of requests and replies, as the OpenAPI document shows them."""

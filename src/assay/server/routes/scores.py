@@ -1,0 +1,98 @@
+"""Stored scores: those that graders gave, and those that come from elsewhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from assay.registry import Registry
+from assay.scoring.graded import Graded
+from assay.server.context import context
+from assay.server.documents import problem_responses
+from assay.server.door import Door, needs
+from assay.server.idempotency import Answer, Keep, carry_out
+from assay.server.models.work import ScoreBody, ScorePage, ScoresBody, ScoresShown
+from assay.server.paging import cursor_number, page
+from assay.server.problems import Fault, ProblemError, reply
+from assay.server.routes.params import Cursor, Limit, Project
+from assay.store.catalog_records import GraderVersion, ScoreRecord
+from assay.store.database import Database
+from assay.store.scores import Scores
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/v1/projects/{project}/scores", route_class=Door, tags=["scores"])
+
+
+@router.get(
+    "", response_model=ScorePage, openapi_extra=needs("viewer"), responses=problem_responses(404)
+)
+async def list_scores(
+    request: Request,
+    project: Project,
+    *,
+    grader: Annotated[
+        str | None, Query(max_length=100, description="`KEY`, or `KEY@NUMBER`.", examples=["four"])
+    ] = None,
+    item: Annotated[str | None, Query(max_length=500, description="Id of an item.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """The scores of a project, oldest first."""
+    after = cursor_number(cursor)
+    found = await context(request).storage.run(
+        lambda database: Scores(database).page(project, grader, item, after, limit + 1)
+    )
+    return reply(page(found, limit, _seq, ScoreRecord.to_dict))
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=ScoresShown,
+    openapi_extra=needs("editor", repeatable=True),
+    responses=problem_responses(404, 409),
+)
+async def add_scores(request: Request, project: Project, body: ScoresBody) -> Response:
+    """Store scores from elsewhere, for graders of the kind `custom`: all of them, or none."""
+
+    async def work(database: Database, keep: Keep) -> Answer:
+        registry = Registry(database, project)
+        with database.writing():
+            versions = {
+                key: registry.version(key) for key in sorted({s.grader for s in body.scores})
+            }
+            records = [
+                ScoreRecord(
+                    project=project,
+                    item=score.item,
+                    source=body.source,
+                    graded=_graded(score, versions[score.grader], number),
+                )
+                for number, score in enumerate(body.scores)
+            ]
+            Scores(database).add(project, records)
+            return keep(Answer({"stored": len(records)}, 201))
+
+    return await carry_out(request, project, work)
+
+
+def _graded(score: ScoreBody, version: GraderVersion, number: int) -> Graded:
+    if version.kind != "custom":
+        message = f"{version.key!r} is a {version.kind} grader: it gives its scores itself"
+        fault = Fault(f"scores[{number}].grader", message, "use one of the kind 'custom'")
+        raise ProblemError(422, message, faults=[fault])
+    return Graded(
+        id=score.item,
+        status="scored",
+        score=score.score,
+        reason=score.reason,
+        details=score.details,
+        grader=f"{version.key}@{version.number}",
+        digest=version.digest,
+    )
+
+
+def _seq(record: ScoreRecord) -> int:
+    return record.seq

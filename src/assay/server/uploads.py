@@ -1,0 +1,171 @@
+"""Datasets as they come in: line by line, checked, and kept whole or not at all.
+
+A client that sends slowly must not hold up the database: the lines are put into a file first, and
+stored in one transaction when all of them are there and right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
+from typing import IO, NoReturn, cast
+
+from assay.errors import InputError, StoreError
+from assay.scoring.json_safe import Json
+from assay.server.items import MAX_ID
+from assay.server.problems import Fault, ProblemError
+from assay.server.settings import ServerSettings
+from assay.server.strict_json import parse_line
+from assay.store.catalog_records import DatasetRecord
+from assay.store.database import Database
+from assay.store.datasets import Datasets
+from assay.tasks.rows import read_row
+
+__all__ = ["MAX_FAULTS", "Upload", "store_upload"]
+
+MAX_FAULTS = 20
+"""Wrong lines that are told at once; with that many nothing more is read."""
+
+
+class _StoppedError(Exception):
+    """Nothing that follows matters."""
+
+
+class Upload:
+    """A dataset on its way in.
+
+    Args:
+        spool: The file that holds the lines meanwhile.
+        settings: The limits.
+
+    Attributes:
+        rows: Lines so far that hold a row.
+    """
+
+    def __init__(self, spool: IO[bytes], settings: ServerSettings) -> None:
+        self.rows = 0
+        self._spool = spool
+        self._settings = settings
+        self._line = 0
+        self._rest = bytearray()
+        self._hash = hashlib.sha256()
+        self._wrong: list[ProblemError] = []
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all bytes that came."""
+        return self._hash.hexdigest()
+
+    async def take(self, chunks: AsyncIterator[bytes]) -> None:
+        """Take everything in.
+
+        Raises:
+            ProblemError: For lines that are no rows, the first `MAX_FAULTS` of them; for a line
+                that is too long, for too many rows, and for none.
+            StoreError: If the file cannot be written.
+        """
+        try:
+            async for chunk in chunks:
+                self._hash.update(chunk)
+                self._feed(chunk)
+            if self._rest:
+                self._take_line(bytes(self._rest))
+        except _StoppedError:
+            pass
+        if self._wrong:
+            raise _all_of(self._wrong)
+        if not self.rows:
+            raise ProblemError(422, "the dataset has no rows", faults=[Fault("", "no rows")])
+
+    def _feed(self, chunk: bytes) -> None:
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            self._rest += chunk[start:end]
+            line = bytes(self._rest)
+            self._rest.clear()
+            self._take_line(line)
+            start = end + 1
+        self._rest += chunk[start:]
+        if len(self._rest) > self._settings.max_line_bytes:
+            self._stop(self._too_long(self._line + 1))
+
+    def _take_line(self, line: bytes) -> None:
+        self._line += 1
+        number = self._line
+        if not line.strip():
+            return
+        if len(line) > self._settings.max_line_bytes:
+            self._stop(self._too_long(number))
+        self.rows += 1
+        if self.rows > self._settings.max_rows:
+            most = self._settings.max_rows
+            self._stop(_refusal(number, f"more than {most} rows", "split it", 413))
+        try:
+            self._check(parse_line(line, number, max_depth=self._settings.max_depth), number)
+        except ProblemError as problem:
+            self._wrong.append(problem)
+            if len(self._wrong) == MAX_FAULTS:
+                raise _StoppedError from problem
+        if self._wrong:
+            return  # nothing will be stored
+        try:
+            self._spool.write(line + b"\n")
+        except OSError as error:
+            raise StoreError(f"an upload could not be kept: {error.strerror}") from error
+
+    def _stop(self, problem: ProblemError) -> NoReturn:
+        """Read no further."""
+        self._wrong.append(problem)
+        raise _StoppedError from problem
+
+    def _check(self, data: dict[str, Json], number: int) -> None:
+        try:
+            row = read_row(data, self.rows)
+        except InputError as error:
+            raise _refusal(number, error.message, error.hint) from error
+        if len(row.id) > MAX_ID or "\0" in row.id:
+            raise _refusal(number, f"the id is longer than {MAX_ID} or holds a zero character")
+
+    def _too_long(self, number: int) -> ProblemError:
+        most = self._settings.max_line_bytes
+        return _refusal(number, f"longer than {most} bytes", "shorten the row", 413)
+
+    def stored(self) -> Iterator[dict[str, Json]]:
+        """The rows, read back."""
+        self._spool.seek(0)
+        for line in self._spool:
+            yield cast("dict[str, Json]", json.loads(line))
+
+
+def store_upload(location: str, project: str, key: str, name: str, upload: Upload) -> DatasetRecord:
+    """Store what came in, with a connection of its own. Blocks.
+
+    Raises:
+        ConflictError: If the key is taken.
+        InputError: For two rows of one id.
+        StoreError: If the database cannot be written.
+    """
+    database = Database.open(location)
+    try:
+        return Datasets(database).create(project, key, name, upload.stored())
+    finally:
+        with suppress(StoreError):
+            database.close()
+
+
+def _all_of(problems: Sequence[ProblemError]) -> ProblemError:
+    """The first problem, with what is wrong in the other lines."""
+    first = problems[0]
+    if len(problems) == 1:
+        return first
+    faults = [fault for problem in problems for fault in problem.faults]
+    detail = f"{first.detail} (and {len(problems) - 1} more)"
+    return ProblemError(first.status_code, detail, faults=faults)
+
+
+def _refusal(number: int, message: str, hint: str = "", status: int = 422) -> ProblemError:
+    place = f"line {number}"
+    detail = f"{place}: {message} ({hint})" if hint else f"{place}: {message}"
+    return ProblemError(status, detail, faults=[Fault(place, message, hint)])

@@ -1,0 +1,292 @@
+"""`Datasets`: rows that are graded again and again, kept as they came."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, cast
+
+from assay.errors import (
+    ConflictError,
+    InputError,
+    Location,
+    NotFoundError,
+    StoreError,
+    nearest,
+)
+from assay.scoring.json_safe import Json
+from assay.store.catalog_records import DatasetRecord, DatasetRow
+from assay.store.checks import (
+    json_text,
+    read_json,
+    valid_key,
+    valid_limit,
+    valid_number,
+    valid_text,
+)
+from assay.store.database import Database
+from assay.store.engine import Row, Scalar
+from assay.store.projects import Projects
+from assay.store.rows import plain
+
+__all__ = ["MAX_ROW_BYTES", "Datasets"]
+
+MAX_ROW_BYTES = 16 << 20
+"""Most bytes of one row, as JSON."""
+
+_IN_MEMORY = 8 << 20
+_BATCH_ROWS = 500
+_BATCH_BYTES = 4 << 20
+_SELECT = 'SELECT project, key, name, "rows", size, digest, created_at FROM dataset'
+_SEQ = "SELECT seq FROM dataset WHERE project = ? AND key = ? AND deleted_at = ''"
+
+
+class Datasets:
+    """The datasets of a database; their rows are never changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self, project: str, key: str, name: str, rows: Iterable[Mapping[str, Json]]
+    ) -> DatasetRecord:
+        """Store a dataset: all of its rows, or nothing.
+
+        The rows are read one at a time into a temporary file, not into memory; the database is
+        written to once the last one was read, however slowly they come.
+
+        Raises:
+            ConflictError: If the key is taken.
+            InputError: For a key, a name or a row that cannot be stored, two rows of one id, or no
+                row at all; names the row. A row's ``id``, where it has one, is text of at most 512
+                characters or a whole number.
+            NotFoundError: For an unknown project.
+            StoreError: If the database cannot be written.
+        """
+        import tempfile
+
+        valid_key(key)
+        Projects(self._database).get(project)
+        if self._database.rows(_SEQ, project, key):
+            raise _taken(project, key)
+        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+            number, size, digest = _spool(rows, cast("IO[bytes]", spool))
+            record = DatasetRecord(
+                project=project,
+                key=key,
+                name=valid_text(name or key, "name", most=200),
+                rows=number,
+                size=size,
+                digest=digest,
+                created_at=self._database.now(),
+            )
+            with self._database.writing():
+                self._insert(record, cast("IO[bytes]", spool))
+        return record
+
+    def get(self, project: str, key: str) -> DatasetRecord:
+        """One dataset.
+
+        Raises:
+            NotFoundError: If there is none; names the nearest.
+            StoreError: If the database cannot be read.
+        """
+        rows = self._database.rows(
+            f"{_SELECT} WHERE project = ? AND key = ? AND deleted_at = ''",
+            plain(project),
+            plain(key),
+        )
+        if not rows:
+            raise self._unknown(project, key)
+        return _read(rows[0])
+
+    def page(self, project: str, *, limit: int = 50, after: str = "") -> list[DatasetRecord]:
+        """Datasets of a project, by key.
+
+        Args:
+            project: Key of the project.
+            limit: Most to return, up to 1,000.
+            after: Key of the last one seen.
+
+        Raises:
+            InputError: For an impossible limit.
+            NotFoundError: For an unknown project.
+            StoreError: If the database cannot be read.
+        """
+        Projects(self._database).get(project)
+        rows = self._database.rows(
+            f"{_SELECT} WHERE project = ? AND key > ? AND deleted_at = '' ORDER BY key LIMIT ?",
+            *(project, plain(after), valid_limit(limit)),
+        )
+        return [_read(row) for row in rows]
+
+    def rows(
+        self, project: str, key: str, *, after: int = 0, limit: int = 1_000
+    ) -> list[DatasetRow]:
+        """Rows of a dataset, in order.
+
+        Args:
+            project: Key of the project.
+            key: Key of the dataset.
+            after: Number of the last row seen.
+            limit: Most to return, up to 1,000.
+
+        Raises:
+            InputError: For an impossible limit.
+            NotFoundError: For an unknown dataset.
+            StoreError: If the database cannot be read.
+        """
+        self.get(project, key)
+        rows = self._database.rows(
+            "SELECT r.number, r.id, r.data FROM dataset d JOIN dataset_row r ON r.dataset = d.seq "
+            "WHERE d.project = ? AND d.key = ? AND d.deleted_at = '' AND r.number > ? "
+            "ORDER BY r.number LIMIT ?",
+            *(project, key, valid_number(after, "after"), valid_limit(limit)),
+        )
+        found = cast("list[tuple[int, str, str]]", rows)
+        return [DatasetRow(number=n, id=i, data=read_json(data)) for n, i, data in found]
+
+    def delete(self, project: str, key: str, *, force: bool = False) -> None:
+        """Remove a dataset and its rows; its key is free. Results of jobs stay.
+
+        Args:
+            project: Key of the project.
+            key: Key of the dataset.
+            force: Also when jobs use it; those that have not ended are cancelled.
+
+        Raises:
+            ConflictError: If jobs use it, unless ``force``.
+            NotFoundError: For an unknown dataset.
+            StoreError: If the database cannot be written.
+        """
+        with self._database.writing():
+            now = self._database.now()
+            found = self._database.rows(_SEQ, plain(project), plain(key))
+            gone = "UPDATE dataset SET deleted_at = ? WHERE seq = ? AND deleted_at = ''"
+            if not found or not self._database.change(gone, now, found[0][0]):
+                raise self._unknown(project, key)
+            seq = found[0][0]
+            if not force and self._database.rows(
+                "SELECT 1 FROM job WHERE dataset = ? LIMIT 1", seq
+            ):
+                raise ConflictError(
+                    f"dataset {key!r} is used by jobs",
+                    hint="delete it by force: what the jobs found stays",
+                )
+            self._database.change(
+                "UPDATE job SET status = 'cancelled', message = 'its dataset was deleted', "
+                "updated_at = ? WHERE dataset = ? AND status IN ('queued', 'running')",
+                *(now, seq),
+            )
+            self._database.change("DELETE FROM dataset_row WHERE dataset = ?", seq)
+
+    def _insert(self, record: DatasetRecord, spool: IO[bytes]) -> None:
+        added = self._database.change(
+            'INSERT INTO dataset (project, key, name, "rows", size, digest, created_at) '
+            "VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (project, key) WHERE deleted_at = '' DO NOTHING",
+            *(record.project, record.key, record.name),
+            *(record.rows, record.size, record.digest, record.created_at),
+        )
+        if not added:
+            raise _taken(record.project, record.key)
+        ((seq,),) = self._database.rows(_SEQ, record.project, record.key)
+        for batch in _batches(spool, seq):
+            self._database.insert_many("INSERT INTO dataset_row (dataset, number, id, data)", batch)
+        twice = self._database.rows(
+            "SELECT id, min(number), max(number) FROM dataset_row WHERE dataset = ? "
+            "GROUP BY id HAVING count(*) > 1 ORDER BY 2 LIMIT 1",
+            seq,
+        )
+        if twice:
+            name, first, last = twice[0]
+            raise _bad_row(cast("int", last), f"its id {name!r} is also that of row {first}")
+
+    def _unknown(self, project: str, key: str) -> NotFoundError:
+        Projects(self._database).get(project)
+        keys = self._database.rows(
+            "SELECT key FROM dataset WHERE project = ? AND deleted_at = '' ORDER BY key LIMIT 200",
+            project,
+        )
+        hint = nearest(key, [cast("str", row[0]) for row in keys]) if keys else "there is none yet"
+        return NotFoundError(
+            f"there is no dataset {key!r:.80} in the project {project!r}", hint=hint
+        )
+
+
+def _spool(rows: Iterable[Mapping[str, Json]], spool: IO[bytes]) -> tuple[int, int, str]:
+    """Write rows to a file, a line each, and say how many they are, their bytes and digest."""
+    digest, number, size = hashlib.sha256(), 0, 0
+    for number, row in enumerate(rows, start=1):
+        name = json.dumps(_row_id(row, number)).encode()
+        data = json_text(row, f"row {number}", most=MAX_ROW_BYTES).encode()
+        size += len(data)
+        digest.update(data + b"\n")
+        try:
+            spool.write(b"%b\t%b\n" % (name, data))
+        except OSError as error:
+            raise StoreError(
+                f"the dataset cannot be set aside: {error.strerror}",
+                hint="free some space in the directory for temporary files",
+            ) from error
+    if not number:
+        raise InputError("a dataset needs at least one row", location=Location(field="rows"))
+    return number, size, digest.hexdigest()
+
+
+def _batches(spool: IO[bytes], dataset: Scalar) -> Iterator[list[tuple[Scalar, ...]]]:
+    spool.seek(0)
+    batch: list[tuple[Scalar, ...]] = []
+    held = 0
+    for number, line in enumerate(spool, start=1):
+        name, _, data = line[:-1].partition(b"\t")
+        batch.append((dataset, number, cast("str", json.loads(name)), data.decode()))
+        held += len(line)
+        if len(batch) >= _BATCH_ROWS or held >= _BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+    yield batch
+
+
+def _row_id(row: Mapping[str, Json], number: int) -> str:
+    if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - from anyone's JSON
+        raise _bad_row(number, "it is not a JSON object")
+    name = row.get("id")
+    if name is None:
+        return str(number)
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise _bad_row(number, "its 'id' is neither text nor a whole number")
+    name = str(name)
+    if len(name) > 512 or plain(name) != name or "\0" in name:
+        raise _bad_row(number, "its 'id' is longer than 512 characters, or not valid Unicode")
+    return name
+
+
+def _bad_row(number: int, what: str) -> InputError:
+    return InputError(
+        f"row {number} cannot be stored: {what}", location=Location(field=f"rows[{number - 1}]")
+    )
+
+
+def _taken(project: str, key: str) -> ConflictError:
+    return ConflictError(
+        f"there is already a dataset {key!r} in the project {project!r}",
+        location=Location(field="key"),
+        hint="choose another key, or delete that one",
+    )
+
+
+def _read(row: Row) -> DatasetRecord:
+    project, key, name, rows, size, digest, created_at = cast(
+        "tuple[str, str, str, int, int, str, str]", row
+    )
+    return DatasetRecord(
+        project=project,
+        key=key,
+        name=name,
+        rows=rows,
+        size=size,
+        digest=digest,
+        created_at=created_at,
+    )

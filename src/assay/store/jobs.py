@@ -1,0 +1,382 @@
+"""`Jobs`: datasets that are graded in the background, by workers that may die at any moment.
+
+A worker claims a job for a while, and renews its claim while it lives. When it dies, the claim runs
+out, another worker takes over and grades the rows that have no score yet. Should both be at work,
+each row still has one score: the first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Literal, cast
+
+from assay.errors import ConflictError, InputError, Location, NotFoundError
+from assay.store.catalog import Catalog
+from assay.store.catalog_records import JobRecord, JobStatus, ScoreRecord
+from assay.store.checks import valid_limit, valid_number, valid_text
+from assay.store.database import Database, moment
+from assay.store.datasets import Datasets
+from assay.store.engine import Row, Scalar
+from assay.store.projects import Projects
+from assay.store.rows import plain
+from assay.store.scores import INSERT_SCORES, SELECT_SCORES, read_score, score_row
+
+__all__ = ["Jobs"]
+
+_ACTIVE = ("queued", "running")
+_MOST_CLAIMS = 5
+"""How many workers may take a job one after the other without a single score: more, and it is the
+job that kills them."""
+
+_SELECT = (
+    "SELECT id, project, grader_key, version, dataset_key, status, total, done, errors, message, "
+    "created_at, updated_at, created_by FROM job"
+)
+_AT_ONCE = 500  # row numbers looked up in one query
+
+
+class Jobs:
+    """The jobs of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self, project: str, *, grader: str, dataset: str, version: int | None = None, by: str = ""
+    ) -> JobRecord:
+        """Queue a job.
+
+        Args:
+            project: Key of the project.
+            grader: Key of the grader.
+            dataset: Key of the dataset.
+            version: Number of the grader's version; None takes the newest.
+            by: Who asks for it.
+
+        Raises:
+            InputError: For an impossible version.
+            NotFoundError: For an unknown project, grader, version or dataset.
+            StoreError: If the database cannot be written.
+        """
+        created_by = valid_text(by, "by", most=200)
+        with self._database.writing():
+            self._hold(project, grader, dataset)
+            newest = Catalog(self._database).get(project, grader).latest
+            if version is not None and version != newest.number:
+                Catalog(self._database).version(project, grader, version)
+            total = Datasets(self._database).get(project, dataset).rows
+            now = self._database.clock()
+            job = f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(4).hex()}"
+            self._database.change(
+                "INSERT INTO job (id, project, grader, grader_key, version, dataset, dataset_key, "
+                "status, total, created_at, updated_at, created_by) "
+                "SELECT ?, g.project, g.seq, g.key, ?, d.seq, d.key, 'queued', ?, ?, ?, ? "
+                "FROM grader g JOIN dataset d ON d.project = g.project "
+                "WHERE g.project = ? AND g.key = ? AND g.deleted_at = '' "
+                "AND d.key = ? AND d.deleted_at = ''",
+                *(job, newest.number if version is None else version, total),
+                *(moment(now), moment(now), created_by, project, grader, dataset),
+            )
+            return self.get(job)
+
+    def get(self, job: str) -> JobRecord:
+        """One job.
+
+        Raises:
+            NotFoundError: If there is none.
+            StoreError: If the database cannot be read.
+        """
+        rows = self._database.rows(f"{_SELECT} WHERE id = ?", plain(job))
+        if not rows:
+            raise NotFoundError(f"there is no job {job!r:.80}")
+        return _read(rows[0])
+
+    def page(
+        self,
+        project: str,
+        *,
+        limit: int = 50,
+        after: str = "",
+        status: JobStatus | None = None,
+    ) -> list[JobRecord]:
+        """Jobs of a project, newest first.
+
+        Args:
+            project: Key of the project.
+            limit: Most to return, up to 1,000.
+            after: Id of the last one seen.
+            status: Only those of this status.
+
+        Raises:
+            InputError: For an impossible limit.
+            NotFoundError: For an unknown project, or an unknown job to go on after.
+            StoreError: If the database cannot be read.
+        """
+        conditions, values = ["project = ?"], cast("list[Scalar]", [project])
+        if after:
+            self.get(after)
+            conditions.append("seq < (SELECT seq FROM job WHERE id = ?)")
+            values.append(after)
+        if status is not None:
+            conditions.append("status = ?")
+            values.append(status)
+        Projects(self._database).get(project)
+        rows = self._database.rows(
+            f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",
+            *(*values, valid_limit(limit)),
+        )
+        return [_read(row) for row in rows]
+
+    def claim(self, owner: str, lease_seconds: float, now: datetime) -> JobRecord | None:
+        """Take the oldest job that waits, or whose worker has not been heard of.
+
+        A job that five workers took without storing a score fails: it would kill the next one, too.
+
+        Args:
+            owner: Names the worker; no other one may have the name.
+            lease_seconds: For how long others leave the job alone.
+            now: The time, which all workers should agree on.
+
+        Returns:
+            The job, which is now running, or None if nothing is to be done.
+
+        Raises:
+            StoreError: If the database cannot be written.
+        """
+        time, until = moment(now), moment(now + timedelta(seconds=lease_seconds))
+        owner = valid_text(owner, "owner", most=200)
+        waiting = (
+            "SELECT id, status, lease_until, claims FROM job WHERE status IN ('queued', 'running') "
+            "AND (status = 'queued' OR lease_until < ?) ORDER BY seq LIMIT 1"
+        )
+        if not self._database.rows(waiting, time):  # without a lock: workers ask all the time
+            return None
+        with self._database.writing():
+            while found := self._database.rows(waiting, time):
+                job, status, lease, claims = cast("tuple[str, JobStatus, str, int]", found[0])
+                poisonous = claims >= _MOST_CLAIMS
+                claimed = self._database.change(
+                    "UPDATE job SET status = ?, message = ?, owner = ?, lease_until = ?, "
+                    "claims = claims + 1, updated_at = ? "
+                    "WHERE id = ? AND status = ? AND lease_until = ?",  # as it was seen
+                    *("failed" if poisonous else "running", _GIVEN_UP if poisonous else ""),
+                    *(owner, until, time, job, status, lease),
+                )
+                if claimed and not poisonous:
+                    return self.get(job)
+        return None
+
+    def renew(self, job: str, owner: str, lease_seconds: float, now: datetime) -> bool:
+        """Keep a claim.
+
+        Returns:
+            Whether it is still held; otherwise the job was cancelled, or another worker has it.
+
+        Raises:
+            StoreError: If the database cannot be written.
+        """
+        until = moment(now + timedelta(seconds=lease_seconds))
+        with self._database.writing():
+            renewed = self._database.change(
+                "UPDATE job SET lease_until = ? WHERE id = ? AND owner = ? AND status = 'running'",
+                *(until, plain(job), plain(owner)),
+            )
+        return bool(renewed)
+
+    def release(self, job: str, owner: str) -> bool:
+        """Give a claim back, so that another worker need not wait until it runs out.
+
+        Returns:
+            Whether it was held.
+
+        Raises:
+            StoreError: If the database cannot be written.
+        """
+        with self._database.writing():
+            released = self._database.change(
+                "UPDATE job SET status = 'queued', owner = '', lease_until = '', claims = 0, "
+                "updated_at = ? WHERE id = ? AND owner = ? AND status = 'running'",
+                *(self._database.now(), plain(job), plain(owner)),
+            )
+        return bool(released)
+
+    def add_scores(self, job: str, scores: Sequence[tuple[int, ScoreRecord]]) -> JobRecord:
+        """Append what came of rows, and count it: all of it, or nothing.
+
+        A row that has a score already keeps it, so that a batch may be sent twice.
+
+        Args:
+            job: Id of the job.
+            scores: Number of a row, and its outcome.
+
+        Returns:
+            The job as it is then.
+
+        Raises:
+            ConflictError: For a new score of a job that has ended.
+            InputError: For a row that the job does not have, or an item's id that is too long.
+            NotFoundError: For an unknown job.
+            StoreError: If the database cannot be written.
+        """
+        now = self._database.now()
+        with self._database.writing():
+            record = self._claimed(job, now)
+            rows = self._new_rows(record, scores, now)
+            if not rows:
+                return record
+            if record.status not in _ACTIVE:
+                raise ConflictError(f"job {job} is {record.status}: nothing can be added to it")
+            self._database.insert_many(INSERT_SCORES, rows)
+            errors = sum(row[8] == "error" for row in rows)
+            self._database.change(
+                "UPDATE job SET done = done + ?, errors = errors + ?, claims = 0, updated_at = ? "
+                "WHERE id = ?",
+                *(len(rows), errors, now, job),
+            )
+            return self.get(job)
+
+    def graded_rows(self, job: str) -> set[int]:
+        """Numbers of the rows that have a score, a skip or an error.
+
+        Raises:
+            NotFoundError: For an unknown job.
+            StoreError: If the database cannot be read.
+        """
+        self.get(job)
+        rows = self._database.rows("SELECT number FROM score WHERE job = ?", job)
+        return {cast("int", row[0]) for row in rows}
+
+    def finish(
+        self, job: str, status: Literal["finished", "failed"], message: str = ""
+    ) -> JobRecord:
+        """Record how a job ended. One that ended already stays as it is.
+
+        Raises:
+            ConflictError: For ``finished``, while rows are missing.
+            NotFoundError: For an unknown job.
+            StoreError: If the database cannot be written.
+        """
+        with self._database.writing():
+            record = self._claimed(job, None)
+            if record.status not in _ACTIVE:
+                return record
+            if status == "finished" and record.done < record.total:
+                missing = record.total - record.done
+                raise ConflictError(f"job {job} is not finished: {missing} rows are missing")
+            return self._end(job, status, message)
+
+    def cancel(self, job: str) -> JobRecord:
+        """End a job before its time. What is graded stays; cancelling twice is fine.
+
+        Raises:
+            ConflictError: If it has ended otherwise.
+            NotFoundError: For an unknown job.
+            StoreError: If the database cannot be written.
+        """
+        with self._database.writing():
+            record = self._claimed(job, None)
+            if record.status == "cancelled":
+                return record
+            if record.status not in _ACTIVE:
+                raise ConflictError(f"job {job} is {record.status}: it cannot be cancelled")
+            return self._end(job, "cancelled", "")
+
+    def results(self, job: str, after: int = 0, limit: int = 100) -> list[ScoreRecord]:
+        """Scores of a job, in the order in which they were stored.
+
+        Args:
+            job: Id of the job.
+            after: ``seq`` of the last one seen; none is stored below it later.
+            limit: Most to return, up to 1,000.
+
+        Raises:
+            InputError: For an impossible limit.
+            NotFoundError: For an unknown job.
+            StoreError: If the database cannot be read.
+        """
+        self.get(job)
+        rows = self._database.rows(
+            f"{SELECT_SCORES} WHERE job = ? AND seq > ? ORDER BY seq LIMIT ?",
+            *(job, valid_number(after, "after"), valid_limit(limit)),
+        )
+        return [read_score(row) for row in rows]
+
+    def _hold(self, project: str, grader: str, dataset: str) -> None:
+        """Make others wait who would delete what a job is about to use."""
+        for table, key in (("grader", grader), ("dataset", dataset)):
+            self._database.change(
+                f"UPDATE {table} SET deleted_at = '' "  # noqa: S608 - one of two names
+                "WHERE project = ? AND key = ? AND deleted_at = ''",
+                *(plain(project), plain(key)),
+            )
+
+    def _claimed(self, job: str, now: str | None) -> JobRecord:
+        """The job, with others that want to change it waiting until we are done."""
+        self._database.change(
+            "UPDATE job SET updated_at = coalesce(?, updated_at) WHERE id = ?", now, plain(job)
+        )
+        return self.get(job)
+
+    def _end(self, job: str, status: str, message: str) -> JobRecord:
+        self._database.change(
+            "UPDATE job SET status = ?, message = ?, owner = '', lease_until = '', "
+            "updated_at = ? WHERE id = ?",
+            *(status, plain(message[:_MAX_MESSAGE]), self._database.now(), job),
+        )
+        return self.get(job)
+
+    def _new_rows(
+        self, record: JobRecord, scores: Sequence[tuple[int, ScoreRecord]], now: str
+    ) -> list[tuple[Scalar, ...]]:
+        wanted = dict(reversed(scores))  # of two outcomes of one row, the first counts
+        for number in wanted:
+            if not 1 <= number <= record.total:
+                raise InputError(
+                    f"job {record.id} has no row {number}, it has {record.total}",
+                    location=Location(field="number"),
+                )
+        known = self._known(record.id, wanted)
+        return [
+            score_row(score, record.project, record.id, number, now)
+            for number, score in sorted(wanted.items(), key=lambda entry: entry[0])
+            if number not in known
+        ]
+
+    def _known(self, job: str, numbers: Iterable[int]) -> set[Scalar]:
+        wanted = sorted(numbers)
+        known: set[Scalar] = set()
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            places = ", ".join("?" * len(part))
+            rows = self._database.rows(
+                f"SELECT number FROM score WHERE job = ? AND number IN ({places})",  # noqa: S608 - only places
+                *(job, *part),
+            )
+            known.update(row[0] for row in rows)
+        return known
+
+
+_MAX_MESSAGE = 4_096
+_GIVEN_UP = f"{_MOST_CLAIMS} workers took it, and none stored a score before it died"
+
+
+def _read(row: Row) -> JobRecord:
+    (job, project, grader, version, dataset, status, total, done, errors, message, *rest) = row
+    created_at, updated_at, created_by = rest
+    return JobRecord(
+        id=cast("str", job),
+        project=cast("str", project),
+        grader=cast("str", grader),
+        version=cast("int", version),
+        dataset=cast("str", dataset),
+        status=cast("JobStatus", status),
+        total=cast("int", total),
+        done=cast("int", done),
+        errors=cast("int", errors),
+        message=cast("str", message),
+        created_at=cast("str", created_at),
+        updated_at=cast("str", updated_at),
+        created_by=cast("str", created_by),
+    )

@@ -1,0 +1,299 @@
+"""PostgreSQL: how a server is connected to, and what its failures mean to people."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import socket
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Protocol, cast
+
+from assay.errors import MissingExtraError, StoreError
+from assay.store.engine import Row, Scalar, pending_migrations
+from assay.store.postgres_address import PostgresAddress, read_address
+from assay.store.postgres_faults import LostError, fault, is_lost, no_connection
+
+__all__ = ["PostgresEngine"]
+
+_ADVISORY_LOCK = 1634955641
+"""Held while the schema is made or upgraded ("assy" read as a number)."""
+
+_SCHEMA = "assay"
+_READ_SECONDS = 120.0
+_SETTINGS = f"""
+    SET search_path = {_SCHEMA};
+    SET statement_timeout = '60s';
+    SET lock_timeout = '30s';
+    SET idle_in_transaction_session_timeout = '300s';
+    SET client_min_messages = warning
+"""
+_MOST_VALUES = 20_000  # of one statement; the protocol's limit is 65,535
+_MOST_BYTES = 8 << 20
+
+
+class _Cursor(Protocol):
+    rowcount: int
+
+    def execute(self, operation: str, args: Sequence[Scalar] = ()) -> None: ...
+    def fetchall(self) -> Sequence[Sequence[Scalar]]: ...
+
+
+class _Connection(Protocol):
+    autocommit: bool
+    parameter_statuses: dict[str, str]
+
+    def cursor(self) -> _Cursor: ...
+    def close(self) -> None: ...
+
+
+class _Driver(Protocol):
+    def connect(self, user: str, **options: object) -> _Connection: ...
+
+
+class PostgresEngine:
+    """A connection to one PostgreSQL database; see `assay.store.engine.Engine`.
+
+    Tables are in a schema of their own, ``assay``. A connection that is lost is made again for the
+    next call: silently for what can be repeated, which is a read or the start of a transaction.
+    Inside a transaction, nothing is repeated and nothing is left behind.
+
+    Attributes:
+        place: The database's address, without a password.
+    """
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self.place = str(address)
+        self._address = address
+        self._connection: _Connection | None = None
+        self._is_closed = False
+        self._in_transaction = False
+
+    @classmethod
+    def open(cls, location: str) -> PostgresEngine:
+        """Connect, and bring the schema up to date.
+
+        Raises:
+            InputError: For an address that cannot be read.
+            MissingExtraError: If the driver is not installed.
+            StoreError: If the server cannot be reached or refuses, or the database is not one that
+                this version can use.
+        """
+        engine = cls(read_address(location))
+        try:
+            engine._prepare()
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+    def query(self, sql: str, values: Sequence[Scalar]) -> list[Row]:
+        """The rows that a statement selects."""
+        cursor = self._again_if_lost(sql, values)
+        return [tuple(row) for row in cursor.fetchall()]
+
+    def change(self, sql: str, values: Sequence[Scalar]) -> int:
+        """Run a statement; the number of rows that it changed."""
+        return self._run(sql, values).rowcount
+
+    def insert(self, sql: str, values: Sequence[Scalar]) -> int:
+        """Insert one row; its ``seq``."""
+        ((seq,),) = self._run(f"{sql} RETURNING seq", values).fetchall()
+        return cast("int", seq)
+
+    def insert_many(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> None:
+        """Insert rows; ``sql`` ends before the word VALUES."""
+        for part in _parts(rows):
+            places = f"({', '.join('?' * len(part[0]))})"
+            values = [value for row in part for value in row]
+            self._run(f"{sql} VALUES {', '.join([places] * len(part))}", values)
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        self._again_if_lost("BEGIN", ())
+        self._in_transaction = True
+
+    def commit(self) -> None:
+        """Make everything since `begin` last."""
+        try:
+            self._run("COMMIT", ())
+        except LostError as error:
+            raise StoreError(
+                f"the connection to {self.place} was lost at the end of a write: it is not known "
+                "whether the write is there",
+                hint="look, then repeat it if it is not",
+            ) from error
+        finally:
+            self._in_transaction = False
+
+    def roll_back(self) -> None:
+        """Forget everything since `begin`; without a connection the server has done so."""
+        was_in_transaction, self._in_transaction = self._in_transaction, False
+        if was_in_transaction and self._connection is not None:
+            with contextlib.suppress(LostError):
+                self._run("ROLLBACK", ())
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._is_closed = True
+        self._let_go()
+
+    def _again_if_lost(self, sql: str, values: Sequence[Scalar]) -> _Cursor:
+        if self._connection is None or self._in_transaction:
+            return self._run(sql, values)
+        try:
+            return self._run(sql, values)
+        except LostError:  # since the last call: the server was restarted, or a timeout cut it
+            return self._run(sql, values)
+
+    def _run(self, sql: str, values: Sequence[Scalar]) -> _Cursor:
+        connection = self._connected()
+        try:
+            cursor = connection.cursor()
+            cursor.execute(_with_places(sql) if values else sql, [_storable(v) for v in values])
+        except Exception as error:
+            if is_lost(error):
+                self._let_go()
+            raise fault(self.place, error) from error
+        except BaseException:  # such as an interrupt: what comes next belongs to nobody
+            self._let_go()
+            raise
+        return cursor
+
+    def _connected(self) -> _Connection:
+        if self._is_closed:
+            raise StoreError(
+                f"the store {self.place} was misused: it is closed",
+                hint="open one Store in each thread; use none once it is closed",
+            )
+        if self._connection is None:
+            if self._in_transaction:
+                raise LostError(f"the connection to {self.place} was lost during a write")
+            self._connection = _connect(self._address)
+            try:
+                self._run(_SETTINGS, ())
+            except BaseException:
+                self._let_go()
+                raise
+        return self._connection
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):  # it may be dead, and says so in many ways
+                connection.close()
+
+    def _prepare(self) -> None:
+        encoding = self._connected().parameter_statuses.get("server_encoding", "")
+        if encoding.upper() not in ("UTF8", "UNICODE"):
+            raise StoreError(
+                f"the database {self.place} holds texts in {encoding}, not in UTF8",
+                hint="create another one: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0",
+            )
+        if not pending_migrations(self._version(), dialect="postgres", place=self.place):
+            return
+        self.begin()
+        try:
+            # One process at a time; those that waited find it done.
+            self._run("SET LOCAL statement_timeout = 0", ())
+            self._run("SELECT pg_advisory_xact_lock(?)", (_ADVISORY_LOCK,))
+            version = self._version()
+            if version == 0:
+                self._make_schema()
+            for number, script in pending_migrations(version, dialect="postgres", place=self.place):
+                self._run(script, ())
+                self._run("INSERT INTO migration (number) VALUES (?)", (number,))
+            self.commit()
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def _version(self) -> int:
+        ((is_there,),) = self.query(f"SELECT to_regclass('{_SCHEMA}.migration') IS NOT NULL", ())
+        if not is_there:
+            return 0
+        ((version,),) = self.query("SELECT coalesce(max(number), 0) FROM migration", ())
+        return cast("int", version)
+
+    def _make_schema(self) -> None:
+        tables = self.query(
+            "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = ? LIMIT 1",
+            (_SCHEMA,),
+        )
+        if tables:
+            raise StoreError(
+                f"the schema {_SCHEMA!r} of {self.place} belongs to another program",
+                hint="rename that schema, or choose another database",
+            )
+        self._run(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}", ())
+        self._run("CREATE TABLE migration (number BIGINT PRIMARY KEY)", ())
+
+
+def _connect(address: PostgresAddress) -> _Connection:
+    try:
+        driver = cast("_Driver", importlib.import_module("pg8000.dbapi"))
+    except ImportError as error:
+        raise MissingExtraError("a store on PostgreSQL", extra="postgres") from error
+    context = address.ssl_context()
+    link: socket.socket | None = None
+    try:
+        link = _socket(address)
+        connection = driver.connect(
+            address.user,
+            host=address.host,
+            port=address.port,
+            database=address.database,
+            password=address.password,
+            application_name="assay",
+            ssl_context=context,
+            sock=link,
+        )
+    except Exception as error:  # what speaks something else makes the driver fail in any way
+        if link is not None:
+            link.close()
+        has_password = address.password is not None
+        raise no_connection(str(address), error, has_password=has_password) from error
+    # With TLS the driver has wrapped the socket: the one to be patient with is its own.
+    cast("socket.socket", vars(connection)["_usock"]).settimeout(_READ_SECONDS)
+    connection.autocommit = True  # transactions begin and end where we say
+    return connection
+
+
+def _socket(address: PostgresAddress) -> socket.socket:
+    if address.socket_file:
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            link.settimeout(address.connect_seconds)
+            link.connect(address.socket_file)
+        except BaseException:
+            link.close()
+            raise
+        return link
+    link = socket.create_connection((address.host, address.port), address.connect_seconds)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return link
+
+
+@lru_cache(maxsize=256)
+def _with_places(sql: str) -> str:
+    return sql.replace("?", "%s")
+
+
+def _storable(value: Scalar) -> Scalar:
+    """The value without the one character that PostgreSQL's texts cannot hold."""
+    return value.replace("\0", "␀") if isinstance(value, str) and "\0" in value else value
+
+
+def _parts(rows: Sequence[Sequence[Scalar]]) -> Iterator[list[Sequence[Scalar]]]:
+    part: list[Sequence[Scalar]] = []
+    values, held = 0, 0
+    for row in rows:
+        part.append(row)
+        values += len(row)
+        held += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if values >= _MOST_VALUES or held >= _MOST_BYTES:
+            yield part
+            part, values, held = [], 0, 0
+    if part:
+        yield part

@@ -1,0 +1,70 @@
+"""`Replies`: what was answered to a request, for when the same request comes again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import cast
+
+from assay.store.checks import valid_text
+from assay.store.database import Database, moment
+from assay.store.rows import plain
+
+__all__ = ["Replies"]
+
+_KEPT = timedelta(hours=24)
+
+
+class Replies:
+    """Replies of the last 24 hours, by the key that the client gave its request."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, project: str, key: str) -> tuple[str, int, bytes] | None:
+        """The reply to a request, if there was one.
+
+        Args:
+            project: Key of the project.
+            key: The request's key.
+
+        Returns:
+            Digest of the request, status and body of the reply.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        rows = self._database.rows(
+            "SELECT request, status, body FROM reply "
+            "WHERE project = ? AND key = ? AND created_at > ?",
+            *(plain(project), plain(key), moment(self._database.clock() - _KEPT)),
+        )
+        return cast("tuple[str, int, bytes]", rows[0]) if rows else None
+
+    def put(self, project: str, key: str, request: str, status: int, body: str | bytes) -> bool:
+        """Keep a reply, and forget those that are older than 24 hours.
+
+        Args:
+            project: Key of the project.
+            key: The request's key, at most 255 characters.
+            request: Digest of the request.
+            status: Status of the reply.
+            body: Its body.
+
+        Returns:
+            Whether it is kept; otherwise there is one for that key already, which stays.
+
+        Raises:
+            InputError: For a key that is too long.
+            StoreError: If the database cannot be written.
+        """
+        key = valid_text(key, "Idempotency-Key", most=255)
+        body = body.encode() if isinstance(body, str) else body
+        now = self._database.clock()
+        with self._database.writing():
+            self._database.change("DELETE FROM reply WHERE created_at <= ?", moment(now - _KEPT))
+            added = self._database.change(
+                "INSERT INTO reply (project, key, request, status, body, created_at) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (project, key) DO NOTHING",
+                *(plain(project), key, plain(request), status, body, moment(now)),
+            )
+        return bool(added)

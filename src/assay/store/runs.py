@@ -1,0 +1,327 @@
+"""`Store`: runs and the results of their cells.
+
+Results are appended, never overwritten: a second result of a cell (it was resumed after an error,
+or graded again) is a new row, and readers see the newest. A cell's narrow row and its full detail
+are one transaction, so a process killed at any moment leaves whole cells only. After a power cut
+the last few may be missing, never torn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self, cast
+
+from assay.errors import InputError, StoreError, nearest
+from assay.scoring.json_safe import Json
+from assay.store.database import Database
+from assay.store.engine import Scalar
+from assay.store.records import CellKey, CellRecord, Counts, RunRecord
+from assay.store.rows import (
+    CELL_COLUMNS,
+    RUN_COLUMNS,
+    CellRow,
+    Packer,
+    RunRow,
+    cell_row,
+    plain,
+    read_cell,
+    read_run,
+    run_row,
+)
+
+__all__ = ["Store", "new_run_id"]
+
+_PAGE = 256
+"""Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""
+
+# Only the constants above are put into these; every value is bound.
+_SELECT_RUNS = f"SELECT {RUN_COLUMNS} FROM run"  # noqa: S608 - see above
+_INSERT_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?{', ?' * 6})"  # noqa: S608 - see above
+_INSERT_CELL = f"INSERT INTO result ({CELL_COLUMNS}, snapshot) VALUES (?{', ?' * 20})"  # noqa: S608 - see above
+_ONE_CELL = "run_id = ? AND case_id = ? AND harness = ? AND model = ? AND trial = ?"
+_SELECT_HISTORY = f"SELECT {CELL_COLUMNS} FROM result WHERE {_ONE_CELL} ORDER BY seq"  # noqa: S608 - see above
+_SELECT_PAGE = f"""
+    SELECT {CELL_COLUMNS} FROM newest
+    WHERE run_id = ? AND (case_id, harness, model, trial) > (?, ?, ?, ?)
+      AND (? = 0 OR status = 'error' OR passed = 0)
+    ORDER BY case_id, harness, model, trial LIMIT {_PAGE}
+"""  # noqa: S608 - see above
+_SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
+_SELECT_SNAPSHOT = f"SELECT snapshot FROM newest WHERE {_ONE_CELL}"  # noqa: S608 - see above
+
+
+def new_run_id(now: datetime) -> str:
+    """An id for a run that starts now: ``YYYYMMDD-HHMMSS-xxxx`` in UTC, so that ids sort by time.
+
+    Args:
+        now: An aware date and time.
+
+    Raises:
+        InputError: For a naive one, whose UTC time is a guess.
+    """
+    if now.utcoffset() is None:
+        raise InputError("a run id needs a time with its zone", hint="use datetime.now(UTC)")
+    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"
+
+
+class Store:
+    """Runs and results; made by `Store.open`, closed by ``with``.
+
+    Several processes may write to one store at once. A `Store` itself belongs to the thread and
+    the process that opened it (for a runner: the thread of its event loop, where a write takes a
+    fraction of a millisecond); others open their own.
+
+    Attributes:
+        home: The directory of what is kept as files, such as snapshots.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.home = database.home
+        self._database = database
+        self._packer = Packer()
+
+    @classmethod
+    def open(cls, location: str, *, home: str = "") -> Store:
+        """Open the store at a location, as `Database.open` does; usually the directory ``.assay``.
+
+        Raises:
+            InputError: For a location that is neither a directory nor a PostgreSQL address.
+            MissingExtraError: For PostgreSQL, where its driver is not installed.
+            StoreError: If the database cannot be opened.
+        """
+        return cls(Database.open(location, home=home))
+
+    def close(self) -> None:
+        """Give the database back; nothing can be read or written afterwards."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def create_run(self, run: RunRecord) -> None:
+        """Record a launch before its first cell.
+
+        Raises:
+            InputError: If the label is the reserved word ``latest``.
+            StoreError: If the id is taken, or the database cannot be written.
+        """
+        if run.label == "latest":
+            raise InputError(
+                "a run cannot be labelled 'latest'", hint="the word stands for the newest run"
+            )
+        row = run_row(run)
+        with self._database.writing():
+            if self._has_run(run.id):
+                raise StoreError(f"there is already a run {run.id}", hint="resume it, or retry")
+            self._database.insert(_INSERT_RUN, *row)
+
+    def finish_run(self, run_id: str) -> None:
+        """Record that every planned cell was stored.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be written.
+        """
+        with self._database.writing():
+            if not self._database.change("UPDATE run SET finished = 1 WHERE id = ?", run_id):
+                raise self._unknown_run(run_id)
+
+    def run(self, ref: str) -> RunRecord:
+        """Find a run by what people call it.
+
+        Args:
+            ref: An id, a label (the newest run that has it), ``latest``, or the unambiguous
+                beginning of an id; tried in this order.
+
+        Raises:
+            InputError: If nothing, or more than one run, is meant by it; names the nearest.
+            StoreError: If the database cannot be read.
+        """
+        name = plain(ref)
+        newest = "ORDER BY created_at DESC, seq DESC LIMIT 1"
+        attempts: list[tuple[str, tuple[Scalar, ...]]] = []
+        if name:
+            attempts += [("WHERE id = ?", (name,)), (f"WHERE label = ? {newest}", (name,))]
+        if name == "latest":
+            attempts.append((newest, ()))
+        if name:
+            beginning = "WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT 5"
+            attempts.append((beginning, (len(name), name)))
+        for condition, values in attempts:
+            found = self._database.rows(f"{_SELECT_RUNS} {condition}", *values)
+            if len(found) == 1:
+                return read_run(cast("RunRow", found[0]))
+            if found:
+                ids = ", ".join(cast("RunRow", row)[0] for row in found)
+                raise InputError(f"{ref!r} may mean several runs", hint=f"say which: {ids}")
+        raise self._unknown_run(ref)
+
+    def runs(self, limit: int = 50) -> list[RunRecord]:
+        """The newest runs, newest first.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        query = f"{_SELECT_RUNS} ORDER BY created_at DESC, seq DESC LIMIT ?"
+        return [read_run(cast("RunRow", row)) for row in self._database.rows(query, limit)]
+
+    def add_cell(self, cell: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
+        """Append a result: its row and its detail land together, or not at all.
+
+        Measurements that make no sense (a cost of infinity, tokens beyond 64 bits: an agent's
+        trace may claim anything) are stored as unknown, and unpaired surrogates in texts as ``?``;
+        the detail keeps both as they came.
+
+        Args:
+            cell: The narrow row.
+            detail: The whole `Run` as JSON.
+            snapshot: Digest of the workspace that was left, or empty.
+
+        Raises:
+            InputError: For an unknown run, or a key that is not valid Unicode.
+            StoreError: If the detail is not JSON, the row contradicts itself (graded without a
+                reward, a reward outside [0, 1]), or the database cannot be written.
+        """
+        row = (*cell_row(cell), snapshot)
+        body = self._packer.pack(detail, f"the detail of cell {cell.key}")
+        with self._database.writing():
+            if not self._has_run(cell.run_id):
+                raise self._unknown_run(cell.run_id)
+            seq = self._database.insert(_INSERT_CELL, *row)
+            self._database.insert("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
+
+    def cells(self, run_id: str, *, only_failures: bool = False) -> Iterator[CellRecord]:
+        """The newest result of every cell, ordered by case, harness, model and trial.
+
+        Read a page at a time: memory stays constant, and results may be added while it is read
+        (those of cells that were already passed are not seen).
+
+        Args:
+            run_id: Full id of the run.
+            only_failures: Leave out what passed and what was skipped; errors are failures.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be read.
+        """
+        self._require_run(run_id)
+        return self._pages(run_id, only_failures=only_failures)
+
+    def _pages(self, run_id: str, *, only_failures: bool) -> Iterator[CellRecord]:
+        after: CellKey = ("", "", "", 0)
+        while page := self._database.rows(_SELECT_PAGE, run_id, *after, int(only_failures)):
+            for row in page:
+                cell = read_cell(cast("CellRow", row))
+                yield cell
+                after = cell.key
+            if len(page) < _PAGE:
+                return
+
+    def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
+        """Every result a cell ever had, oldest first; empty for a cell that has none.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be read.
+        """
+        self._require_run(run_id)
+        rows = self._database.rows(_SELECT_HISTORY, run_id, *key)
+        return [read_cell(cast("CellRow", row)) for row in rows]
+
+    def regraded(self, run_id: str) -> list[CellKey]:
+        """Keys of the cells that have more than one result, in order.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be read.
+        """
+        self._require_run(run_id)
+        rows = self._database.rows(
+            "SELECT case_id, harness, model, trial FROM result WHERE run_id = ? "
+            "GROUP BY 1, 2, 3, 4 HAVING count(*) > 1 ORDER BY 1, 2, 3, 4",
+            run_id,
+        )
+        return [cast("CellKey", row) for row in rows]
+
+    def detail(self, run_id: str, key: CellKey) -> dict[str, Json]:
+        """The full detail of a cell's newest result.
+
+        Raises:
+            InputError: For an unknown run or cell.
+            StoreError: If the database cannot be read.
+        """
+        body = self._one(_SELECT_DETAIL, run_id, key)
+        return self._packer.unpack(cast("bytes", body), f"the detail of cell {key}")
+
+    def snapshot_of(self, run_id: str, key: CellKey) -> str:
+        """Digest of the workspace a cell's newest result was graded from; empty if it had none.
+
+        Raises:
+            InputError: For an unknown run or cell.
+            StoreError: If the database cannot be read.
+        """
+        return cast("str", self._one(_SELECT_SNAPSHOT, run_id, key))
+
+    def finished(self, run_id: str) -> set[CellKey]:
+        """Keys of the cells that need not be run again: newest result graded or skipped.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be read.
+        """
+        self._require_run(run_id)
+        rows = self._database.rows(
+            "SELECT case_id, harness, model, trial FROM newest WHERE run_id = ? "
+            "AND status <> 'error'",
+            run_id,
+        )
+        return {cast("CellKey", row) for row in rows}
+
+    def counts(self, run_id: str) -> Counts:
+        """How the cells of a run ended so far.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be read.
+        """
+        self._require_run(run_id)
+        rows = self._database.rows(
+            "SELECT status, passed, count(*) FROM newest WHERE run_id = ? GROUP BY 1, 2", run_id
+        )
+        ended = {(status, passed): cast("int", number) for status, passed, number in rows}
+        return Counts(
+            passed=ended.get(("graded", 1), 0),
+            failed=ended.get(("graded", 0), 0),
+            errors=ended.get(("error", None), 0),
+            skipped=ended.get(("skipped", None), 0),
+        )
+
+    def _one(self, query: str, run_id: str, key: CellKey) -> object:
+        self._require_run(run_id)
+        rows = self._database.rows(query, run_id, *key)
+        if not rows:
+            raise InputError(f"run {run_id} has no result for cell {key}")
+        return rows[0][0]
+
+    def _has_run(self, run_id: str) -> bool:
+        return bool(self._database.rows("SELECT 1 FROM run WHERE id = ?", plain(run_id)))
+
+    def _require_run(self, run_id: str) -> None:
+        if not self._has_run(run_id):
+            raise self._unknown_run(run_id)
+
+    def _unknown_run(self, ref: str) -> InputError:
+        names = [name for run in self.runs(20) for name in (run.id, run.label) if name]
+        hint = nearest(ref, names) if names else "nothing was run yet"
+        return InputError(f"there is no run {ref!r} in {self._database.place}", hint=hint)

@@ -1,0 +1,187 @@
+"""Run a program as Docker would, as far as the kernel's permissions go.
+
+``python docker_emulation.py FILTER UID COMMAND...``: under Docker's default system-call profile and
+with its fourteen capabilities, or as an ordinary user with none. Namespaces, mounts and tracing by
+the profile's rules; `landlock_*` and `seccomp` are allowed there, as in the real one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import struct
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+__all__ = ["interpreter", "profile", "run_as_docker"]
+
+# CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, NET_RAW,
+# SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP
+CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
+HERE = Path(__file__)
+SOURCE = HERE.parents[1] / "src"
+
+# Not in the profile, or only for capabilities beyond the fourteen. x86_64 and aarch64.
+NOT_PERMITTED = {
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "fsopen": (430, 430),
+    "fsmount": (432, 432),
+    "fsconfig": (431, 431),
+    "fspick": (433, 433),
+    "move_mount": (429, 429),
+    "open_tree": (428, 428),
+    "mount_setattr": (442, 442),
+    "open_by_handle_at": (304, 265),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "keyctl": (250, 219),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
+    "fanotify_init": (300, 262),
+    "lookup_dcookie": (212, 18),
+    "quotactl": (179, 60),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "syslog": (103, 116),
+    "acct": (163, 89),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "mbind": (237, 235),
+    "set_mempolicy": (238, 237),
+    "move_pages": (279, 239),
+    "vhangup": (153, 58),
+}
+CLONE, CLONE3 = (56, 220), (435, 435)
+NAMESPACES = 0x7E020000
+
+
+@lru_cache(maxsize=2)
+def profile(machine: str = "") -> bytes:
+    """Docker's default profile, compiled."""
+    from assay.sandbox.bpf import ALLOW, any_bit, argument, deny, prologue, when
+
+    column, program = prologue(machine)
+    program += [
+        when(CLONE[column], argument(0), any_bit(NAMESPACES, deny(errno.EPERM)), ALLOW),
+        when(CLONE3[column], deny(errno.ENOSYS)),
+        *(when(numbers[column], deny(errno.EPERM)) for numbers in NOT_PERMITTED.values()),
+        ALLOW,
+    ]
+    return b"".join(program)
+
+
+def interpreter(uid: int) -> str | None:
+    """A Python that this user may run, and that is new enough for assay; None if there is none."""
+    if uid in (0, os.getuid()):
+        return sys.executable
+    for candidate in (sys.executable, "/usr/local/bin/python3", "/usr/bin/python3"):
+        test = [candidate, "-c", "import sys, assay.errors; sys.exit(sys.version_info < (3, 11))"]
+        try:
+            done = subprocess.run(
+                test, env=_environment(), check=False, capture_output=True, user=uid, group=uid
+            )
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return candidate
+    return None
+
+
+def run_as_docker(
+    script: str, *, uid: int, stdin: str = "", timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python script in the emulation.
+
+    Args:
+        script: Its source.
+        uid: 0 for a container's root; this process must be root for any but its own.
+        stdin: What it reads.
+        timeout: Seconds after which it is killed.
+    """
+    python = interpreter(uid)
+    assert python
+    # The emulation itself runs in our own interpreter: it starts as root.
+    words = [sys.executable, "-I", "-S", str(HERE), profile().hex(), str(uid)]
+    process = subprocess.Popen(
+        [*words, python, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(stdin, timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        err += f"\nkilled after {timeout} s"
+    return subprocess.CompletedProcess([script], process.returncode, out, err)
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
+def main() -> None:
+    """Give up what Docker gives up, then become the command."""
+    code, uid, command = bytes.fromhex(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def prctl(*words: object) -> None:
+        if libc.prctl(*words) < 0:
+            raise OSError(ctypes.get_errno(), f"prctl {words[0]}")
+
+    zero = ctypes.c_ulong(0)
+    is_root = os.geteuid() == 0
+    if not is_root:
+        prctl(38, ctypes.c_ulong(1), zero, zero, zero)
+    # Root needs no PR_SET_NO_NEW_PRIVS for a filter, and Docker does not set it either.
+    prctl(22, ctypes.c_ulong(2), ctypes.byref(_Program(len(code) // 8, code)), zero, zero)
+    if is_root:
+        for number in range(64):
+            if number not in CAPABILITIES:
+                libc.prctl(24, ctypes.c_ulong(number), zero, zero, zero)  # from the bounding set
+        if uid:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        else:
+            mask = sum(1 << number for number in CAPABILITIES)
+            header = struct.pack("<Ii", 0x20080522, 0)
+            sets = struct.pack("<6I", mask, mask, mask, 0, 0, 0)
+            if libc.capset(header, sets):
+                raise OSError(ctypes.get_errno(), "capset")
+    os.execve(command[0], command, dict(os.environ))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""`assay doctor` says what isolates functions here, and what a call of one may use."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.sandbox.functions import FunctionLimits
+from assay.sandbox.functions.inside.landlock import version
+from assay.scoring.json_safe import Json
+from tests.command_line import assay
+
+pytestmark = [pytest.mark.sandbox]
+
+
+def test_both_tiers_and_the_limits_are_shown(tmp_path: Path) -> None:
+    done = assay("doctor", cwd=tmp_path)
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "ok function graders tier bwrap" in lines
+    names = [" ".join(line.split()[1:2]) for line in lines]
+    assert {"bwrap", "landlock", "limits"} <= set(names)
+    assert any("2 s CPU, 10 s wall, 1024 MiB, 16 processes" in line for line in lines)
+
+
+def test_limits_for_programs(tmp_path: Path) -> None:
+    done = assay("doctor", "--json", cwd=tmp_path)
+    report = cast("dict[str, Json]", json.loads(done.stdout))
+    assert report["function_limits"] == asdict(FunctionLimits())
+    rows = cast("list[dict[str, Json]]", report["findings"])
+    (found,) = [row for row in rows if row["name"] == "function graders"]
+    assert found["detail"] == "tier bwrap"
+
+
+@pytest.mark.skipif(version() < 6, reason="needs Linux 6.12")
+def test_without_bubblewrap_the_mend_is_said(tmp_path: Path) -> None:
+    """Cases cannot be graded, functions can; the reader learns which is which."""
+    done = assay("doctor", cwd=tmp_path, env={"PATH": str(tmp_path)})
+    assert done.returncode == 3
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "ok function graders tier landlock" in lines
+    assert "-- bwrap bubblewrap (bwrap) is not installed" in lines
+    assert any("apt-get install bubblewrap" in line for line in lines)

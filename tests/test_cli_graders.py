@@ -1,0 +1,410 @@
+"""`assay graders`: every action as a user types it, its output, and its exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.cli.main import main
+from assay.scoring.json_safe import Json
+from tests.command_line import assay
+
+_TOTALS = "- {type: exact_match}\n- {type: contains, substring: '4', weight: 3}\n"
+_ROWS: list[dict[str, Json]] = [
+    {"id": "right", "answer": "4", "expected": "4"},
+    {"id": "near", "answer": "It is 4.", "expected": "4"},
+    {"id": "wrong", "answer": "5", "expected": "4"},
+]
+_GOOD = """\
+async def grade(thread: StringThread) -> float:
+    return 1.0 if thread.completion() == thread.metadata.get("expected") else 0.0
+"""
+_BROKEN = "async def grade(thread: StringThread) -> float:\n    return numpy.mean([1])\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a dataset and graders."""
+    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    rows("rows.jsonl", _ROWS)
+    Path("graders.yaml").write_text(_TOTALS, "utf-8")
+    Path("good.py").write_text(_GOOD, "utf-8")
+    Path("broken.py").write_text(_BROKEN, "utf-8")
+    return tmp_path
+
+
+def rows(file: str, data: list[dict[str, Json]]) -> None:
+    Path(file).write_text("".join(json.dumps(row) + "\n" for row in data), "utf-8")
+
+
+class Command:
+    """Calls `assay graders` in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(("graders", *arguments))
+        said = self._capsys.readouterr()
+        return cast("int", ended.value.code), said.out, said.err
+
+    def json(self, *arguments: str, status: int = 0) -> dict[str, Json]:
+        code, out, err = self(*arguments, "--json")
+        assert code == status, err
+        assert out.count("\n") == 1
+        return cast("dict[str, Json]", json.loads(out))
+
+
+@pytest.fixture
+def graders(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture
+def totals(graders: Command) -> Command:
+    """With one grader stored."""
+    assert graders("create", "totals", "--graders", "graders.yaml")[0] == 0
+    return graders
+
+
+CREATED: list[tuple[list[str], str, dict[str, Json]]] = [
+    (["--graders", "graders.yaml", "--threshold", "0.5"], "declared", {"threshold": 0.5}),
+    (
+        ["--judge", "is kind", "--model", "m"],
+        "binary_judge",
+        {"criteria": "is kind", "judge_model": "m"},
+    ),
+    (
+        ["--prebuilt", "FAITHFULNESS", "--model", "m"],
+        "prebuilt_judge",
+        {"type": "FAITHFULNESS", "judge_model": "m"},
+    ),
+    (
+        [
+            *("--endpoint", "http://localhost:8000", "--allow-internal", "--range", "-1", "1"),
+            *("--secret-env", "ASSAY_SECRET_X", "--auth", "hmac", "--protocol", "adaptive"),
+            *("--timeout", "5", "--batch", "8"),
+        ],
+        "external_endpoint",
+        {
+            "url": "http://localhost:8000",
+            "allow_internal": True,
+            "range": [-1.0, 1.0],
+            "secret_env": "ASSAY_SECRET_X",
+            "auth": "hmac",
+            "protocol": "adaptive",
+            "timeout_seconds": 5.0,
+            "batch": 8,
+        },
+    ),
+    (["--custom"], "custom", {}),
+    (
+        ["--custom", "python:assay.graders:BashGrader"],
+        "custom",
+        {"path": "python:assay.graders:BashGrader"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "definition"), CREATED)
+def test_every_kind_is_created_from_options(
+    graders: Command, options: list[str], kind: str, definition: dict[str, Json]
+) -> None:
+    said = ["--name", "Mine", "--description", "why", "--feedback-key", "f", "--note", "n"]
+    made = cast("dict[str, Json]", graders.json("create", "mine", *options, *said)["grader"])
+    latest = cast("dict[str, Json]", made["latest"])
+    assert (latest["kind"], latest["number"], latest["note"]) == (kind, 1, "n")
+    assert definition.items() <= cast("dict[str, Json]", latest["definition"]).items()
+    assert (made["name"], made["description"], made["feedback_key"]) == ("Mine", "why", "f")
+
+
+WRONG: list[tuple[list[str], str]] = [
+    (["create", "Bad Key", "--custom"], "cannot be a key"),
+    (["create", "x"], "one of the arguments --function"),
+    (["create", "x", "--custom", "--judge", "c"], "not allowed with"),
+    (["create", "x", "--judge", "c"], "--judge needs --model"),
+    (["create", "x", "--custom", "--model", "m"], "--model goes with --judge or --prebuilt"),
+    (["create", "x", "--graders", "graders.yaml", "--batch", "3"], "--batch goes with --endpoint"),
+    (["create", "x", "--prebuilt", "FAITH", "--model", "m"], "--prebuilt: 'FAITH'"),
+    (["create", "x", "--endpoint", "https://u:p@x.com"], "--endpoint: url holds credentials"),
+    (["create", "x", "--endpoint", "https://x.com", "--secret-env", "HOME"], "--secret-env: must"),
+    (["create", "x", "--graders", "bad.yaml"], "bad.yaml:2:10: [1].type: unknown grader type"),
+    (["create", "x", "--graders", "files.yaml"], "files.yaml:2:31: graders[0].expect_dir"),
+    (["create", "x", "--graders", "row.yaml"], "row.yaml: is not a list of graders"),
+    (["create", "x", "--graders", "absent.yaml"], "absent.yaml: cannot be read"),
+    (["create", "x", "--function", "absent.py"], "cannot read absent.py"),
+    (["create", "x", "--custom", "--sample", "absent.jsonl"], "cannot read absent.jsonl"),
+    (["create", "x", "--file", "bad.yaml"], "bad.yaml:1:1: expected a mapping"),
+    (["validate", "absent.yaml"], "there is no 'absent.yaml'"),
+    (["validate", "."], "is a directory"),
+    (["validate", "mine.yaml", "--isolation", "batch"], "go with FILE.py"),
+    (["show", "totls"], "did you mean 'totals'"),
+    (["update", "totals"], "nothing says what changes"),
+    (["update", "totals", "--custom", "--expected", "7"], "at version 1, not 7"),
+    (["test", "totals", "absent.jsonl"], "cannot read absent.jsonl"),
+    (["test", "totals", "empty.jsonl"], "has no rows"),
+    (["test", "totals", "rows.jsonl", "--version", "9"], "no version 9"),
+    (["test", "totals", "rows.jsonl", "--version", "0"], "whole number from 1 up"),
+    (["diff", "totals", "1", "2"], "no version 2"),
+    (["list", "--project", "absent"], "no project 'absent'"),
+    (["list", "--db", "mysql://x"], "a directory, or postgresql://"),
+    (["import", "absent"], "there is no 'absent'"),
+    (["lock", "absent"], "no grader 'absent'"),
+    (["shw"], "did you mean show?"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG)
+def test_bad_input_is_told_with_the_mend(totals: Command, arguments: list[str], said: str) -> None:
+    Path("bad.yaml").write_text("- {type: exact_match}\n- {type: exact_mach}\n", "utf-8")
+    Path("files.yaml").write_text("graders:\n  - {type: files, expect_dir: /etc}\n", "utf-8")
+    Path("row.yaml").write_text("answer: 4\n", "utf-8")
+    Path("mine.yaml").write_text("kind: custom\n", "utf-8")
+    Path("empty.jsonl").write_text("\n", "utf-8")
+    code, out, err = totals(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_list_shows_pages(totals: Command) -> None:
+    for key in ("a", "b"):
+        totals("create", key, "--custom", "--description", f"about [bold]{key}")
+    code, out, _ = totals("list")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["key", "a", "b", "totals"]
+    assert "about [bold]a" in out
+    page = totals.json("list", "--limit", "2")
+    assert [cast("dict[str, Json]", g)["key"] for g in cast("list[Json]", page["graders"])] == [
+        "a",
+        "b",
+    ]
+    assert page["next"] == "b"
+    assert "graders list --after b" in totals("list", "--limit", "2")[1]
+    assert totals.json("list", "--limit", "2", "--after", "b")["next"] is None
+    assert len(cast("list[Json]", totals.json("list", "--kind", "custom")["graders"])) == 2
+    assert len(cast("list[Json]", totals.json("list", "--query", "BOLD]A")["graders"])) == 1
+    assert "no graders" in totals("list", "--query", "zzz")[1]
+
+
+def test_show_prints_definition_versions_digest_and_lock(totals: Command) -> None:
+    totals("update", "totals", "--graders", "graders.yaml", "--threshold", "0.5", "--note", "half")
+    totals("lock", "totals")
+    code, out, _ = totals("show", "totals")
+    assert code == 0
+    assert "locked" in out
+    assert "threshold: 0.5" in out
+    assert "2 (newest)" in out
+    assert "half" in out
+    found = totals.json("show", "totals", "--version", "1")
+    version = cast("dict[str, Json]", found["version"])
+    assert "threshold" not in cast("dict[str, Json]", version["definition"])
+    assert cast("str", version["digest"]) not in out
+    assert cast("str", version["digest"])[:16] in out
+    numbers = [cast("dict[str, Json]", v)["number"] for v in cast("list[Json]", found["versions"])]
+    assert numbers == [2, 1]
+
+
+def test_update_changes_definition_or_words(totals: Command) -> None:
+    same = ("update", "totals", "--graders", "graders.yaml")
+    assert "totals@1 unchanged" in totals(*same)[1]
+    assert "totals@2 stored" in totals(*same, "--threshold", "0.5", "--expected", "1")[1]
+    made = cast("dict[str, Json]", totals.json("update", "totals", "--name", "T")["grader"])
+    assert (made["name"], cast("dict[str, Json]", made["latest"])["number"]) == ("T", 2)
+
+
+def test_diff_shows_what_changed(totals: Command) -> None:
+    totals("update", "totals", "--graders", "graders.yaml", "--threshold", "0.5")
+    assert "+  threshold: 0.5\n" in totals("diff", "totals")[1]
+    diff = cast("str", totals.json("diff", "totals", "2", "1")["diff"])
+    assert diff.startswith("--- totals.yaml@2\n+++ totals.yaml@1\n")
+    assert "-  threshold: 0.5\n" in diff
+
+
+def test_lock_and_delete(totals: Command) -> None:
+    assert totals("lock", "totals")[:2] == (0, "totals is locked\n")
+    code, _, err = totals("delete", "totals", "--force")
+    assert code == 2
+    assert "assay graders lock totals --unlock" in err
+    found = cast("dict[str, Json]", totals.json("lock", "totals", "--unlock")["grader"])
+    assert found["locked"] is False
+    assert totals.json("delete", "totals") == {"deleted": "totals"}
+    assert totals("show", "totals")[0] == 2
+
+
+def test_test_grades_rows_and_says_where_each_stands(totals: Command) -> None:
+    found = totals.json("test", "totals", "rows.jsonl")
+    graded = [cast("dict[str, Json]", row) for row in cast("list[Json]", found["rows"])]
+    assert [(row["id"], row["status"], row["score"], row["file"]) for row in graded] == [
+        ("right", "scored", 1.0, "rows.jsonl:1"),
+        ("near", "scored", 0.75, "rows.jsonl:2"),
+        ("wrong", "scored", 0.0, "rows.jsonl:3"),
+    ]
+    assert found["summary"] == {
+        "rows": 3,
+        "scored": 3,
+        "errors": 0,
+        "skipped": 0,
+        "flagged": 0,
+        "mean": 1.75 / 3,
+    }
+    assert found["grader"] == graded[0]["grader"] == "totals@1"
+    assert found["digest"] == graded[0]["digest"]
+    code, out, _ = totals("test", "totals", "rows.jsonl")
+    assert code == 0
+    assert "totals@1: mean 0.5833  (3 scored, 0 errors, 0 skipped)" in out
+    assert totals("test", "totals", "rows.jsonl", "--fail-under", "0.5")[0] == 0
+    assert totals("test", "totals", "rows.jsonl", "--fail-under", "0.6")[0] == 1
+
+
+def test_test_says_what_could_not_be_graded(totals: Command) -> None:
+    rows("rows.jsonl", [*_ROWS, {"id": "lacking", "answer": "4"}])
+    found = totals.json("test", "totals", "rows.jsonl", status=3)
+    assert cast("dict[str, Json]", found["summary"])["errors"] == 1
+    code, out, _ = totals("test", "totals", "rows.jsonl", "--fail-under", "0")
+    assert code == 3
+    assert "needs 'expected'" in out
+    totals("create", "judge", "--judge", "c", "--model", "m")
+    code, _, err = totals("test", "judge", "rows.jsonl")
+    assert code == 2
+    assert "'binary_judge' cannot run yet" in err
+
+
+def test_a_deleted_grader_tests_nothing(totals: Command) -> None:
+    totals("delete", "totals")
+    assert totals("test", "totals", "rows.jsonl", "--version", "1")[0] == 2
+
+
+def test_export_and_import_bring_a_project_elsewhere(totals: Command) -> None:
+    totals("create", "kind", "--judge", "is kind", "--model", "m", "--description", "nice")
+    code, out, _ = totals("export")
+    assert (code, out) == (0, "  graders/kind.yaml\n  graders/totals.yaml\n")
+    elsewhere = ("--db", "elsewhere", "--project", "team")
+    code, out, err = totals("import", "graders", *elsewhere)
+    assert code == 0
+    assert out.count("created") == 2
+    assert "made project 'team'" in err
+    assert totals.json("import", "graders", *elsewhere)["imported"] == [
+        {"key": "kind", "change": "unchanged", "version": 1},
+        {"key": "totals", "change": "unchanged", "version": 1},
+    ]
+    before = Path("graders/kind.yaml").read_bytes()
+    assert totals.json("export", "kind", *elsewhere)["files"] == ["graders/kind.yaml"]
+    assert Path("graders/kind.yaml").read_bytes() == before
+    Path("graders/kind.yaml").write_text("kind: custom\n", "utf-8")
+    code, _, err = totals("import", "graders", "--no-update", *elsewhere)
+    assert code == 2
+    assert "different: kind" in err
+    found = cast("dict[str, Json]", totals.json("show", "kind", *elsewhere)["grader"])
+    assert found["description"] == "nice"
+
+
+def test_create_and_update_from_a_graders_file(totals: Command) -> None:
+    file = Path("mine.yaml")
+    file.write_text("kind: custom\nname: Mine\ndescription: from the file\n", "utf-8")
+    made = totals.json("create", "other", "--file", "mine.yaml", "--name", "Given")["grader"]
+    found = cast("dict[str, Json]", made)
+    assert (found["key"], found["name"], found["description"]) == (
+        "other",
+        "Given",
+        "from the file",
+    )
+    made = totals.json("update", "totals", "--file", "mine.yaml")["grader"]
+    found = cast("dict[str, Json]", made)
+    assert (found["key"], found["name"]) == ("totals", "Mine")
+    assert totals("validate", "mine.yaml")[0] == 0
+
+
+@pytest.mark.parametrize("place", ["description", "criteria", "note", "id"])
+def test_attack_escape_sequences_do_not_reach_the_terminal(graders: Command, place: str) -> None:
+    text = "\x1b[2J\x1b]0;owned\x07[red]x\u202e"
+    options = {"description": "", "criteria": "c", "note": ""} | {place: text}
+    definition = ["--judge", options["criteria"], "--model", "m", "--note", options["note"]]
+    graders("create", "x", *definition, "--description", options["description"])
+    graders("update", "x", "--judge", "changed", "--model", "m")
+    rows("rows.jsonl", [{"id": text, "answer": "4", "expected": "4"}])
+    graders("create", "totals", "--graders", "graders.yaml")
+    for arguments in (["list"], ["show", "x", "--version", "1"], ["diff", "x"]):
+        out = graders(*arguments)[1]
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+    assert "\x1b" not in graders("test", "totals", "rows.jsonl")[1]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "",
+        "create",
+        "update",
+        "validate",
+        "list",
+        "show",
+        "test",
+        "diff",
+        "lock",
+        "delete",
+        "export",
+        "import",
+    ],
+)
+def test_help_teaches(graders: Command, action: str) -> None:
+    code, out, _ = graders(*([action] if action else []), "--help")
+    assert code == 0
+    assert "usage: " in out
+    if action not in ("list", "show", "lock", "delete"):
+        assert "examples:" in out
+
+
+@pytest.mark.sandbox
+def test_a_function_is_validated_created_and_tested(graders: Command) -> None:
+    report = graders.json("validate", "good.py", "--sample", "rows.jsonl")
+    assert report["valid"] is True
+    names = [cast("dict[str, Json]", c)["name"] for c in cast("list[Json]", report["checks"])]
+    assert names == ["syntax", "structure", "signature", "execution", "test_run"]
+    scores = [cast("dict[str, Json]", s)["score"] for s in cast("list[Json]", report["samples"])]
+    assert scores == [1.0, 0.0, 0.0]
+    code, out, _ = graders("create", "good", "--function", "good.py", "--sample", "rows.jsonl")
+    assert code == 0
+    assert "good@1 stored  function" in out
+    found = graders.json("test", "good", "rows.jsonl")
+    assert found["tier"] in ("bwrap", "landlock")
+    assert cast("dict[str, Json]", found["limits"])["cpu_seconds"] == 2.0
+    assert cast("dict[str, Json]", found["summary"])["mean"] == pytest.approx(1 / 3)
+    graders("export")
+    assert Path("graders/good.py").read_text("utf-8") == _GOOD
+    assert Path("graders/good.yaml").read_text("utf-8") == "kind: function\n"
+    assert "return 1.0 if thread.completion()" in graders("show", "good")[1]
+
+
+@pytest.mark.sandbox
+def test_a_function_that_is_not_valid_is_refused_with_line_and_mend(graders: Command) -> None:
+    report = graders.json("validate", "broken.py", status=1)
+    assert report["valid"] is False
+    failed = cast("dict[str, Json]", cast("list[Json]", report["checks"])[-1])
+    assert (failed["passed"], failed["line"]) == (False, 2)
+    code, out, _ = graders("validate", "broken.py")
+    assert code == 1
+    assert "broken.py:2: " in out
+    assert "numpy" in out
+    code, out, err = graders("create", "x", "--function", "broken.py")
+    assert code == 1
+    assert "broken.py:2: " in out
+    assert "nothing was stored" in err
+    stored = graders.json("create", "x", "--function", "broken.py", status=1)
+    assert (stored["stored"], stored["valid"]) == (False, False)
+    assert graders.json("list")["graders"] == []
+
+
+@pytest.mark.sandbox
+def test_the_command_works_as_a_process(tmp_path: Path) -> None:
+    done = assay("graders", "create", "good", "--function", "good.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = assay("graders", "test", "good", "rows.jsonl", "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["summary"]["scored"] == 3

@@ -1,0 +1,342 @@
+"""The client does the same on a server and on a store of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+import assay
+from assay import AssayError, Client, StringThread, Submission
+from assay.errors import ConflictError, InputError, LockedError, NotFoundError
+from assay.registry import FunctionDefinition, ValidationFailedError
+from assay.scoring.json_safe import Json
+from tests.client_modes import MODES, client_of
+
+pytestmark = pytest.mark.sandbox
+
+_WANTED = re.compile(r"\d+")
+
+
+async def exact_match(thread: StringThread) -> float:
+    completion = thread.completion() or ""
+    expected = thread.metadata.get("expected", "")
+    return 1.0 if completion.strip() == str(expected).strip() else 0.0
+
+
+async def has_number(thread: StringThread) -> float:
+    return 1.0 if _WANTED.search(thread.completion() or "") else 0.0
+
+
+ROWS: list[dict[str, Json]] = [
+    {"id": "right", "question": "2+2?", "answer": "4", "expected": "4"},
+    {"id": "wrong", "question": "2+2?", "answer": "5", "expected": "4"},
+]
+
+
+@pytest.fixture(params=MODES)
+def client(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Client]:
+    with client_of(str(request.param), str(tmp_path / "store")) as made:
+        yield made
+
+
+def test_the_calls_that_users_know(client: Client) -> None:
+    made = client.graders.create.function(
+        key="exact-match",
+        fn=exact_match,
+        description="Strict equality between completion and expected answer",
+    )
+    assert (made.key, made.latest.number, made.latest.kind) == ("exact-match", 1, "function")
+    judge = client.graders.create.binary_judge(
+        key="helpful-judge",
+        criteria="The response directly answers the user's question without going off-topic",
+        judge_model="llama-3.1-8b-instruct",
+        feedback_key="helpfulness",
+    )
+    assert judge.feedback_key == "helpfulness"
+    client.graders.create.prebuilt_judge(
+        key="rag-faithfulness", type="FAITHFULNESS", judge_model="llama-3.1-8b-instruct"
+    )
+    client.graders.create.external_endpoint(key="served", url="https://grader.example/v1")
+    client.graders.create.custom(key="review", description="by people")
+    client.graders.create.declared(key="yaml", graders=[{"type": "exact_match"}])
+    kinds = {grader.key: grader.latest.kind for grader in client.graders.list()}
+    assert kinds == {
+        "exact-match": "function",
+        "helpful-judge": "binary_judge",
+        "rag-faithfulness": "prebuilt_judge",
+        "review": "custom",
+        "served": "external_endpoint",
+        "yaml": "declared",
+    }
+    found = client.graders.get(grader_key="exact-match")
+    assert found is not None
+    assert found.description.startswith("Strict equality")
+    assert client.graders.lock(grader_key="exact-match", locked=True).locked
+    with pytest.raises(LockedError):
+        client.graders.delete(grader_key="exact-match")
+    client.graders.lock(grader_key="exact-match", locked=False)
+    assert client.graders.delete(grader_key="exact-match")
+    assert not client.graders.delete(grader_key="exact-match")
+    assert client.graders.get(grader_key="exact-match") is None
+
+
+def test_a_function_brings_the_imports_and_constants_it_uses(client: Client) -> None:
+    client.graders.create.function(key="has-number", fn=has_number)
+    graded = client.graders.grade("has-number", [{"answer": "42"}, {"answer": "none"}])
+    assert [one.score for one in graded] == [1.0, 0.0]
+
+
+def test_what_can_be_graded(client: Client) -> None:
+    client.graders.create.function(key="exact", fn=exact_match)
+    thread = StringThread([("user", "2+2?")], {"expected": "4"}).assistant("4")
+    submission = Submission(answer="4", metadata={"expected": "4"})
+    graded = client.graders.grade("exact", [ROWS[0], thread, submission, ROWS[1]])
+    assert [one.score for one in graded] == [1.0, 1.0, 1.0, 0.0]
+    assert [one.id for one in graded] == ["right", "2", "3", "wrong"]
+    assert {one.grader for one in graded} == {"exact@1"}
+
+
+@pytest.mark.parametrize(
+    ("source", "check"),
+    [
+        ("def grade(thread):\n    return 1.0", "structure"),
+        ("async def grade(thread, k):\n    return 1.0", "signature"),
+        ("async def grade(thread):\n    return 'x'", "test_run"),
+        ("async def grade(thread)\n    return 1.0", "syntax"),
+    ],
+)
+def test_an_invalid_function_is_refused_and_nothing_is_stored(
+    client: Client, source: str, check: str
+) -> None:
+    with pytest.raises(ValueError, match=check):
+        client.graders.create.function(key="bad", fn=source)
+    assert client.graders.get("bad") is None
+
+
+def test_the_report_of_an_invalid_function_comes_with_the_error(client: Client) -> None:
+    with pytest.raises(ValidationFailedError) as caught:
+        client.graders.create.function(key="bad", fn="async def grade(thread):\n    return 'x'")
+    failed = caught.value.report.failed
+    assert failed is not None
+    assert (failed.name, failed.passed) == ("test_run", False)
+
+
+def test_a_grader_must_grade_the_samples_it_is_given(client: Client) -> None:
+    source = "async def grade(thread):\n    return 1 / len(thread.completion() or 'x')\n"
+    client.graders.create.function(key="fine", fn=source, samples=[{"answer": "abc"}])
+    broken = "async def grade(thread):\n    return 1.0 if thread.completion() == '4' else 1 / 0\n"
+    with pytest.raises(ValueError, match="ZeroDivisionError"):
+        client.graders.create.function(key="broken", fn=broken, samples=[{"answer": "abc"}])
+
+
+def test_a_change_is_a_version_and_no_change_is_none(client: Client) -> None:
+    first = "async def grade(thread):\n    return 0.5\n"
+    second = "async def grade(thread):\n    return 0.25\n"
+    client.graders.create.function(key="g", fn=first)
+    assert client.graders.update("g", first).latest.number == 1
+    assert client.graders.update("g", FunctionDefinition(source=second)).latest.number == 2
+    assert [v.number for v in client.graders.versions("g")] == [2, 1]
+    assert "+    return 0.25" in client.graders.diff("g")
+    item: list[dict[str, Json]] = [{"answer": "a"}]
+    assert client.graders.grade("g", item, version=1)[0].score == 0.5
+    assert client.graders.grade("g", item)[0].score == 0.25
+    assert client.graders.version("g", 1).definition["source"] == first
+    with pytest.raises(ConflictError):
+        client.graders.update("g", first, expected=1)
+    assert client.graders.describe("g", description="better").description == "better"
+
+
+def test_a_new_function_keeps_range_and_isolation(client: Client) -> None:
+    source = "async def grade(thread):\n    return -1.0\n"
+    client.graders.create.function(key="g", fn=source, range=(-1.0, 1.0), isolation="batch")
+    latest = client.graders.update("g", fn=source.replace("-1.0", "0.5")).latest
+    assert latest.definition["range"] == [-1.0, 1.0]
+    assert latest.definition["isolation"] == "batch"
+
+
+def test_two_items_of_one_id_are_refused(client: Client) -> None:
+    client.graders.create.declared(key="same", graders=[{"type": "exact_match"}])
+    with pytest.raises(InputError, match="ids must differ"):
+        client.graders.grade("same", [ROWS[0], ROWS[0]])
+
+
+def test_more_items_than_one_request_holds(client: Client) -> None:
+    client.graders.create.declared(key="same", graders=[{"type": "exact_match"}])
+    rows: list[dict[str, Json]] = [{"answer": str(n), "expected": "7"} for n in range(1_500)]
+    graded = client.graders.grade("same", rows)
+    assert [one.id for one in graded if one.score == 1.0] == ["8"]
+    assert len(graded) == 1_500
+
+
+def test_fields_that_no_grader_knows_go_into_the_metadata(client: Client) -> None:
+    source = "async def grade(thread):\n    return float(thread.metadata['split'] == 'dev')\n"
+    row: dict[str, Json] = {"answer": "a", "split": "dev"}
+    client.graders.create.function(
+        key="g", fn=source.replace("['split']", ".get('split')"), samples=[row]
+    )
+    assert client.graders.grade("g", [row])[0].score == 1.0
+
+
+def test_a_closed_client_says_so(client: Client) -> None:
+    client.graders.list()
+    client.close()
+    with pytest.raises(InputError, match="closed"):
+        client.graders.list()
+    client.close()
+
+
+def test_a_dataset_is_graded_by_a_job(client: Client, tmp_path: Path) -> None:
+    client.graders.create.function(key="exact", fn=exact_match)
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    dataset = client.datasets.create("sums", str(file), name="Sums")
+    assert (dataset.rows, client.datasets.get("sums").digest) == (2, dataset.digest)
+    job = client.jobs.wait(client.jobs.create("exact", "sums").id)
+    assert (job.status, job.done, job.errors) == ("finished", 2, 0)
+    scores = client.jobs.results(job.id).items
+    assert {s.item: s.graded.score for s in scores} == {"right": 1.0, "wrong": 0.0}
+    assert client.jobs.get(job.id) == client.jobs.list()[0]
+    assert [step.status for step in client.jobs.follow(job.id)][-1] == "finished"
+    with pytest.raises(ConflictError):
+        client.graders.delete("exact")
+    assert client.graders.delete("exact", force=True)
+    assert client.scores.list(grader="exact").items[0].graded.grader == "exact@1"
+
+
+def test_a_dataset_with_a_malformed_row_is_refused_whole(client: Client) -> None:
+    with pytest.raises(InputError, match="'answer' must be text") as caught:
+        client.datasets.create("mixed", [ROWS[0], {"id": "none", "answer": 7}])
+    assert "2" in str(caught.value)
+    assert client.datasets.list() == []
+
+
+def test_scores_are_written_for_custom_graders_only(client: Client) -> None:
+    client.graders.create.custom(key="review")
+    client.graders.create.declared(key="own", graders=[{"type": "exact_match"}])
+    written: list[dict[str, Json]] = [{"grader": "review", "item": "a", "score": 0.8}]
+    assert client.scores.add(written) == 1
+    with pytest.raises(InputError):
+        client.scores.add([*written, {"grader": "own", "item": "a", "score": 1.0}])
+    with pytest.raises(InputError):
+        client.scores.add([{"grader": "review", "item": "a", "score": float("nan")}])
+    with pytest.raises(InputError):
+        client.scores.add([{"grader": "review", "item": "a", "score": True}])
+    assert len(client.scores.list().items) == 1
+
+
+def test_graders_go_to_files_and_back(client: Client, tmp_path: Path) -> None:
+    source = "async def grade(thread):\n    return 0.5  # ½\n"
+    client.graders.create.function(key="half", fn=source, description="always half")
+    client.graders.create.declared(key="yaml", graders=[{"type": "exact_match"}])
+    names = client.graders.export(str(tmp_path / "graders"))
+    assert set(names) == {"half.py", "half.yaml", "yaml.yaml"}
+    client.projects.create("other")
+    came = client.graders.import_(str(tmp_path / "graders"), project="other")
+    assert [(one.key, one.project) for one in came] == [("half", "other"), ("yaml", "other")]
+    there = client.graders.version("half", 1, project="other")
+    assert there.definition["source"] == source
+    again = client.graders.import_(str(tmp_path / "graders"), project="other")
+    assert [one.latest.number for one in again] == [1, 1]
+
+
+def test_lists_come_in_pages(client: Client) -> None:
+    for number in range(5):
+        client.graders.create.custom(key=f"g{number}", description="odd" if number % 2 else "even")
+    page = client.graders.page(limit=2)
+    assert [one.key for one in page.items] == ["g0", "g1"]
+    rest = client.graders.page(limit=3, cursor=page.next_cursor)
+    assert [one.key for one in rest.items] == ["g2", "g3", "g4"]
+    assert [one.key for one in client.graders.list(query="odd")] == ["g1", "g3"]
+    assert client.graders.list(kind="function") == []
+
+
+Act = Callable[[Client], object]
+
+
+def _wrong(error: type[AssayError], act: Act) -> tuple[type[AssayError], Act]:
+    return error, act
+
+
+@pytest.mark.parametrize(
+    ("error", "act"),
+    [
+        _wrong(NotFoundError, lambda c: c.graders.version("nope", 1)),
+        _wrong(NotFoundError, lambda c: c.graders.grade("nope", [{"answer": "a"}])),
+        _wrong(NotFoundError, lambda c: c.datasets.get("nope")),
+        _wrong(NotFoundError, lambda c: c.jobs.get("nope")),
+        _wrong(NotFoundError, lambda c: c.jobs.create("nope", "nope")),
+        _wrong(NotFoundError, lambda c: c.graders.list(project="no-such-project")),
+        _wrong(ConflictError, lambda c: c.graders.create.custom(key="taken")),
+        _wrong(InputError, lambda c: c.graders.create.custom(key="No Key")),
+        _wrong(InputError, lambda c: c.graders.create.external_endpoint(key="e", url="ftp://x")),
+        _wrong(InputError, lambda c: c.graders.create.external_endpoint(key="e", url="u", tme=1)),
+        _wrong(
+            InputError,
+            lambda c: c.graders.create.prebuilt_judge(key="p", type="X", judge_model="m"),
+        ),
+        _wrong(InputError, lambda c: c.graders.grade("judge", [{"answer": "a"}])),
+        _wrong(InputError, lambda c: c.graders.grade("taken", [{"metadata": {}}])),
+        _wrong(InputError, lambda c: c.graders.list(project=" ")),
+        _wrong(InputError, lambda c: c.datasets.create("empty", [])),
+    ],
+)
+def test_what_is_wrong_is_refused_by_the_same_error(
+    client: Client, error: type[AssayError], act: Act
+) -> None:
+    client.graders.create.custom(key="taken")
+    client.graders.create.binary_judge(key="judge", criteria="good", judge_model="m")
+    with pytest.raises(error):
+        act(client)
+
+
+def test_threads_and_running_loops_may_use_one_client(client: Client) -> None:
+    client.graders.create.declared(key="same", graders=[{"type": "exact_match"}])
+    seen: list[float | None] = []
+
+    def grade() -> None:
+        seen.extend(one.score for one in client.graders.grade("same", ROWS))
+
+    threads = [threading.Thread(target=grade) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def inside() -> None:
+        grade()  # as in a notebook, where a loop runs already
+
+    asyncio.run(inside())
+    assert sorted(filter(lambda score: score is not None, seen), key=str) == [0.0] * 5 + [1.0] * 5
+
+
+async def test_the_asynchronous_client_has_the_same_calls(tmp_path: Path) -> None:
+    async with assay.AsyncClient(store=str(tmp_path / "store")) as client:
+        await client.graders.create.declared(key="same", graders=[{"type": "exact_match"}])
+        graded = await client.graders.grade("same", ROWS)
+        assert [one.score for one in graded] == [1.0, 0.0]
+
+
+def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
+    from assay.client import clients, data, graders
+
+    pairs = [
+        (data.AsyncDatasets, clients.Datasets),
+        (data.AsyncJobs, clients.Jobs),
+        (data.AsyncScores, clients.Scores),
+        (data.AsyncRuns, clients.Runs),
+        (data.AsyncProjects, clients.Projects),
+        (graders.AsyncGraders, clients.Graders),
+        (graders.AsyncGraderTypes, clients.GraderTypes),
+    ]
+    for asynchronous, blocking in pairs:
+        client = Client(store="unused")
+        homes: list[object] = [client, client.graders]
+        (found,) = [p for home in homes for p in vars(home).values() if isinstance(p, blocking)]
+        wanted = {name for name in vars(asynchronous) if not name.startswith("_")}
+        assert wanted <= set(dir(found)), blocking.__name__

@@ -1,0 +1,173 @@
+"""What the client makes of servers that refuse, fail, stumble or are none."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from assay import AsyncClient, Client
+from assay.client import AuthError, ServerError, UnreachableError
+from assay.client.transport import Transport
+from assay.errors import InputError, LockedError
+from tests.client_modes import running
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def answering(handler: Handler) -> AsyncGenerator[str]:
+    """A server that answers every request as it is told."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+async def _at_once(seconds: float) -> None:
+    del seconds
+
+
+async def test_a_busy_server_is_asked_again_with_the_same_key() -> None:
+    keys: list[str] = []
+
+    async def busy(request: web.Request) -> web.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) < 3:
+            return web.json_response({"detail": "busy"}, status=503, headers={"Retry-After": "1"})
+        return web.json_response({"key": "p", "name": "", "created_at": ""}, status=201)
+
+    waited: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        waited.append(seconds)
+
+    async with answering(busy) as url:
+        transport = Transport(url, None, timeout=5.0, pause=pause)
+        assert await transport.send("POST", "/api/v1/projects", body={"key": "p"}) is not None
+        await transport.close()
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    assert waited == [1.0, 1.0]
+
+
+async def test_a_connection_that_breaks_is_tried_again() -> None:
+    seen = 0
+
+    async def breaking(request: web.Request) -> web.Response:
+        nonlocal seen
+        seen += 1
+        if seen == 1 and request.transport is not None:
+            request.transport.abort()
+        return web.json_response({"items": []})
+
+    async with answering(breaking) as url:
+        transport = Transport(url, None, timeout=5.0, pause=_at_once)
+        assert await transport.send("GET", "/api/v1/projects") == {"items": []}
+        await transport.close()
+    assert seen == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (401, {"detail": "no key"}, AuthError),
+        (403, {"detail": "viewer"}, AuthError),
+        (423, {"detail": "locked"}, LockedError),
+        (422, {"errors": [{"field": "key", "message": "bad", "hint": "mend"}]}, InputError),
+        (500, {"detail": "ours"}, ServerError),
+        (404, "<html>not assay</html>", ServerError),
+        (200, "<html>not assay</html>", ServerError),
+        (200, {"items": 7}, ServerError),
+        (200, [], ServerError),
+        (302, {}, ServerError),
+    ],
+)
+async def test_what_a_server_answers_is_a_typed_error(
+    status: int, body: object, error: type[Exception]
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        del request
+        if isinstance(body, str):
+            return web.Response(text=body, status=status, content_type="text/html")
+        return web.json_response(body, status=status)
+
+    async with answering(answer) as url, AsyncClient(url) as client:
+        with pytest.raises(error):
+            await client.graders.list()
+
+
+async def test_fields_of_a_newer_server_are_passed_over() -> None:
+    async def newer(request: web.Request) -> web.Response:
+        del request
+        return web.json_response({"items": [{"key": "p", "colour": "red"}], "next_cursor": None})
+
+    async with answering(newer) as url, AsyncClient(url) as client:
+        assert [project.key for project in await client.projects.list()] == ["p"]
+
+
+async def test_a_server_cannot_make_the_client_write_elsewhere(tmp_path: Path) -> None:
+    async def hostile(request: web.Request) -> web.Response:
+        del request
+        return web.json_response({"files": {"../escaped.yaml": "kind: custom\n"}})
+
+    async with answering(hostile) as url, AsyncClient(url) as client:
+        with pytest.raises(InputError, match="plain name"):
+            await client.graders.export(str(tmp_path / "graders"))
+    assert not (tmp_path / "escaped.yaml").exists()
+
+
+def test_a_server_that_is_not_there_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.client.transport._FIRST_PAUSE", 0.0)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        port = taken.getsockname()[1]
+        with (
+            Client(f"http://127.0.0.1:{port}", "key") as client,
+            pytest.raises(UnreachableError, match="assay serve"),
+        ):
+            client.graders.list()
+
+
+@pytest.mark.parametrize("url", ["assay.example", "ftp://x", "http://", "http://user:pw@x", ""])
+def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+    with pytest.raises(InputError):
+        Client(url or "http://")
+
+
+def test_a_server_and_a_store_at_once_are_refused() -> None:
+    with pytest.raises(InputError, match="not both"):
+        Client("http://127.0.0.1:1", store="here")
+
+
+def test_keys_and_roles_are_checked(tmp_path: Path) -> None:
+    with running(str(tmp_path / "store")) as server:
+        with Client(server.url) as client, pytest.raises(AuthError):
+            client.graders.list()
+        with Client(server.url, "assay_wrong_key") as client, pytest.raises(AuthError):
+            client.graders.list()
+        with Client(server.url, server.key("viewer")) as client:
+            assert client.graders.list() == []
+            with pytest.raises(AuthError):
+                client.graders.create.custom(key="review")
+
+
+def test_address_and_key_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(str(tmp_path / "store")) as server:
+        monkeypatch.setenv("ASSAY_URL", server.url)
+        monkeypatch.setenv("ASSAY_API_KEY", server.key())
+        with Client() as client:
+            assert client.graders.create.custom(key="review").key == "review"

@@ -1,0 +1,318 @@
+"""`assay endpoint` and `assay.endpoint.serve` as people start them: real processes, real Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import httpx
+import pytest
+
+from assay.endpoint.declared import scorer_of_graders
+from assay.endpoint.serving import run_app, serve
+from assay.errors import InputError, MissingExtraError
+from assay.graders.spec import GraderSpec
+from assay.scoring.json_safe import Json
+from assay.types import Submission
+from tests.command_line import COMMAND, assay, environment
+
+REWARD = """
+from assay import StringThread  # as reward functions of other systems begin
+
+def half(text):
+    return len(text) / 2
+
+def grade(answer: str, expected: str = "4") -> float:
+    return float(answer == expected)
+
+def strict(thread: StringThread):
+    return 0.5, "strictly"
+"""
+
+
+def one(answer: str) -> float:
+    return 1.0
+
+
+ITEMS = {"items": [{"id": "a", "answer": "4"}, {"id": "b", "answer": "5"}]}
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str], cwd: Path, **env: str
+) -> Generator[tuple[str, subprocess.Popen[str]]]:
+    """Start a server process and wait for the line that says where it is."""
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={**environment(cwd), "PYTHONUNBUFFERED": "1", **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        overdue = threading.Timer(60, process.kill)
+        overdue.start()
+        try:
+            assert process.stdout is not None
+            said = ""
+            while not (found := re.search(r"at (http://\S+)", said)):
+                line = process.stdout.readline()
+                assert line, said
+                said += line
+            yield found[1], process
+        finally:
+            overdue.cancel()
+            process.kill()
+
+
+def endpoint(*arguments: str) -> list[str]:
+    return [*COMMAND, "endpoint", *arguments, "--port", "0"]
+
+
+def test_a_file_is_served_until_ctrl_c(tmp_path: Path) -> None:
+    (tmp_path / "reward.py").write_text(REWARD)
+    with running(endpoint("reward.py"), tmp_path) as (url, process):
+        assert url.startswith("http://127.0.0.1:")
+        results = httpx.post(f"{url}/v1/grade", json=ITEMS).json()["results"]
+        assert [result["score"] for result in results] == [1.0, 0.0]
+        assert httpx.get(f"{url}/v1/info").json()["name"] == "grade"
+        process.send_signal(signal.SIGINT)
+        assert (process.communicate(timeout=30)[0], process.returncode) == ("", 0)
+
+
+@pytest.mark.slow
+def test_a_function_that_hangs_does_not_hold_up_ctrl_c(tmp_path: Path) -> None:
+    hangs = "import time\ndef grade(answer):\n    time.sleep(600)\n"
+    (tmp_path / "reward.py").write_text(hangs)
+    with running(endpoint("reward.py"), tmp_path) as (url, process):
+        with pytest.raises(httpx.TimeoutException):
+            httpx.post(f"{url}/v1/grade", json=ITEMS, timeout=0.5)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert time.monotonic() - started < 20
+
+
+def test_a_function_is_named_and_guarded(tmp_path: Path) -> None:
+    (tmp_path / "reward.py").write_text(REWARD)
+    command = endpoint("reward.py:strict", "--token-env", "TOK", "--name", "strict one")
+    with running(command, tmp_path, TOK="hunter2") as (url, process):
+        assert httpx.post(f"{url}/v1/grade", json=ITEMS).status_code == 401
+        auth = {"authorization": "Bearer hunter2"}
+        reply = httpx.post(f"{url}/v1/grade", json=ITEMS, headers=auth).json()
+        assert reply["results"][0]["reason"] == "strictly"
+        process.terminate()
+        assert "hunter2" not in process.communicate(timeout=30)[0]
+
+
+def test_a_file_of_graders_is_served(tmp_path: Path) -> None:
+    (tmp_path / "graders.yaml").write_text(
+        "- {type: exact_match}\n- {type: contains, substring: 'x', weight: 3}\n"
+    )
+    with running(endpoint("graders.yaml"), tmp_path) as (url, _):
+        items = [
+            {"id": "both", "answer": "x", "expected": "x"},
+            {"id": "one", "answer": "xy", "expected": "x"},
+            {"id": "lacks", "answer": "x"},
+        ]
+        results = httpx.post(f"{url}/v1/grade", json={"items": items}).json()["results"]
+    assert [result["score"] for result in results] == [1.0, 0.75, None]
+    assert results[2]["status"] == "error"
+
+
+def test_serve_is_one_call(tmp_path: Path) -> None:
+    program = """
+        from assay.endpoint import serve
+
+        def grade(thread):
+            return len(thread), "turns"
+
+        serve(grade, port=0, score_range=(0, 9))
+        print("ended")
+    """
+    (tmp_path / "mine.py").write_text(textwrap.dedent(program))
+    with running([sys.executable, "mine.py"], tmp_path) as (url, process):
+        turns = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
+        reply = httpx.post(f"{url}/score", json={"turns": turns}).json()
+        assert (reply["reward"], reply["metadata"]["reason"]) == (2.0, "turns")
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=30)[0]
+        assert (process.returncode, said.splitlines()[-1]) == (0, "ended")
+        assert "Traceback" not in said
+
+
+REFUSED: list[tuple[list[str], str]] = [
+    (["gone.py"], "there is no file gone.py"),
+    (["broken.py"], "broken.py cannot be loaded: SyntaxError"),
+    (["exits.py"], "exits.py cannot be loaded: SystemExit"),
+    (["many.py"], "has no function 'grade'"),
+    (["many.py:gade"], "has no function 'gade'"),
+    (["odd.py"], "asks for 'anser'"),
+    (["gone.yaml"], "gone.yaml"),
+    (["files.yaml"], "needs 'workspace'"),
+    (["no-such-key"], "no-such-key"),
+    (["key@new"], "'new' is no version"),
+    (["good.py", "--host", "0.0.0.0"], "others can reach 0.0.0.0"),
+    (["good.py", "--host", "::"], "others can reach ::"),
+    (["good.py", "--token-env", "NOT_SET"], "NOT_SET holds no secret"),
+    (["good.py", "--range", "1,0"], "score_range must be"),
+    (["good.py", "--range", "1"], "LOW,HIGH"),
+    (["files.yaml", "--range", "0,1"], "--range is for functions"),
+    (["good.py", "--port", "65536"], "not a port"),
+    (["good.py", "--max-batch", "0"], "not a whole number"),
+    (["good.py", "--host", "192.0.2.1", "--without-auth"], "cannot listen on 192.0.2.1"),
+]
+
+
+def test_what_cannot_be_served_is_bad_input(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assay.cli.main import main
+
+    (tmp_path / "good.py").write_text("def grade(answer): return 1.0")
+    (tmp_path / "broken.py").write_text("def grade(")
+    (tmp_path / "exits.py").write_text("raise SystemExit(0)")
+    (tmp_path / "many.py").write_text("def one(answer): ...\ndef two(answer): ...")
+    (tmp_path / "odd.py").write_text("def grade(anser, expected): return 1.0")
+    (tmp_path / "files.yaml").write_text("- {type: files, patterns: [x]}")
+    monkeypatch.chdir(tmp_path)
+    for arguments, said in REFUSED:
+        with pytest.raises(SystemExit) as ended:
+            main(["endpoint", *arguments])
+        shown = capfd.readouterr()
+        assert (ended.value.code, said in shown.err) == (2, True), (arguments, shown.err)
+
+
+JUDGE: Json = {"type": "score_model", "model": "m", "input": [{"role": "user", "content": "?"}]}
+COSINE: Json = {
+    "type": "text_similarity",
+    "input": "a",
+    "reference": "b",
+    "evaluation_metric": "cosine",
+}
+NEVER: list[tuple[str, str, str]] = [
+    ("written", "custom", "this custom grader grades nothing itself"),
+    ("absent", "custom", "absent_module"),
+    ("binary", "binary_judge", "'binary_judge' cannot run yet"),
+    ("prebuilt", "prebuilt_judge", "'prebuilt_judge' cannot run yet"),
+    ("judged", "declared", "cannot run yet: score_model"),
+    ("combined", "declared", "needs a judge model in place of m"),
+    ("cosine", "declared", "needs an embedding model"),
+]
+
+
+def test_a_grader_that_can_never_grade_here_is_not_served(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was served all the same, and every request was answered by errors."""
+    import asyncio
+
+    from assay.cli.main import main
+    from assay.registry import Registry
+    from assay.registry.definitions import definition_from
+    from assay.store.database import Database
+
+    multi: Json = {"type": "multi", "graders": {"a": JUDGE}, "calculate_output": "a"}
+    graders: dict[str, Json] = {"judged": JUDGE, "combined": multi, "cosine": COSINE}
+    definitions: dict[str, dict[str, Json]] = {
+        "written": {"description": "people write them in"},
+        "absent": {"path": "python:absent_module:Grader"},
+        "binary": {"criteria": "helps", "judge_model": "m"},
+        "prebuilt": {"type": "FAITHFULNESS", "judge_model": "m"},
+        **{key: {"graders": [grader]} for key, grader in graders.items()},
+    }
+    for key, grader in graders.items():
+        (tmp_path / f"{key}.yaml").write_text(json.dumps([grader]))
+    with Database.open(str(tmp_path / "db")) as database:
+        for key, kind, _ in NEVER:
+            made = Registry(database).create(key, definition_from(kind, definitions[key]))
+            asyncio.run(made)
+    monkeypatch.chdir(tmp_path)
+
+    def started(*_: object, **__: object) -> None:
+        """In place of serving until Ctrl-C."""
+
+    monkeypatch.setattr("assay.cli.endpoint.run_app", started)
+    files = [(f"{key}.yaml", said) for key, _, said in NEVER if key in graders]
+    for name, said in [*((key, said) for key, _, said in NEVER), *files]:
+        with pytest.raises(SystemExit) as ended:
+            main(["endpoint", name, "--db", str(tmp_path / "db")])
+        shown = capfd.readouterr()
+        assert (ended.value.code, said in shown.err) == (2, True), (name, shown)
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}: Address already"):
+            serve(one, port=port)
+
+
+def test_others_are_let_in_only_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[str] = []
+    monkeypatch.setenv("TOKEN", "x")
+
+    def started(app: object, *, host: str, port: int) -> None:
+        served.append(host)
+
+    monkeypatch.setattr("assay.endpoint.serving.run_app", started)
+    with pytest.raises(InputError, match=r"others can reach 0\.0\.0\.0"):
+        serve(one, host="0.0.0.0")
+    serve(one, host="0.0.0.0", token_env="TOKEN")
+    serve(one, host="rewards.example.com", without_auth=True)
+    serve(one, host="localhost")
+    assert served == ["0.0.0.0", "rewards.example.com", "localhost"]
+    assert run_app is not started
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    def nothing(name: str) -> None:
+        return None
+
+    monkeypatch.setattr(importlib.util, "find_spec", nothing)
+    with pytest.raises(MissingExtraError, match=r"assay\[server\]"):
+        serve(one)
+
+
+async def test_one_declared_grader_is_given_the_whole_batch() -> None:
+    scorer = scorer_of_graders([GraderSpec(type="exact_match")])
+    items = [(name, Submission(answer=name, expected="a")) for name in ("a", "b")]
+    assert [one.score for one in await scorer(items)] == [1.0, 0.0]
+
+
+def test_importing_the_room_loads_no_framework() -> None:
+    heavy = ["fastapi", "uvicorn", "starlette", "aiohttp", "pydantic", "yarl"]
+    code = (
+        "import sys, json, assay.endpoint, assay.graders.endpoint\n"
+        f"print(json.dumps([m for m in {heavy!r} if m in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+@pytest.mark.sandbox
+def test_a_stored_grader_is_served(tmp_path: Path) -> None:
+    (tmp_path / "exact.py").write_text(
+        "async def grade(thread: StringThread) -> float:\n"
+        "    return float(thread.completion() == '4')\n"
+    )
+    made = assay("graders", "create", "exact", "--function", "exact.py", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    with running(endpoint("exact@1"), tmp_path) as (url, _):
+        info = httpx.get(f"{url}/v1/info").json()
+        assert (info["name"], info["version"], info["score_range"]) == ("exact", "1", None)
+        results = httpx.post(f"{url}/v1/grade", json=ITEMS, timeout=60).json()["results"]
+    assert [result["score"] for result in results] == [1.0, 0.0]

@@ -1,0 +1,519 @@
+"""The kind `external_endpoint`: what is sent, what is believed, and in which order."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError
+from assay.graders.apply import grade_many, grade_submission
+from assay.graders.endpoint import EndpointGrader
+from assay.graders.endpoints.calling import grade_remote
+from assay.graders.endpoints.settings import EndpointSettings, Protocol
+from assay.graders.endpoints.signing import SIGNATURE, TIMESTAMP, sign
+from assay.graders.endpoints.transport import Timing
+from assay.graders.endpoints.wire import WIRES, base_url
+from assay.graders.spec import GraderSpec, read_spec
+from assay.scoring import Json, SubScore
+from assay.types import StringThread, Submission
+from assay.types.codec import Problem
+from tests.endpoint_servers import Asked, answering, faulty, graded, raw, reset
+
+THREAD = StringThread([("system", "S"), ("user", "Q"), ("assistant", "A")])
+FULL = Submission(
+    answer="A", thread=THREAD, question="Q", expected=["x", 1], metadata={"domain": "math"}
+)
+PLAIN = Submission(answer="four", question="2+2?")
+
+
+def settings(url: str, **more: object) -> EndpointSettings:
+    options: dict[str, object] = {"url": url, "allow_internal": True, "retries": 0, **more}
+    return EndpointSettings(**options)  # pyright: ignore[reportArgumentType] - options of a test
+
+
+def spec(url: str, **more: Json) -> GraderSpec:
+    options: dict[str, Json] = {"url": url, "allow_internal": True, "retries": 0, **more}
+    return GraderSpec(type="external_endpoint", options=options)
+
+
+# What is sent
+
+
+async def test_what_is_sent_in_assays_form() -> None:
+    with faulty(graded) as server:
+        await grade_remote(settings(server.url), [FULL, PLAIN])
+        (asked,) = server.asked
+    assert (asked.method, asked.path) == ("POST", "/v1/grade")
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.json == {
+        "items": [
+            {
+                "id": "0",
+                "messages": [
+                    {"role": "system", "content": "S"},
+                    {"role": "user", "content": "Q"},
+                    {"role": "assistant", "content": "A"},
+                ],
+                "answer": "A",
+                "question": "Q",
+                "expected": ["x", 1],
+                "metadata": {"domain": "math"},
+            },
+            {"id": "1", "answer": "four", "question": "2+2?"},
+        ]
+    }
+
+
+SENT: list[tuple[Protocol, str, Json]] = [
+    (
+        "adaptive",
+        "/batch_score",
+        {
+            "requests": [
+                {
+                    "turns": [
+                        {"role": "user", "content": "2+2?"},
+                        {"role": "assistant", "content": "four"},
+                    ],
+                    "metadata": {"expected": "4"},
+                    "id": 0,
+                }
+            ]
+        },
+    ),
+    (
+        "openrlhf",
+        "/get_reward",
+        {"query": ["2+2?\nfour"], "prompts": ["2+2?\n"], "labels": ["4"]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("protocol", "path", "body"), SENT)
+async def test_what_is_sent_in_other_forms(protocol: Protocol, path: str, body: Json) -> None:
+    with faulty(raw("{}")) as server:
+        one = Submission(answer="four", question="2+2?", expected="4")
+        await grade_remote(settings(server.url, protocol=protocol), [one])
+        assert server.asked[0].path == path
+        assert server.asked[0].json == body
+
+
+async def test_what_is_sent_to_nemo_gym() -> None:
+    with faulty(raw('{"reward": 1.0}')) as server:
+        (found,) = await grade_remote(settings(server.url, protocol="nemo_gym"), [FULL])
+        asked = server.asked[0]
+    body = cast("dict[str, Json]", asked.json)
+    response = cast("dict[str, Json]", body.pop("response"))
+    message = cast("list[dict[str, Json]]", response["output"])[0]
+    assert found.score == 1.0
+    assert asked.path == "/verify"
+    assert message["content"] == [{"type": "output_text", "text": "A", "annotations": []}]
+    assert body == {
+        "domain": "math",
+        "question": "Q",
+        "expected": ["x", 1],
+        "responses_create_params": {
+            "input": [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "protocol", "base"),
+    [
+        ("http://h", "assay", "http://h"),
+        ("http://h/", "assay", "http://h"),
+        ("http://h/v1/grade", "assay", "http://h"),
+        ("http://h/serve/p/k/v1/grade/", "assay", "http://h/serve/p/k"),
+        ("http://h/score", "adaptive", "http://h"),
+        ("http://h/a/batch_score", "adaptive", "http://h/a"),
+        ("http://h/get_reward", "openrlhf", "http://h"),
+        ("http://h/verify", "nemo_gym", "http://h"),
+        ("http://h/verify", "assay", "http://h/verify"),
+    ],
+)
+def test_a_url_may_hold_the_route_already(url: str, protocol: Protocol, base: str) -> None:
+    assert base_url(url, WIRES[protocol]) == base
+
+
+async def test_half_characters_and_odd_metadata_are_sent() -> None:
+    odd = Submission(answer="\ud800", metadata=cast("dict[str, Json]", {"x": math.nan, "y": {1}}))
+    with faulty(graded) as server:
+        (found,) = await grade_remote(settings(server.url), [odd])
+        assert found.score == 0.5
+        assert server.asked[0].items[0]["metadata"] == {"x": "nan", "y": [1]}
+
+
+async def test_what_has_nothing_to_send_is_an_error_and_not_sent() -> None:
+    with faulty(graded) as server:
+        found = await grade_remote(
+            settings(server.url),
+            [Submission(question="Q"), PLAIN, Submission(thread=StringThread())],
+        )
+        assert [outcome.status for outcome in found] == ["error", "scored", "error"]
+        assert len(server.asked[0].items) == 1
+
+
+# Batches
+
+
+async def test_batches_are_of_the_size_asked_for_and_keep_their_order() -> None:
+    def by_number(asked: Asked) -> Json:
+        results: list[Json] = [
+            {"id": item["id"], "score": int(str(item["answer"])) / 100} for item in asked.items
+        ]
+        return {"results": results[::-1]}
+
+    with faulty(answering(by_number)) as server:
+        many = [Submission(answer=str(n)) for n in range(70)]
+        found = await grade_remote(settings(server.url, batch=8), many)
+        assert [outcome.score for outcome in found] == [n / 100 for n in range(70)]
+        assert sorted(len(asked.items) for asked in server.asked) == [6] + [8] * 8
+
+
+async def test_no_more_requests_are_under_way_than_allowed() -> None:
+    busy, most, lock = 0, 0, threading.Lock()
+    all_here = threading.Barrier(3)
+
+    def count(asked: Asked) -> Json:
+        nonlocal busy, most
+        with lock:
+            busy += 1
+            most = max(most, busy)
+        all_here.wait(20)  # passes only when three are under way at once
+        with lock:
+            busy -= 1
+        return {"results": [{"id": asked.items[0]["id"], "score": 1}]}
+
+    with faulty(answering(count)) as server:
+        found = await grade_remote(settings(server.url, batch=1, parallel=3), [PLAIN] * 9)
+    assert all(outcome.score == 1.0 for outcome in found)
+    assert most == 3
+
+
+async def test_a_batch_that_fails_takes_no_other_with_it() -> None:
+    with faulty(reset, graded) as server:
+        found = await grade_remote(settings(server.url, batch=2, parallel=1), [PLAIN] * 4)
+    assert [outcome.status for outcome in found] == ["error", "error", "scored", "scored"]
+
+
+async def test_a_declared_grader_grades_many_in_few_requests() -> None:
+    with faulty(graded) as server:
+        items = [(f"row-{n}", Submission(answer=str(n))) for n in range(100)]
+        found = await grade_many(spec(server.url, batch=50), items)
+        assert [outcome.id for outcome in found] == [name for name, _ in items]
+        assert {outcome.score for outcome in found} == {0.5}
+        assert len(server.asked) == 2
+
+
+# What is believed
+
+GOOD: dict[str, Json] = {"id": "0", "score": 1}
+BELIEVED: list[tuple[str, Json, float | None, str]] = [
+    ("good", [GOOD], 1.0, ""),
+    ("integer-id", [{"id": 0, "score": 0.25}], 0.25, ""),
+    ("zero", [{"id": "0", "score": 0}], 0.0, ""),
+    ("bool", [{"id": "0", "score": True}], None, "is a bool"),
+    ("text", [{"id": "0", "score": "1"}], None, "must be a number, got str"),
+    ("null", [{"id": "0", "score": None}], None, "must be a number"),
+    ("missing", [{"id": "0"}], None, "must be a number"),
+    ("nan", [{"id": "0", "score": math.nan}], None, "nan"),
+    ("inf", [{"id": "0", "score": math.inf}], None, "inf"),
+    ("huge", [{"id": "0", "score": 10**400}], None, "too large"),
+    ("above", [{"id": "0", "score": 1.0001}], None, "not from 0 to 1"),
+    ("below", [{"id": "0", "score": -0.1}], None, "not from 0 to 1"),
+    ("none", [], None, "no result for this item"),
+    ("unknown", [{"id": "7", "score": 1}], None, "but one for the unknown id '7'"),
+    ("bool-id", [{"id": False, "score": 1}], None, "no result"),
+    ("float-id", [{"id": 0.0, "score": 1}], None, "no result"),
+    ("twice", [GOOD, GOOD], None, "2 results"),
+    ("twice-unlike", [GOOD, {"id": 0, "score": 0}], None, "2 results"),
+    ("no-object", [["0", 1]], None, "no result"),
+    ("status", [{**GOOD, "status": "great"}], None, "its status is 'great'"),
+    ("error", [{**GOOD, "error": {"code": "quota", "message": "try later"}}], None,
+     "quota: try later"),
+    ("error-text", [{**GOOD, "error": "try later"}], None, "error: try later"),
+    ("error-status", [{**GOOD, "status": "error"}], None, "no reason was given"),
+    ("error-false", [{**GOOD, "error": False}], None, "no reason"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "results", "score", "said"), BELIEVED, ids=[name for name, *_ in BELIEVED]
+)
+async def test_only_a_well_formed_result_is_a_score(
+    name: str, results: Json, score: float | None, said: str
+) -> None:
+    with faulty(answering(lambda _: {"results": results})) as server:
+        result = await grade_submission([spec(server.url)], PLAIN)
+    node = next(iter(result.subscores or ()))
+    assert node.value == score
+    assert node.status == ("error" if score is None else "scored")
+    assert said in node.reason
+
+
+async def test_an_unknown_id_takes_nothing_from_the_others() -> None:
+    def one_wrong(asked: Asked) -> Json:
+        return {"results": [{"id": "0", "score": 1}, {"id": "one", "score": 1}]}
+
+    with faulty(answering(one_wrong)) as server:
+        found = await grade_remote(settings(server.url), [PLAIN, PLAIN])
+    assert [outcome.score for outcome in found] == [1.0, None]
+
+
+async def test_a_remote_error_keeps_its_code_and_message() -> None:
+    long = "x" * 100_000
+    error: Json = {"code": "judge_failed", "message": long}
+    with faulty(answering(lambda _: {"results": [{"id": "0", "error": error}]})) as server:
+        (found,) = await grade_many(spec(server.url), [("a", PLAIN)])
+    assert (found.status, found.outcome) == ("error", "error")
+    assert found.error.startswith("the endpoint could not grade it: judge_failed: xxx")
+    assert len(found.error) < 2_200
+    assert found.details["error_code"] == "judge_failed"
+
+
+async def test_a_reason_details_and_flags_are_kept_and_bounded() -> None:
+    result: Json = {
+        "id": "0",
+        "score": 0.5,
+        "reason": "r" * 10_000,
+        "details": {"why": "d" * 1_000_000, "nan": math.nan},
+        "flags": ["odd", "f" * 1_000, *["more"] * 100],
+    }
+    with faulty(answering(lambda _: {"results": [result]})) as server:
+        (found,) = await grade_many(spec(server.url), [("a", PLAIN)])
+    assert found.score == 0.5
+    assert len(found.reason) == 2_000
+    assert found.flags[0] == "odd"
+    assert len(found.flags) <= 20
+    assert len(json.dumps(found.to_dict())) < 20_000
+
+
+async def test_details_do_not_stand_for_what_is_known_here() -> None:
+    """An endpoint's details that are named like our own must not replace them."""
+    details: Json = {"_outcome": "ok", "_digest": "0", "_parameters": {}, "score": 1}
+    results: Json = [
+        {"id": "0", "score": 0.5, "details": details},
+        {"id": "1", "error": "no", "details": details},
+    ]
+    with faulty(answering(lambda _: {"results": results})) as server:
+        found = await grade_many(spec(server.url), [("a", PLAIN), ("b", PLAIN)])
+    assert [(one.score, one.outcome) for one in found] == [(0.5, "ok"), (None, "error")]
+    assert found[0].digest == found[1].digest != "0"
+    assert found[0].details["score"] == 0.5
+    assert found[0].details["_parameters"] != {}
+
+
+async def test_a_skip_is_no_score() -> None:
+    result: Json = {"id": "0", "status": "skipped", "reason": "no code", "score": None}
+    with faulty(answering(lambda _: {"results": [result]})) as server:
+        (found,) = await grade_many(spec(server.url), [("a", PLAIN)])
+    assert (found.status, found.score, found.reason) == ("skipped", None, "no code")
+
+
+@pytest.mark.parametrize(("score", "value"), [(-1, 0.0), (0, 0.5), (1, 1.0), (0.5, 0.75)])
+async def test_a_score_is_moved_from_its_range(score: float, value: float) -> None:
+    with faulty(answering(lambda _: {"results": [{"id": "0", "score": score}]})) as server:
+        (found,) = await grade_many(spec(server.url, range=[-1, 1]), [("a", PLAIN)])
+    assert found.score == value
+    assert found.details["score"] == score
+
+
+@given(
+    st.floats(-1e6, 1e6),
+    st.floats(1e-3, 1e6),
+    st.floats(0, 1),
+)
+def test_a_score_in_its_range_is_always_a_value(low: float, width: float, share: float) -> None:
+    high = low + width
+    score = min(high, low + share * width)
+    span = settings("https://example.com", range=(low, high)).range
+    (found,) = WIRES["assay"].replied(
+        [("0", PLAIN)], {"results": [{"id": "0", "score": score}]}, span
+    )
+    node = EndpointGrader._node(found, span)
+    assert node.value is not None
+    assert 0.0 <= node.value <= 1.0
+
+
+Anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["results", "id", "score", "status", "error", "code", "reward", "rewards",
+                 "metadata", "responses", "extra_logs", "graded", "reason", "details", "flags"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(st.sampled_from(sorted(WIRES)), Anything)
+def test_whatever_comes_back_every_item_has_one_outcome(protocol: Protocol, reply: Json) -> None:
+    for wire in (WIRES[protocol], WIRES[protocol].single or WIRES[protocol]):
+        items = [(str(n), PLAIN) for n in range(min(3, wire.most))]
+        found = wire.replied(items, reply, (0.0, 1.0))
+        assert [outcome.id for outcome in found] == [name for name, _ in items]
+        for outcome in found:
+            json.dumps(outcome.to_dict(), allow_nan=False)
+            node = EndpointGrader._node(outcome, (0.0, 1.0))
+            assert (node.value is None) == (outcome.status != "scored")
+
+
+# The other forms
+
+ADAPTIVE: list[tuple[str, Json, list[float | None]]] = [
+    ("no-ids", {"responses": [{"reward": 1}, {"reward": 0}]}, [1.0, 0.0]),
+    ("ids", {"responses": [{"reward": 1, "id": 0}, {"reward": 0, "id": 1}]}, [1.0, 0.0]),
+    ("swapped", {"responses": [{"reward": 1, "id": 1}, {"reward": 0, "id": 0}]}, [None, None]),
+    ("null", {"responses": [{"reward": None}, {"reward": 0}]}, [None, 0.0]),
+    ("short", {"responses": [{"reward": 1}]}, [None, None]),
+    ("long", {"responses": [{"reward": 1}, {"reward": 1}, {"reward": 1}]}, [None, None]),
+    ("no-list", {"responses": {"reward": 1}}, [None, None]),
+]
+OPENRLHF: list[tuple[str, Json, list[float | None]]] = [
+    ("good", {"rewards": [1.0, 0.5], "scores": [0, 0]}, [1.0, 0.5]),
+    ("only-scores", {"scores": [1.0, 0.5]}, [1.0, 0.5]),
+    ("graded", {"rewards": [0.0, 0.0], "extra_logs": {"graded": [1, 0]}}, [0.0, None]),
+    ("short", {"rewards": [1.0]}, [None, None]),
+    ("scalar", {"rewards": 1.0}, [None, None]),
+    ("nan", {"rewards": [math.nan, 1]}, [None, 1.0]),
+    ("no-object", [1.0, 0.5], [None, None]),
+]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reply", "scores"),
+    [("adaptive", r, s) for _, r, s in ADAPTIVE] + [("openrlhf", r, s) for _, r, s in OPENRLHF],
+    ids=[name for name, *_ in ADAPTIVE] + [f"openrlhf-{name}" for name, *_ in OPENRLHF],
+)
+async def test_what_other_forms_reply(
+    protocol: Protocol, reply: Json, scores: list[float | None]
+) -> None:
+    with faulty(answering(lambda _: reply)) as server:
+        found = await grade_remote(settings(server.url, protocol=protocol), [PLAIN, PLAIN])
+    assert [outcome.score for outcome in found] == scores
+
+
+async def test_a_reason_of_adaptives_server_is_kept() -> None:
+    said: Json = {"reward": 1.0, "metadata": {"reason": "since", "model": "m"}, "id": None}
+    with faulty(answering(lambda _: {"responses": [said]})) as server:
+        (found,) = await grade_remote(settings(server.url, protocol="adaptive"), [PLAIN])
+    assert (found.reason, found.details) == ("since", {"model": "m"})
+
+
+async def test_a_batch_that_one_item_breaks_is_asked_for_one_by_one() -> None:
+    def only_alone(asked: Asked) -> bool:
+        return asked.path == "/batch_score" or "bad" in asked.body.decode()
+
+    def reply(connection: object, asked: Asked, over: threading.Event) -> None:
+        answer = raw("no", 500) if only_alone(asked) else raw('{"reward": 1, "id": null}')
+        answer(connection, asked, over)  # pyright: ignore[reportArgumentType] - it is a socket
+
+    with faulty(reply) as server:
+        three = [Submission(answer=text) for text in ("good", "bad", "fine")]
+        found = await grade_remote(settings(server.url, protocol="adaptive"), three)
+        assert [outcome.score for outcome in found] == [1.0, None, 1.0]
+        assert "answered 500" in found[1].error
+        assert len(server.asked) == 4
+
+
+async def test_a_failure_of_nemo_gym_is_no_reward() -> None:
+    failed = {"reward": 0.0, "_ng_failure_class": "judge_failed", "_ng_failure_judge_error": "down"}
+    with faulty(raw(json.dumps(failed))) as server:
+        (found,) = await grade_remote(settings(server.url, protocol="nemo_gym"), [PLAIN])
+    assert (found.status, found.score) == ("error", None)
+    assert "judge_failed: down" in found.error
+
+
+# Authentication and options
+
+
+async def test_a_request_can_be_signed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_SECRET_R", "abc")
+    with faulty(graded) as server:
+        await grade_remote(
+            settings(server.url, auth="hmac", secret_env="ASSAY_SECRET_R"),
+            [PLAIN],
+            timing=Timing(now=lambda: 1234.9),
+        )
+        asked = server.asked[0]
+    assert asked.headers[TIMESTAMP.lower()] == "1234"
+    assert asked.headers[SIGNATURE.lower()] == sign("abc", "1234", asked.body)
+    assert "authorization" not in asked.headers
+    assert "abc" not in str(asked.headers)
+
+
+async def test_the_secret_is_not_in_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_SECRET_R", "hunter2")
+    with faulty(graded) as server:
+        (found,) = await grade_many(spec(server.url, secret_env="ASSAY_SECRET_R"), [("a", PLAIN)])
+        node = await EndpointGrader.grade(
+            url=server.url, answer="x", allow_internal=True, secret_env="ASSAY_SECRET_R"
+        )
+    assert found.score == node.value == 0.5
+    assert "hunter2" not in json.dumps([found.to_dict(), node.to_dict()])
+
+
+WRONG: list[tuple[dict[str, Json], str]] = [
+    ({"url": "http://127.0.0.1"}, "url names 127.0.0.1, a loopback address"),
+    ({"url": "https://a:b@example.com"}, "url holds credentials"),
+    ({"range": [1, 0]}, "range must be"),
+    ({"range": [0]}, "range must be"),
+    ({"range": [-1e308, 1e308]}, "range must be"),
+    ({"timeout_seconds": 0}, "timeout_seconds"),
+    ({"batch": 0}, "batch must be"),
+    ({"parallel": 1_000}, "parallel must be"),
+    ({"retries": -1}, "retries must be"),
+    ({"auth": "bearer"}, "needs a secret"),
+    ({"auth": "none", "secret_env": "ASSAY_SECRET_X"}, "secret_env is given"),
+    ({"auth": "basic"}, "got 'basic'"),
+    ({"secret_env": "sk-1234567890"}, "secret_env must name a variable"),
+    ({"secret_env": "AWS_SECRET_ACCESS_KEY"}, "begins with ASSAY_SECRET_"),
+    ({"protocol": "adaptve"}, "'adaptve' is not valid"),
+    ({"time_out": 3}, "takes no option 'time_out'"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), WRONG, ids=[str(options) for options, _ in WRONG])
+def test_options_that_make_no_sense_are_refused(options: dict[str, Json], said: str) -> None:
+    problems: list[Problem] = []
+    declared: dict[str, Json] = {"type": "external_endpoint", "url": "https://example.com"}
+    assert read_spec({**declared, **options}, (), problems, base="/") is None
+    assert said in problems[0].message
+    assert "1234567890" not in str(problems)
+
+
+def test_a_declaration_is_read() -> None:
+    problems: list[Problem] = []
+    declared: dict[str, Json] = {
+        "type": "external_endpoint",
+        "url": "https://rewards.example.com",
+        "protocol": "adaptive",
+        "secret_env": "ASSAY_SECRET_R",
+        "timeout_seconds": 5,
+        "range": [-1, 1],
+    }
+    found = read_spec(declared, (), problems, base="/")
+    assert problems == []
+    assert found is not None
+    assert found.options["range"] == [-1, 1]
+
+
+async def test_wrong_options_in_code_are_an_error_of_the_grader() -> None:
+    with pytest.raises(InputError):
+        EndpointSettings(url="nonsense")
+    scored = await EndpointGrader.compute_many([{"url": "nonsense", "answer": "x"}])
+    assert isinstance(scored[0], InputError)
+    assert not isinstance(scored[0], SubScore)

@@ -1,0 +1,356 @@
+"""Endpoints that hang, break, lie or flood: one deadline, few tries, and never a 0."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+
+import pytest
+
+from assay.graders.endpoints.calling import EndpointInfo, grade_remote, probe
+from assay.graders.endpoints.settings import EndpointSettings
+from assay.graders.endpoints.transport import MAX_REPLY_BYTES, Timing
+from assay.scoring.graded import Graded
+from assay.types import Submission
+from tests.endpoint_servers import (
+    Asked,
+    FaultServer,
+    Reply,
+    answering,
+    drip,
+    faulty,
+    graded,
+    hang,
+    raw,
+    reset,
+)
+
+ONE = [Submission(answer="x")]
+NOW = 1_750_000_000.0
+
+
+class Clock:
+    """Time that passes only in pauses, and chance that always takes the most."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+        self.timing = Timing(sleep=self.sleep, uniform=lambda low, high: high, now=lambda: NOW)
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+def settings(server: FaultServer, **more: object) -> EndpointSettings:
+    options: dict[str, object] = {"url": server.url, "allow_internal": True, **more}
+    return EndpointSettings(**options)  # pyright: ignore[reportArgumentType] - options of a test
+
+
+async def graded_by(server: FaultServer, clock: Clock | None = None, **more: object) -> Graded:
+    timing = (clock or Clock()).timing
+    (outcome,) = await grade_remote(settings(server, **more), ONE, timing=timing)
+    return outcome
+
+
+AGAIN: list[tuple[str, Reply]] = [
+    ("reset", reset),
+    ("429", raw("{}", 429)),
+    ("502", raw("{}", 502)),
+    ("503", raw("{}", 503)),
+    ("504", raw("{}", 504)),
+]
+
+
+@pytest.mark.parametrize(("name", "fault"), AGAIN, ids=[name for name, _ in AGAIN])
+async def test_what_was_not_graded_is_tried_again(name: str, fault: Reply) -> None:
+    clock = Clock()
+    with faulty(fault, fault, graded) as server:
+        outcome = await graded_by(server, clock)
+        assert outcome.score == 0.5
+        assert len(server.asked) == 3
+    assert clock.pauses == [0.25, 0.5]  # full jitter: at most this long
+
+
+@pytest.mark.parametrize(("name", "fault"), AGAIN, ids=[name for name, _ in AGAIN])
+async def test_tries_are_bounded(name: str, fault: Reply) -> None:
+    clock = Clock()
+    with faulty(fault) as server:
+        outcome = await graded_by(server, clock)
+        assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+        assert outcome.score is None
+        assert "4 tries" in outcome.error
+        assert len(server.asked) == 4
+    assert clock.pauses == [0.25, 0.5, 1.0]
+
+
+async def test_no_retries_means_one_try() -> None:
+    with faulty(reset, graded) as server:
+        outcome = await graded_by(server, retries=0)
+        assert outcome.outcome == "unreachable"
+        assert len(server.asked) == 1
+
+
+async def test_pauses_are_random_and_begin_at_nothing() -> None:
+    asked: list[tuple[float, float]] = []
+    clock = Clock()
+
+    def least(low: float, high: float) -> float:
+        asked.append((low, high))
+        return low
+
+    with faulty(reset, graded) as server:
+        timing = Timing(sleep=clock.sleep, uniform=least)
+        await grade_remote(settings(server), ONE, timing=timing)
+    assert asked == [(0.0, 0.25)]
+    assert clock.pauses == [0.0]
+
+
+async def test_retry_after_is_waited_for() -> None:
+    clock = Clock()
+    late = formatdate(NOW + 7, usegmt=True)
+    early = formatdate(NOW - 100, usegmt=True)
+    busy = [raw("{}", 429, Retry_After=value) for value in ("5", late, early, "soon")]
+    with faulty(*busy, graded) as server:
+        outcome = await graded_by(server, clock, retries=4)
+        assert outcome.score == 0.5
+    assert clock.pauses == [5.25, 7.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("value", ["61", "999999999999999999999", formatdate(NOW + 3600)])
+async def test_retry_after_beyond_the_deadline_ends_the_tries(value: str) -> None:
+    clock = Clock()
+    with faulty(raw("{}", 503, Retry_After=value)) as server:
+        outcome = await graded_by(server, clock)
+        assert outcome.outcome == "unreachable"
+        assert "beyond the deadline" in outcome.error
+        assert len(server.asked) == 1
+    assert clock.pauses == []
+
+
+@pytest.mark.parametrize("silence", [hang, drip], ids=["hang", "drip"])
+async def test_one_deadline_holds_for_all_of_a_reply(silence: Reply) -> None:
+    started = time.monotonic()
+    with faulty(silence) as server:
+        outcome = await graded_by(server, timeout_seconds=0.3)
+        assert len(server.asked) == 1
+    assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+    assert "no reply within 0.3 seconds" in outcome.error
+    assert time.monotonic() - started < 5
+
+
+async def test_one_deadline_holds_over_all_tries() -> None:
+    with faulty(reset, raw("{}", 503), hang) as server:
+        outcome = await graded_by(server, timeout_seconds=0.4)
+        assert "no reply within 0.4 seconds; before that" in outcome.error
+        assert "answered 503" in outcome.error
+        assert len(server.asked) == 3
+
+
+async def test_nobody_listens() -> None:
+    with faulty(graded) as server:
+        url = server.url
+    clock = Clock()
+    where = EndpointSettings(url=url, allow_internal=True)
+    (outcome,) = await grade_remote(where, ONE, timing=clock.timing)
+    assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+    assert "connection refused (4 tries)" in outcome.error
+
+
+async def test_a_name_that_nobody_knows() -> None:
+    async def unknown(name: str, port: int) -> list[str]:
+        raise OSError("unknown")
+
+    where = EndpointSettings(url="https://nowhere.example.com")
+    (outcome,) = await grade_remote(where, ONE, timing=Clock().timing, lookup=unknown)
+    assert outcome.outcome == "unreachable"
+    assert "its name is not known (4 tries)" in outcome.error
+
+
+async def test_a_server_without_tls_is_no_https_endpoint() -> None:
+    with faulty(graded) as server:
+        url = server.url.replace("http:", "https:")
+        where = EndpointSettings(url=url, allow_internal=True, timeout_seconds=0.4)
+        (outcome,) = await grade_remote(where, ONE, timing=Clock().timing)
+        assert (outcome.status, outcome.outcome) == ("error", "unreachable")
+
+
+BOMB = gzip.compress(b"[" + b" " * (64 << 20) + b"]")
+GOOD = json.dumps({"results": [{"id": "0", "score": 0.5}]})
+DEEP = "[" * 200_000
+FINAL: list[tuple[str, Reply, str, str]] = [
+    ("500", raw("{}", 500), "rejected", "answered 500"),
+    ("404", raw("gone", 404, kind="text/plain"), "rejected", "answered 404: gone"),
+    ("401", raw('{"detail": "who are you?"}', 401), "rejected", "answered 401: who are you?"),
+    ("422", raw('{"detail": [1]}', 422), "rejected", 'answered 422: {"detail": [1]}'),
+    ("redirect", raw("", 307, Location="http://elsewhere/"), "rejected", "a redirect"),
+    ("redirect-302", raw("", 302, Location="/v2"), "rejected", "a redirect"),
+    ("truncated", raw(GOOD[:20], length=len(GOOD)), "bad_reply", "broke off"),
+    ("half-json", raw(GOOD[:20]), "bad_reply", "broken JSON"),
+    ("empty", raw(""), "bad_reply", "broken JSON"),
+    ("not-json", raw("<html>"), "bad_reply", "broken JSON"),
+    ("deep", raw(DEEP), "bad_reply", "broken JSON"),
+    ("long-number", raw('{"results": ' + "9" * 9_999 + "}"), "bad_reply", "broken JSON"),
+    ("html", raw(GOOD, kind="text/html"), "bad_reply", "text/html, not JSON"),
+    ("no-results", raw("{}"), "bad_reply", "no list 'results'"),
+    ("a-list", raw("[]"), "bad_reply", "no list 'results'"),
+    ("huge", raw(b" " * (MAX_REPLY_BYTES + 1)), "bad_reply", "longer than 8 MiB"),
+    ("claims-huge", raw(GOOD, length=1 << 40), "bad_reply", "broke off"),
+    ("bomb", raw(BOMB, Content_Encoding="gzip"), "bad_reply", "longer than 8 MiB"),
+    ("not-gzip", raw(GOOD, Content_Encoding="gzip"), "bad_reply", "packed wrongly"),
+    ("half-gzip", raw(gzip.compress(GOOD.encode())[:-9], Content_Encoding="gzip"), "bad_reply",
+     "broke off"),
+    ("brotli", raw(GOOD, Content_Encoding="br"), "bad_reply", "not asked for"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "outcome", "said"), FINAL, ids=[name for name, *_ in FINAL]
+)
+async def test_a_reply_that_is_none_is_an_error_and_not_tried_again(
+    name: str, fault: Reply, outcome: str, said: str
+) -> None:
+    with faulty(fault) as server:
+        found = await graded_by(server)
+        assert (found.status, found.outcome, found.score) == ("error", outcome, None)
+        assert said in found.error
+        assert len(server.asked) == 1
+
+
+async def test_a_reply_that_is_not_http_is_an_error() -> None:
+    def garbage(connection: object, asked: Asked, over: object) -> None:
+        connection.sendall(b"\x00\x01 nonsense\r\n\r\n")  # type: ignore[attr-defined]
+
+    with faulty(garbage) as server:
+        assert "does not speak HTTP" in (await graded_by(server)).error
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    with faulty(graded) as other, faulty(raw("", 307, Location=f"{other.url}/v1/grade")) as server:
+        found = await graded_by(server)
+        assert (found.status, other.asked) == ("error", [])
+
+
+async def test_a_packed_reply_is_read() -> None:
+    packed = raw(gzip.compress(GOOD.encode()), Content_Encoding="gzip")
+    with faulty(packed) as server:
+        assert (await graded_by(server)).score == 0.5
+
+
+async def test_cookies_of_an_endpoint_are_not_kept() -> None:
+    with faulty(raw(GOOD, Set_Cookie="a=b"), graded) as server:
+        two = await grade_remote(settings(server, batch=1, parallel=1), [*ONE, *ONE])
+        assert two[0].score == 0.5
+        assert all("cookie" not in asked.headers for asked in server.asked)
+
+
+async def test_a_flood_of_explanations_is_cut() -> None:
+    with faulty(raw("x" * 100_000, 400, kind="text/plain")) as server:
+        found = await graded_by(server)
+    assert len(found.error) < 500
+
+
+# Secrets
+
+SECRET = "s3cr3t-Value_1"
+
+
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("ASSAY_SECRET_R", f"{SECRET}\n")
+    return "ASSAY_SECRET_R"
+
+
+def echo_everything(asked: Asked) -> object:
+    said = f"bad token {SECRET}: {asked.headers}"
+    return {
+        "results": [
+            {"id": "0", "score": 0.5, "reason": said, "flags": [said], "details": {SECRET: [said]}},
+            {"id": "1", "error": {"code": SECRET, "message": said}},
+        ]
+    }
+
+
+async def test_an_endpoint_that_says_the_secret_back_does_not_get_it_recorded(secret: str) -> None:
+    with faulty(answering(echo_everything)) as server:  # pyright: ignore[reportArgumentType] - JSON all the same
+        found = await grade_remote(settings(server, secret_env=secret), [*ONE, *ONE])
+        assert server.asked[0].headers["authorization"] == f"Bearer {SECRET}"
+    assert [outcome.status for outcome in found] == ["scored", "error"]
+    assert "[redacted]" in found[0].reason
+    assert SECRET not in json.dumps([outcome.to_dict() for outcome in found])
+
+
+@pytest.mark.parametrize("auth", ["bearer", "hmac"])
+@pytest.mark.parametrize(
+    "fault",
+    [raw(f'{{"detail": "no {SECRET}"}}', 401), raw(SECRET, kind=SECRET), reset, raw("", 302)],
+    ids=["401", "odd-type", "reset", "redirect"],
+)
+async def test_no_failure_shows_the_secret(
+    secret: str, auth: str, fault: Reply, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    with faulty(fault) as server:
+        found = await graded_by(server, secret_env=secret, auth=auth)
+    assert found.status == "error"
+    assert SECRET not in json.dumps(found.to_dict()) + caplog.text
+
+
+async def test_a_secret_that_is_not_there_sends_nothing() -> None:
+    with faulty(graded) as server:
+        found = await graded_by(server, secret_env="ASSAY_SECRET_NOT_SET")
+        assert found.status == "error"
+        assert "ASSAY_SECRET_NOT_SET holds no secret" in found.error
+        assert server.asked == []
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "über", "a\x00b"])
+async def test_a_secret_that_breaks_headers_is_refused_and_not_shown(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "\x00" not in value:
+        monkeypatch.setenv("ASSAY_SECRET_ODD", value)
+    with faulty(graded) as server:
+        found = await graded_by(server, secret_env="ASSAY_SECRET_ODD")
+        assert found.status == "error"
+        assert server.asked == []
+    assert value not in found.error
+
+
+# What it is
+
+
+async def test_an_endpoint_is_asked_what_it_is() -> None:
+    told = {"name": "rewards", "version": 3, "max_batch": 8, "description": None}
+    with faulty(raw(json.dumps(told))) as server:
+        info = await probe(settings(server))
+        assert (server.asked[0].method, server.asked[0].path) == ("GET", "/v1/info")
+    assert info == EndpointInfo(online=True, name="rewards", version="3", details={"max_batch": 8})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "asked"),
+    [
+        ("adaptive", "GET /info"),
+        ("openrlhf", "POST /get_reward"),
+        ("nemo_gym", "POST /seed_session"),
+    ],
+)
+async def test_other_protocols_are_asked_in_their_way(protocol: str, asked: str) -> None:
+    with faulty(raw("{}")) as server:
+        info = await probe(settings(server, protocol=protocol))
+        assert info.online
+        assert f"{server.asked[0].method} {server.asked[0].path}" == asked
+
+
+FAILS: list[Callable[[], Reply]] = [lambda: raw("[]"), lambda: raw("x", 500), lambda: reset]
+
+
+@pytest.mark.parametrize("fault", FAILS)
+async def test_an_endpoint_that_is_not_there_is_offline(fault: Callable[[], Reply]) -> None:
+    with faulty(fault()) as server:
+        info = await probe(settings(server), timing=Clock().timing)
+    assert not info.online
+    assert info.error
+    assert info.to_dict()["online"] is False

@@ -1,0 +1,304 @@
+"""What a function must be before it may grade: every corner of the contract, tried for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+
+import pytest
+
+from assay.errors import InputError
+from assay.graders.functions import ValidationReport, validate_function
+from assay.graders.functions.report import Check
+from assay.graders.functions.static import examine
+from assay.sandbox.functions import FunctionLimits
+from assay.scoring import Json
+from assay.types import StringThread, Submission
+
+HEAD = "async def grade(thread: StringThread) -> float:\n"
+GOOD = HEAD + "    return 1.0\n"
+CHECKS = ["syntax", "structure", "signature", "execution", "test_run"]
+IMPATIENT = FunctionLimits(cpu_seconds=0.2, wall_seconds=1.0, load_seconds=0.5)
+
+pytestmark = pytest.mark.sandbox
+
+
+async def failed(source: str, limits: FunctionLimits | None = None) -> tuple[str, str, int | None]:
+    """The check that fails, its message and its line."""
+    report = await validate_function(source, limits=limits)
+    assert not report.valid
+    check = report.failed
+    assert check is not None
+    names = [check.name for check in report.checks]
+    assert names == CHECKS[: len(names)] or names == ["size"]
+    assert [c.passed for c in report.checks] == [*[True] * (len(names) - 1), False]
+    return check.name, check.message, check.line
+
+
+async def test_a_good_function_passes_all_five_without_a_word() -> None:
+    report = await validate_function(GOOD)
+    assert report.valid
+    assert [(c.name, c.passed, c.message) for c in report.checks] == [(n, True, "") for n in CHECKS]
+    assert report.warnings == ()
+    assert report.tier in ("bwrap", "landlock")
+    report.require_valid()
+
+
+REFUSED = [
+    ("x = (", "syntax", "line 1, column 5", 1),
+    ("\n\0" + GOOD, "syntax", "line 2: there is a null character", 2),
+    ("\ufeff" + GOOD, "syntax", "a byte order mark", 1),
+    ("\n# \ud800\n" + GOOD, "syntax", "line 2: there is half a character", 2),
+    ("x = 1" + "0" * 5000, "syntax", "digits", 1),
+    ("x = " + "(" * 9000, "syntax", "too many nested parentheses", 1),
+    ("x = " + "-" * 60_000 + "1", "syntax", "nested too deeply", None),
+    ("", "structure", "no top-level function named 'grade'", None),
+    ("async def score(t): ...", "structure", "rename 'score' to 'grade'", None),
+    ("def grade(thread): return 1", "structure", "must be 'async def'", 1),
+    ("grade = lambda thread: 1", "structure", "'grade' is a lambda", 1),
+    ("grade = 1", "structure", "not a function", 1),
+    ("from math import sqrt as grade", "structure", "is imported", 1),
+    ("class grade: ...", "structure", "is a class", 1),
+    ("class A:\n    async def grade(self, t): ...", "structure", "in 'A'; move it", 2),
+    ("if True:\n    async def grade(t): ...", "structure", "in a block; move it", 2),
+    ("def f():\n    async def grade(t): ...", "structure", "in 'f'; move it", 2),
+    (GOOD + GOOD, "structure", "defined twice, on lines 1 and 3", 3),
+    (GOOD + "grade = 1\n", "structure", "line 3: 'grade' is set to something else", 3),
+    (GOOD + "from math import sqrt as grade\n", "structure", "something else", 3),
+    (GOOD + "for grade in (): ...\n", "structure", "something else", 3),
+    ("@staticmethod\n" + GOOD, "structure", "decorated with @staticmethod", 2),
+    (HEAD + "    yield 1.0\n", "structure", "line 2: 'grade' is a generator", 2),
+    ("async def grade(): ...", "signature", "exactly one parameter, found 0", 1),
+    ("async def grade(thread, k): ...", "signature", "found 2 (thread, k)", 1),
+    ("async def grade(thread, k=1): ...", "signature", "found 2 (thread, k)", 1),
+    ("async def grade(thread, *a, **k): ...", "signature", "found 3 (thread, a, k)", 1),
+    ("async def grade(*thread): ...", "signature", "must be an ordinary one", 1),
+    ("async def grade(*, thread): ...", "signature", "must be an ordinary one", 1),
+    ("async def grade(thread=None): ...", "signature", "must not have a default", 1),
+    (HEAD + "    return re.search('a', 'b')\n", "execution", "put 'import re' into the file", 2),
+    (HEAD + "    return np.mean([1])\n", "execution", "if it is numpy", 2),
+    (HEAD + "    return sqrt(4)\n", "execution", "put 'from math import sqrt'", 2),
+    (HEAD + "    return helpr(4)\ndef helper(x): ...\n", "execution", "did you mean 'helper'?", 2),
+    (HEAD + "    return exit()\n", "execution", "name 'exit' is not defined", 2),
+    ("import numpy\n" + GOOD, "execution", "'numpy' is not in the standard library", 1),
+    (HEAD + "    import requests\n    return 1.0\n", "execution", "external endpoint grader", 2),
+    ("from . import x\n" + GOOD, "execution", "no package around the file", 1),
+    ("from assay.text import exact_match\n" + GOOD, "execution", "'assay' is not", 1),
+    ("from adaptive_harmony import Grade\n" + GOOD, "execution", "and no 'Grade'", 1),
+    ("x = 1 / 0\n" + GOOD, "execution", "line 1: ZeroDivisionError", 1),
+    ("import sys\nsys.exit(0)\n" + GOOD, "execution", "SystemExit", 2),
+    ("raise KeyboardInterrupt\n" + GOOD, "execution", "KeyboardInterrupt", 1),
+    (
+        "import socket\nsocket.create_connection(('1.1.1.1', 1), 1)\n" + GOOD,
+        "execution",
+        "Error",
+        2,
+    ),
+    (HEAD + "    return '1'\n", "test_run", "returned str", None),
+    (HEAD + "    return None\n", "test_run", "returned NoneType", None),
+    (HEAD + "    return True\n", "test_run", "a bool is no score: return 1.0 or 0.0", None),
+    (HEAD + "    return float('nan')\n", "test_run", "nan", None),
+    (HEAD + "    return 10 ** 400\n", "test_run", "too large", None),
+    (HEAD + "    import decimal\n    return decimal.Decimal(1)\n", "test_run", "Decimal", None),
+    (HEAD + "    return thread.metadata['k']\n", "test_run", "read metadata with .get()", None),
+    (HEAD + "    raise SystemExit\n", "test_run", "SystemExit", None),
+]
+
+
+@pytest.mark.parametrize(("source", "check", "words", "line"), REFUSED)
+async def test_each_check_refuses_with_line_and_mend(
+    source: str, check: str, words: str, line: int | None
+) -> None:
+    name, message, at = await failed(source)
+    assert (name, at) == (check, line), message
+    assert words in message
+
+
+ALLOWED = [
+    "# -*- coding: latin-1 -*-\n" + GOOD,
+    "from __future__ import annotations\n" + HEAD + "    x: Missing = 1.0\n    return x\n",
+    HEAD + "    x: Missing = 1.0\n    return x\n",
+    "import re\nW = re.compile('a')\ndef f(): return len(W.findall('a'))\n"
+    + HEAD
+    + "    return f()\n",
+    "try:\n    import numpy as np\nexcept ImportError:\n    np = None\n" + GOOD,
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numpy\n" + GOOD,
+    "class A:\n    x = 1\n    y = [x for _ in (1,)] if False else x\n" + GOOD,
+    "from adaptive_harmony import StringThread\n" + GOOD,
+    "from assay import StringThread\nfrom assay.types import StringTurn\n" + GOOD,
+    HEAD + "    global n\n    n = 1\n    return n\n",
+    HEAD + "    return sum(len(t.content) for t in thread if (role := t.role) and role) / 20\n",
+    HEAD + "    return len(thread['messages']) - 1 - len(thread.get('metadata'))\n",
+    HEAD + "    inner = lambda: (yield)\n    def g():\n        yield 1.0\n    return next(g())\n",
+]
+
+
+@pytest.mark.parametrize("source", ALLOWED)
+async def test_what_runs_is_allowed(source: str) -> None:
+    report = await validate_function(source)
+    assert report.valid, report.failed
+    assert report.warnings == ()
+
+
+WARNED: list[tuple[str, list[str]]] = [
+    ("async def grade(t):\n    return 1.0\n", ["'t' is not annotated", "'-> float'"]),
+    ("async def grade(t: str) -> int:\n    return 1\n", ["annotated str, not", "annotated int"]),
+    ("async def grade(t: 'StringThread') -> 'float':\n    return 1\n", []),
+    ("async def grade(t: StringThread) -> bool:\n    return 1\n", ["a bool is no score"]),
+    ("import urllib.request\n" + GOOD, ["line 1: 'urllib.request' will reach nothing"]),
+    ("x = '\\d'\n" + GOOD, ["line 1: invalid escape sequence"]),
+    ("from math import *\n" + HEAD + "    return sqrt(1)\n", ["line 3: name 'sqrt'"]),
+    (HEAD + "    return -0.5\n", ["it returned -0.5, outside [0, 1]; declare its range"]),
+    ("import time\n" + HEAD + "    return time.time() % 1\n", ["called again with the same"]),
+]
+
+
+@pytest.mark.parametrize(("source", "words"), WARNED)
+async def test_doubts_are_warnings(source: str, words: list[str]) -> None:
+    report = await validate_function(source)
+    assert report.valid, report.failed
+    assert len(report.warnings) == len(words), report.warnings
+    for warning, said in zip(report.warnings, words, strict=True):
+        assert said in warning
+
+
+async def test_size_is_checked_before_anything_is_read() -> None:
+    fits = GOOD + "#" * (65_536 - len(GOOD) - 3) + "€"
+    assert len(fits.encode()) == 65_536
+    assert (await validate_function(fits)).valid
+    assert await failed(fits + "#") == ("size", "source: 65537 bytes; limit 65536", None)
+
+
+async def test_a_loop_while_loading_ends() -> None:
+    name, message, _ = await failed("while True: ...\n" + GOOD, limits=IMPATIENT)
+    assert name == "execution"
+    assert message
+
+
+async def test_a_loop_on_the_example_ends() -> None:
+    name, message, _ = await failed(HEAD + "    while True: ...\n", limits=IMPATIENT)
+    assert (name, "used up its CPU time, twice" in message) == ("test_run", True)
+
+
+async def test_hostile_source_is_read_in_the_sandbox_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("source of a stranger was compiled in our own process")
+
+    monkeypatch.setattr("builtins.compile", never)
+    assert (await validate_function(GOOD)).valid
+    assert (await failed("x = (("))[0] == "syntax"
+
+
+async def test_a_function_cannot_reach_the_validator() -> None:
+    """What is hostile while it loads can signal nobody outside."""
+    source = f"""
+import os
+for pid in (*range(2, 50), {os.getpid()}):
+    try:
+        os.kill(pid, {signal.SIGTERM})
+    except OSError:
+        pass
+"""
+    assert (await validate_function(source + GOOD)).valid
+
+
+SAMPLES = [
+    ("good", Submission(answer="4", question="2+2?", expected="4")),
+    ("bad", Submission(answer="5", question="2+2?", expected="4")),
+]
+EXACT = HEAD + "    return float(thread.completion() == thread.metadata.get('expected'))\n"
+
+
+async def test_samples_are_graded_one_by_one() -> None:
+    report = await validate_function(EXACT, samples=SAMPLES)
+    assert report.valid
+    assert [(g.id, g.score) for g in report.samples] == [("good", 1.0), ("bad", 0.0)]
+    unnamed = await validate_function(EXACT, samples=[s for _, s in SAMPLES])
+    assert [g.id for g in unnamed.samples] == ["1", "2"]
+
+
+async def test_an_error_for_a_real_sample_makes_a_function_invalid() -> None:
+    """A grader that swallows nothing and fails on real data is known before it grades any."""
+    source = HEAD + "    return 1.0 / (thread.completion() != '5')\n"
+    report = await validate_function(source, samples=SAMPLES)
+    assert not report.valid
+    assert report.failed is not None
+    assert "for sample 'bad': ZeroDivisionError" in report.failed.message
+    assert [g.status for g in report.samples] == ["scored", "error"]
+
+
+async def test_a_constant_is_pointed_out() -> None:
+    """A function whose errors are swallowed gives everything the same: nobody saw it before."""
+    source = (
+        HEAD
+        + "    try:\n        return thread.missing\n    except Exception:\n        return 0.0\n"
+    )
+    report = await validate_function(source, samples=[*SAMPLES, *SAMPLES])
+    assert report.valid
+    assert report.warnings == ("all 4 samples got 0",)
+
+
+async def test_what_a_sample_is_to_blame_for_is_a_warning() -> None:
+    source = HEAD + "    while thread.completion() == '5': ...\n    return 1.0\n"
+    samples = [*SAMPLES, ("empty", Submission())]
+    report = await validate_function(source, samples=samples, limits=IMPATIENT)
+    assert report.valid
+    assert [(g.status, g.score, g.flags) for g in report.samples] == [
+        ("scored", 1.0, ()),
+        ("scored", 0.0, ("timed_out",)),
+        ("error", None, ()),
+    ]
+    assert len(report.warnings) == 2
+
+
+async def test_a_declared_range_is_held() -> None:
+    source = HEAD + "    return -2.0\n"
+    report = await validate_function(source, range=(-1.0, 1.0))
+    assert report.failed is not None
+    assert "outside its range [-1, 1]" in report.failed.message
+    with pytest.raises(InputError, match="lower one first"):
+        await validate_function(GOOD, range=(1.0, 0.0))
+    with pytest.raises(InputError, match="not valid: test_run"):
+        report.require_valid()
+
+
+async def test_a_report_survives_its_json() -> None:
+    report = await validate_function(EXACT, samples=SAMPLES)
+    data: Mapping[str, Json] = json.loads(json.dumps(report.to_dict()))
+    assert ValidationReport.from_dict(data) == report
+
+
+def test_the_examination_is_bounded_and_runs_nothing() -> None:
+    warnings = "".join(f"import socket as s{n}\n" for n in range(200))
+    found = examine(warnings + "import os\nos._exit(9)\n" + GOOD)
+    assert found["failed"] is None
+    assert len(json.dumps(found)) < 65_536
+    long = examine("async def grade(" + ", ".join(f"a{n}" for n in range(9000)) + "): ...")
+    assert len(json.dumps(long)) < 2_000
+
+
+async def test_the_mock_is_a_thread_of_two_turns_without_metadata() -> None:
+    source = HEAD + (
+        "    assert thread == StringThread([('user', 'What is 2+2?'), ('assistant', '4')], {})\n"
+        "    return 1.0\n"
+    )
+    assert (await validate_function(source)).valid
+    assert StringThread([("user", "What is 2+2?"), ("assistant", "4")]).metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "file", "said"),
+    [
+        ("line 2: 'grade' is a generator", 2, "x.py", "x.py:2: 'grade' is a generator"),
+        ("line 1, column 5: bad", 1, "a/x.py", "a/x.py:1:5: bad"),
+        ("line 1, column 5: bad", 1, "x.yaml", "x.yaml: line 1, column 5: bad"),
+        ("too long", 3, "x.py", "x.py:3: too long"),
+        ("line 2: bad", 2, "", "line 2: bad"),
+        ("for sample 'a': bad", None, "x.py", "for sample 'a': bad"),
+    ],
+)
+def test_a_check_says_its_place_once(message: str, line: int | None, file: str, said: str) -> None:
+    check = Check(name="structure", passed=False, message=message, line=line)
+    assert check.at(file) == said

@@ -1,0 +1,492 @@
+"""The registry: what is stored was validated, versions never change, a lock holds."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from assay.errors import ConflictError, InputError, LockedError, NotFoundError
+from assay.registry import (
+    BinaryJudgeDefinition,
+    CustomDefinition,
+    DeclaredDefinition,
+    EndpointDefinition,
+    FunctionDefinition,
+    PrebuiltJudgeDefinition,
+    Registry,
+    ValidationFailedError,
+)
+from assay.scoring.json_safe import Json
+from assay.store.catalog import Catalog
+from assay.store.database import Database
+from assay.store.projects import Projects
+from assay.types.submission import Submission
+from tests.postgres import KINDS, new_location
+
+EXACT = DeclaredDefinition(graders=({"type": "exact_match"},))
+SUMS = DeclaredDefinition(
+    graders=({"type": "exact_match"}, {"type": "contains", "substring": "4", "weight": 3.0}),
+    threshold=0.75,
+)
+JUDGE = BinaryJudgeDefinition(criteria="helps", judge_model="m")
+ITEMS = [
+    ("right", Submission(answer="4", expected="4")),
+    ("near", Submission(answer="It is 4.", expected="4")),
+    ("wrong", Submission(answer="5", expected="4")),
+    ("lacking", Submission(answer="4")),
+]
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Database]:
+    with Database.open(new_location(request, request.param, tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def registry(database: Database) -> Registry:
+    return Registry(database, by="ann")
+
+
+async def test_a_grader_is_stored_with_its_first_version(registry: Registry) -> None:
+    record = await registry.create("exact", EXACT, description="equal", note="first")
+    assert (record.key, record.name, record.feedback_key) == ("exact", "exact", "exact")
+    assert (record.description, record.locked) == ("equal", False)
+    latest = record.latest
+    assert (latest.number, latest.kind, latest.note, latest.created_by) == (
+        1,
+        "declared",
+        "first",
+        "ann",
+    )
+    assert latest.definition == {"graders": [{"type": "exact_match"}]}
+    assert latest.digest == EXACT.digest()
+    assert registry.get("exact") == record
+
+
+@pytest.mark.parametrize("key", ["", "Exact", "a b", "../x", "-x", "x" * 65, "x\n", "é"])
+async def test_attack_a_key_leads_nowhere(registry: Registry, key: str) -> None:
+    with pytest.raises(InputError, match="cannot be a key"):
+        await registry.create(key, EXACT)
+
+
+async def test_a_taken_key_is_refused(registry: Registry) -> None:
+    await registry.create("exact", EXACT)
+    with pytest.raises(ConflictError, match="already a grader 'exact'"):
+        await registry.create("exact", SUMS)
+
+
+async def test_an_update_is_a_new_version_and_the_old_one_stays(registry: Registry) -> None:
+    first = await registry.create("exact", EXACT)
+    second = await registry.update("exact", SUMS, note="sums", expected=1)
+    assert second.latest.number == 2
+    assert registry.version("exact", 1) == first.latest
+    assert registry.version("exact") == second.latest
+    assert [version.number for version in registry.versions("exact")] == [2, 1]
+    kinds = await registry.update("exact", JUDGE)
+    assert (kinds.latest.number, kinds.latest.kind) == (3, "binary_judge")
+    again = await registry.update("exact", EXACT)
+    assert (again.latest.number, again.latest.digest) == (4, first.latest.digest)
+
+
+async def test_the_same_definition_makes_no_version_even_under_other_code(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await registry.create("exact", EXACT)
+    monkeypatch.setattr(DeclaredDefinition, "digest", _other_digest)
+    assert (await registry.update("exact", EXACT)).latest.number == 1
+    (done,) = await registry.import_files(registry.files())
+    assert (done.change, done.record.latest.number) == ("unchanged", 1)
+
+
+def _other_digest(self: DeclaredDefinition) -> str:
+    return f"{len(self.graders)} graders of another assay"
+
+
+async def test_an_update_of_what_changed_meanwhile_is_refused(registry: Registry) -> None:
+    await registry.create("exact", EXACT)
+    await registry.update("exact", SUMS)
+    with pytest.raises(ConflictError, match="at version 2, not 1"):
+        await registry.update("exact", JUDGE, expected=1)
+    with pytest.raises(NotFoundError, match="'exact'"):
+        await registry.update("exakt", JUDGE)
+
+
+async def test_a_lock_holds_against_everything_that_changes(registry: Registry) -> None:
+    await registry.create("exact", EXACT)
+    assert registry.lock("exact").locked
+    with pytest.raises(LockedError):
+        await registry.update("exact", SUMS)
+    with pytest.raises(LockedError):
+        registry.describe("exact", description="new")
+    for force in (False, True):
+        with pytest.raises(LockedError):
+            registry.delete("exact", force=force)
+    with pytest.raises(LockedError, match="locked: exact"):
+        await registry.import_files({"exact.yaml": "kind: custom\n"})
+    assert (await registry.grade("exact", ITEMS[:1]))[0].score == 1.0
+    assert not registry.lock("exact", locked=False).locked
+    assert (await registry.update("exact", SUMS)).latest.number == 2
+
+
+async def test_what_people_read_changes_without_a_version(registry: Registry) -> None:
+    await registry.create("exact", EXACT, name="Exact", feedback_key="equal")
+    record = registry.describe("exact", description="new")
+    said = (record.name, record.description, record.feedback_key)
+    assert said == ("Exact", "new", "equal")
+    record = registry.describe("exact", name="", feedback_key="")
+    said = (record.name, record.description, record.feedback_key)
+    assert said == ("exact", "new", "exact")
+    assert record.latest.number == 1
+
+
+async def test_a_deleted_key_is_free_and_its_numbers_are_not_used_again(
+    registry: Registry,
+) -> None:
+    old = (await registry.create("exact", EXACT)).latest
+    registry.delete("exact")
+    with pytest.raises(NotFoundError):
+        registry.get("exact")
+    new = (await registry.create("exact", SUMS)).latest
+    assert new.number == 2
+    assert registry.version("exact", 1) == old
+    assert "--- exact.yaml@1\n+++ exact.yaml@2\n" in registry.diff("exact")
+    assert registry.before(new) == old
+    assert registry.before(old) is None
+
+
+async def test_pages_follow_each_other(registry: Registry) -> None:
+    for key in ("c", "a", "d", "b"):
+        await registry.create(key, EXACT if key < "c" else JUDGE, description=f"about {key}")
+    page = registry.page(limit=3)
+    assert [record.key for record in page] == ["a", "b", "c"]
+    assert [record.key for record in registry.page(limit=3, after="c")] == ["d"]
+    assert [record.key for record in registry.page(kind="binary_judge")] == ["c", "d"]
+    assert [record.key for record in registry.page(query="ABOUT B")] == ["b"]
+    with pytest.raises(InputError, match=r"unknown kind 'fuction' \(did you mean 'function'"):
+        registry.page(kind="fuction")
+
+
+async def test_projects_are_apart(database: Database, registry: Registry) -> None:
+    Projects(database).create("other")
+    other = Registry(database, "other")
+    await registry.create("exact", EXACT)
+    await other.create("exact", SUMS)
+    assert registry.get("exact").latest.digest != other.get("exact").latest.digest
+    with pytest.raises(NotFoundError, match="no project 'absent'"):
+        await Registry(database, "absent").create("exact", EXACT)
+
+
+async def test_a_diff_shows_definitions_and_sources(registry: Registry, database: Database) -> None:
+    await registry.create("exact", EXACT)
+    await registry.update("exact", SUMS)
+    diff = registry.diff("exact")
+    assert diff == registry.diff("exact", 1, 2)
+    assert "--- exact.yaml@1\n+++ exact.yaml@2\n" in diff
+    assert "+      weight: 3.0\n" in diff
+    assert "+  threshold: 0.75\n" in diff
+    assert registry.diff("exact", 2, 2) == ""
+    catalog = Catalog(database)
+    for source in ("a = 1\nb = 2\n", "a = 1\nb = 3"):
+        definition = FunctionDefinition(source=source)
+        catalog.add_version(
+            "default",
+            "exact",
+            kind="function",
+            definition=definition.to_dict(),
+            digest=definition.digest(),
+        )
+    assert registry.diff("exact") == (
+        "--- exact.py@3\n+++ exact.py@4\n@@ -1,2 +1,2 @@\n a = 1\n-b = 2\n+b = 3\n"
+        "\\ No newline at end of file\n"
+    )
+    with pytest.raises(NotFoundError, match="no version 9"):
+        registry.diff("exact", 1, 9)
+
+
+async def test_items_are_graded_in_their_order_by_a_version(registry: Registry) -> None:
+    await registry.create("sums", EXACT)
+    await registry.update("sums", SUMS)
+    graded = await registry.grade("sums", ITEMS)
+    assert [one.id for one in graded] == ["right", "near", "wrong", "lacking"]
+    assert [one.score for one in graded] == [1.0, 0.75, 0.0, None]
+    assert [one.details.get("passed") for one in graded] == [True, True, False, None]
+    assert graded[3].status == "error"
+    assert "needs 'expected'" in graded[3].error
+    assert {(one.grader, one.digest) for one in graded} == {("sums@2", SUMS.digest())}
+    graded = await registry.grade("sums", ITEMS, version=1)
+    assert [one.score for one in graded] == [1.0, 0.0, 0.0, None]
+    assert {(one.grader, one.digest) for one in graded} == {("sums@1", EXACT.digest())}
+
+
+@pytest.mark.parametrize(
+    ("definition", "said"),
+    [
+        (JUDGE, "'binary_judge' cannot run yet"),
+        (PrebuiltJudgeDefinition(type="FAITHFULNESS", judge_model="m"), "'prebuilt_judge'"),
+        (CustomDefinition(), "grades nothing itself"),
+        (CustomDefinition(path="python:planted:Planted"), "not imported here"),
+        (
+            EndpointDefinition(url="http://127.0.0.1:1", allow_internal=True),
+            "internal addresses are not called here",
+        ),
+        (
+            DeclaredDefinition(
+                graders=(
+                    {
+                        "type": "external_endpoint",
+                        "url": "http://127.0.0.1:1",
+                        "allow_internal": True,
+                    },
+                )
+            ),
+            "internal addresses are not called here",
+        ),
+    ],
+)
+async def test_attack_what_may_not_run_here_is_stored_and_does_not_run(
+    registry: Registry,
+    definition: BinaryJudgeDefinition,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proof = tmp_path / "imported"
+    (tmp_path / "planted.py").write_text(f"open({str(proof)!r}, 'w')", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    record = await registry.create("x", definition, samples=[ITEMS[0]])
+    assert record.latest.number == 1
+    report = await registry.validate(definition, samples=[ITEMS[0]])
+    assert report.valid
+    assert any(said in warning for warning in report.warnings)
+    assert report.samples == ()
+    with pytest.raises(InputError, match=said):
+        await registry.grade("x", ITEMS)
+    assert not proof.exists()
+    assert "planted" not in sys.modules
+
+
+async def test_a_custom_class_runs_where_its_author_allows_it(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_graders.py").write_text(
+        "from assay.graders import Grader\n"
+        "class Short(Grader):\n"
+        "    name = 'short'\n"
+        "    @classmethod\n"
+        "    def compute_score(cls, answer: str) -> float:\n"
+        "        return 1.0 if len(answer) < 3 else 0.0\n",
+        "utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = Registry(database, allow_custom_code=True)
+    await registry.create("short", CustomDefinition(path="python:own_graders:Short"))
+    graded = await registry.grade("short", ITEMS)
+    assert [one.score for one in graded] == [1.0, 0.0, 1.0, 1.0]
+    assert graded[0].grader == "short@1"
+    assert graded[0].digest
+    absent = CustomDefinition(path="python:own_graders:Absent")
+    with pytest.raises(ValidationFailedError, match="no Grader 'Absent'"):
+        await registry.create("absent", absent)
+    await Registry(database).create("absent", absent)
+    with pytest.raises(InputError, match="no Grader 'Absent'"):
+        await registry.grade("absent", ITEMS)
+
+
+async def test_attack_importing_files_imports_no_class_that_they_name(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted_file.py").write_text("raise SystemExit('ran')", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = Registry(database, allow_custom_code=True)
+    files = {"c.yaml": "kind: custom\ndefinition: {path: 'python:planted_file:X'}\n"}
+    (done,) = await registry.import_files(files)
+    assert done.change == "created"
+    assert "planted_file" not in sys.modules
+
+
+async def test_a_grader_that_cannot_grade_a_sample_is_not_stored(registry: Registry) -> None:
+    with pytest.raises(ValidationFailedError) as caught:
+        await registry.create("exact", EXACT, samples=[ITEMS[0], ITEMS[3][1]])
+    error = caught.value
+    assert "test_run: sample '2' could not be graded" in str(error)
+    assert "nothing was stored" in str(error)
+    assert [one.status for one in error.report.samples] == ["scored", "error"]
+    assert pickle.loads(pickle.dumps(error)).report == error.report
+    assert registry.page() == []
+    await registry.create("exact", EXACT)
+    with pytest.raises(ValidationFailedError):
+        await registry.update("exact", SUMS, samples=[ITEMS[3]])
+    assert registry.get("exact").latest.number == 1
+
+
+async def test_warnings_say_what_will_not_work(registry: Registry) -> None:
+    files = DeclaredDefinition(graders=({"type": "files", "patterns": ["x"]},))
+    report = await registry.validate(files)
+    assert report.valid
+    assert report.warnings == (
+        "grader 'files' needs 'workspace', which rows do not have: they cannot be graded",
+    )
+    signed = EndpointDefinition(url="http://a.com", secret_env="ASSAY_SECRET_X", auth="hmac")
+    assert (await registry.validate(signed)).warnings == ()
+
+
+_CUSTOM = "kind: custom\n"
+_TOTALS = "kind: declared\ndefinition: {graders: [{type: exact_match}]}\n"
+
+
+async def test_import_says_what_it_did(registry: Registry) -> None:
+    await registry.create("a", EXACT)
+    await registry.create("b", EXACT)
+    await registry.create("c", EXACT)
+    done = await registry.import_files(
+        {"a.yaml": _TOTALS, "b.yaml": _CUSTOM, "c.yaml": f"name: C\n{_TOTALS}", "d.yaml": _CUSTOM}
+    )
+    assert [(one.record.key, one.change, one.record.latest.number) for one in done] == [
+        ("a", "unchanged", 1),
+        ("b", "updated", 2),
+        ("c", "described", 1),
+        ("d", "created", 1),
+    ]
+    assert registry.get("d").latest.created_by == "ann"
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        ({"new.yaml": _CUSTOM, "locked.yaml": _CUSTOM}, LockedError),
+        ({"new.yaml": _CUSTOM, "locked.yaml": f"name: x\n{_TOTALS}"}, LockedError),
+        ({"new.yaml": _CUSTOM, "open.yaml": "kind: custm\n"}, InputError),
+        ({"new.yaml": _CUSTOM, "z.yaml": f"name: {'x' * 300}\n{_CUSTOM}"}, InputError),
+    ],
+)
+async def test_an_import_is_all_or_nothing(
+    registry: Registry, files: dict[str, str], error: type[Exception]
+) -> None:
+    await registry.create("locked", EXACT)
+    await registry.create("open", EXACT)
+    registry.lock("locked")
+    with pytest.raises(error):
+        await registry.import_files({"open.yaml": _CUSTOM, **files})
+    assert [record.key for record in registry.page()] == ["locked", "open"]
+    assert {record.latest.number for record in registry.page()} == {1}
+
+
+async def test_an_unchanged_locked_grader_does_not_hinder_an_import(registry: Registry) -> None:
+    await registry.create("exact", EXACT)
+    registry.lock("exact")
+    done = await registry.import_files({"exact.yaml": _TOTALS, "new.yaml": _CUSTOM})
+    assert [one.change for one in done] == ["unchanged", "created"]
+    assert (await registry.update("exact", EXACT)).latest.number == 1
+
+
+async def test_an_import_without_updates_changes_nothing_that_is_there(
+    registry: Registry,
+) -> None:
+    await registry.create("exact", EXACT)
+    with pytest.raises(ConflictError, match="different: exact"):
+        await registry.import_files({"a.yaml": _CUSTOM, "exact.yaml": _CUSTOM}, update=False)
+    done = await registry.import_files({"a.yaml": _CUSTOM, "exact.yaml": _TOTALS}, update=False)
+    assert [one.change for one in done] == ["created", "unchanged"]
+
+
+async def test_export_of_some_graders(registry: Registry, tmp_path: Path) -> None:
+    await registry.create("a", EXACT)
+    await registry.create("b", EXACT)
+    assert [path.name for path in registry.export(["b"], tmp_path / "out")] == ["b.yaml"]
+    with pytest.raises(NotFoundError):
+        registry.export(["b", "c"], tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+_GOOD = """\
+import re
+
+
+async def grade(thread: StringThread) -> float:
+    return float(bool(re.search(thread.metadata.get("pattern", "."), thread.completion() or "")))
+"""
+_BROKEN = "async def grade(thread: StringThread) -> float:\n    return numpy.mean([1])\n"
+
+
+@pytest.mark.sandbox
+async def test_a_function_goes_through_the_checks_and_grades(registry: Registry) -> None:
+    samples: list[tuple[str, Submission]] = [
+        ("hit", Submission(answer="abc", metadata={"pattern": "b"})),
+        ("miss", Submission(answer="xyz", metadata={"pattern": "b"})),
+    ]
+    await registry.create("re", FunctionDefinition(source=_GOOD), samples=samples)
+    graded = await registry.grade("re", samples)
+    assert [one.score for one in graded] == [1.0, 0.0]
+    digest = FunctionDefinition(source=_GOOD).digest()
+    assert {(one.grader, one.digest) for one in graded} == {("re@1", digest)}
+
+
+@pytest.mark.sandbox
+async def test_a_function_that_fails_a_check_is_not_stored(registry: Registry) -> None:
+    with pytest.raises(ValidationFailedError, match=r"line 2: .*numpy") as caught:
+        await registry.create("re", FunctionDefinition(source=_BROKEN))
+    assert [check.passed for check in caught.value.report.checks][-1] is False
+    assert str(caught.value).count("line 2") == 1
+    files = {"a.yaml": _CUSTOM, "re.yaml": "kind: function\n", "re.py": _BROKEN}
+    with pytest.raises(
+        ValidationFailedError, match=r"'re' .*: new/re\.py:2: name 'numpy'"
+    ) as wrong:
+        await registry.import_files(files, folder="new/")
+    assert pickle.loads(pickle.dumps(wrong.value)).file == "new/re.py"
+    assert registry.page() == []
+
+
+@pytest.mark.sandbox
+async def test_a_functions_scores_keep_their_range(registry: Registry) -> None:
+    source = "async def grade(thread: StringThread) -> float:\n    return -1.0\n"
+    data = FunctionDefinition(source=source, range=(-1.0, 1.0))
+    await registry.create("low", data)
+    (graded,) = await registry.grade("low", ITEMS[:1])
+    assert graded.score == -1.0
+    narrow: dict[str, Json] = {**data.to_dict(), "range": [0.0, 1.0]}
+    with pytest.raises(ValidationFailedError):
+        await registry.update(
+            "low", FunctionDefinition(source=str(narrow["source"]), range=(0.0, 1.0))
+        )
+
+
+async def test_an_endpoint_grades_with_a_secret_that_is_not_stored(
+    registry: Registry, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from aiohttp import web
+
+    async def grade(request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != "Bearer hunter2":
+            return web.Response(status=401)
+        items = (await request.json())["items"]
+        results = [
+            {"id": item["id"], "status": "scored", "score": 0.25, "reason": "fair"}
+            for item in items
+        ]
+        return web.json_response({"results": results})
+
+    app = web.Application()
+    app.router.add_post("/v1/grade", grade)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        definition = EndpointDefinition(
+            url=f"http://{host}:{port}", secret_env="ASSAY_SECRET_R", allow_internal=True
+        )
+        await registry.create("rewards", definition)
+        assert "hunter2" not in "".join(registry.files().values())
+        monkeypatch.setenv("ASSAY_SECRET_R", "hunter2")
+        allowed = Registry(database, allow_internal=True)
+        graded = await allowed.grade("rewards", ITEMS)
+        assert [(one.score, one.reason) for one in graded] == [(0.25, "fair")] * 4
+        assert {one.grader for one in graded} == {"rewards@1"}
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,323 @@
+"""Who may do what: keys, roles, projects, the link that logs in once, pages of other origins."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from assay.scoring.json_safe import Json
+from assay.server.access import ROLES, Role
+from assay.server.app import context_of
+from assay.server.settings import ServerSettings
+from tests.server_app import HERE, Site, body_of, faults_of, items_of, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PROJECT = "/api/v1/projects/default"
+GRADER: Json = {
+    "key": "new",
+    "kind": "declared",
+    "definition": {"graders": [{"type": "exact_match"}]},
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
+    async with serving(str(tmp_path_factory.mktemp("server"))) as running:
+        await running.made()
+        await running.post("/api/v1/projects", {"key": "other"})
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "send an API key"),
+        ({"Authorization": "Bearer assay_00000000_unknown"}, "unknown or was revoked"),
+        ({"Authorization": "Bearer "}, "not `Bearer` and a key"),
+        ({"Authorization": "Basic dXNlcjpwYXNz"}, "not `Bearer` and a key"),
+        ({"Cookie": "assay_session=guess"}, "send an API key"),
+    ],
+)
+async def test_without_a_valid_key_nothing_is_told(
+    site: Site, given: dict[str, str], said: str
+) -> None:
+    async with site.client(headers=given) as client:
+        for path in (
+            f"{PROJECT}/graders",
+            "/api/v1/keys",
+            "/api/v1/me",
+            "/serve/default/exact/info",
+        ):
+            answer = await client.get(path)
+            faults_of(answer)
+            assert answer.status_code == 401
+            assert said in str(body_of(answer)["detail"])
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+async def test_every_operation_but_four_needs_a_key(site: Site) -> None:
+    """A door that somebody forgot to close would be found here."""
+    document = body_of(await site.get("/api/v1/openapi.json"))
+    open_to_all: set[str] = set()
+    async with site.client() as stranger:
+        for path, operations in _operations(document):
+            for method in operations:
+                concrete = path
+                for name in ("project", "key", "id", "run"):
+                    concrete = concrete.replace("{%s}" % name, "default")  # noqa: UP031
+                answer = await stranger.request(method.upper(), concrete)
+                if answer.status_code != 401:
+                    open_to_all.add(f"{method} {path}")
+    assert open_to_all == {"get /healthz", "get /readyz", "get /metrics", "get /login"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "least"),
+    [
+        ("GET", f"{PROJECT}/graders", None, "viewer"),
+        ("GET", f"{PROJECT}/graders/exact", None, "viewer"),
+        ("GET", f"{PROJECT}/graders/export", None, "viewer"),
+        ("GET", f"{PROJECT}/scores", None, "viewer"),
+        ("GET", f"{PROJECT}/jobs", None, "viewer"),
+        ("GET", "/api/v1/runs", None, "viewer"),
+        ("POST", f"{PROJECT}/graders/validate", {"kind": "declared", "definition": {}}, "editor"),
+        ("POST", f"{PROJECT}/graders/exact/grade", {"items": [{"answer": "a"}]}, "editor"),
+        ("POST", f"{PROJECT}/graders", {**GRADER, "key": "exact"}, "editor"),
+        ("PATCH", f"{PROJECT}/graders/exact", {}, "editor"),
+        ("DELETE", f"{PROJECT}/graders/none", None, "editor"),
+        ("POST", f"{PROJECT}/scores", {"scores": []}, "editor"),
+        ("POST", "/v1/fine_tuning/alpha/graders/validate", {"grader": {}}, "editor"),
+        ("GET", "/serve/default/exact/v1/info", None, "editor"),
+        ("POST", "/api/v1/projects", {"key": "other"}, "admin"),
+        ("GET", "/api/v1/keys", None, "admin"),
+        ("DELETE", "/api/v1/keys/none", None, "admin"),
+    ],
+)
+async def test_a_role_may_what_it_may_and_no_more(
+    site: Site, method: str, path: str, body: Json, least: Role
+) -> None:
+    for role in ROLES:
+        async with site.client(await site.key(role)) as client:
+            answer = await client.request(method, path, json=body)
+        allowed = ROLES.index(role) >= ROLES.index(least)
+        assert (answer.status_code != 403) == allowed, (role, answer.text)
+        assert answer.status_code < 500
+
+
+async def test_a_key_of_one_project_opens_no_other(site: Site) -> None:
+    async with site.client(await site.key("admin", "other")) as client:
+        assert (await client.get("/api/v1/projects/other/graders")).status_code == 200
+        seen = items_of(await client.get("/api/v1/projects"))
+        assert [project["key"] for project in seen] == ["other"]
+        for path in (PROJECT, f"{PROJECT}/graders", "/api/v1/projects/none", "/api/v1/runs"):
+            answer = await client.get(path)
+            assert answer.status_code == 403, path
+        for project in ("*", "default"):
+            body = {"name": "more", "role": "viewer", "project": project}
+            assert (await client.post("/api/v1/keys", json=body)).status_code == 403
+        grader = {"type": "string_check", "name": "n", "operation": "eq"}
+        openai = {"grader": {**grader, "input": "a", "reference": "a"}}
+        path = "/v1/fine_tuning/alpha/graders/validate"
+        assert (await client.post(path, json=openai)).status_code == 200, "it stores nothing"
+        keys = items_of(await client.get("/api/v1/keys"))
+        assert {str(key["project"]) for key in keys} == {"other"}
+
+
+async def test_runs_are_the_default_project_s(site: Site) -> None:
+    async with site.client(await site.key("viewer", "default")) as client:
+        assert (await client.get("/api/v1/runs")).status_code == 200
+
+
+async def test_a_log_line_is_one_line_whatever_is_asked_for(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="assay.access"):
+        await site.get("/a%0d%0aGET%20/forged%20200%1b[2J?once=secret")
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "assay.access"]
+    assert line.isprintable()
+    assert "secret" not in line
+
+
+async def test_a_key_is_shown_once_and_useless_once_it_is_revoked(site: Site) -> None:
+    made = body_of(
+        await site.post("/api/v1/keys", {"name": "ci", "role": "viewer", "project": "default"})
+    )
+    token = str(made["token"])
+    assert token.startswith(f"{made['prefix']}_")
+    listed = await site.get("/api/v1/keys", limit=200)
+    assert token not in listed.text
+    assert "hash" not in listed.text
+    async with site.client(token) as client:
+        me = body_of(await client.get("/api/v1/me"))
+        assert (me["name"], me["role"], me["project"]) == ("ci", "viewer", "default")
+        assert (await site.admin.delete(f"/api/v1/keys/{made['id']}")).status_code == 204
+        assert (await client.get("/api/v1/me")).status_code == 401
+
+
+async def test_keys_are_listed_in_pages(site: Site) -> None:
+    for number in range(3):
+        await site.key("viewer", "other" if number == 1 else "*")
+    pages: list[str] = []
+    cursor: str | None = None
+    while True:
+        query = {"limit": "2", **({"cursor": cursor} if cursor else {})}
+        answer = await site.admin.get("/api/v1/keys", params=query)
+        pages += [str(key["id"]) for key in items_of(answer)]
+        cursor = body_of(answer)["next_cursor"]  # pyright: ignore[reportAssignmentType]
+        if cursor is None:
+            break
+    everything = items_of(await site.get("/api/v1/keys", limit=200))
+    assert pages == [key["id"] for key in everything]
+
+
+async def test_the_link_logs_in_once_and_its_cookie_stays_with_this_site(site: Site) -> None:
+    once = context_of(site.app).access.new_link()
+    async with site.client() as browser:
+        answer = await browser.get("/login", params={"once": once})
+        assert answer.status_code == 303
+        cookie = answer.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert once not in cookie
+        assert (await browser.get("/api/v1/me")).json()["role"] == "admin"
+        again = await browser.get("/login", params={"once": once})
+        assert again.status_code == 403
+
+        blind = await browser.post("/api/v1/projects", json={"key": "forged"})
+        assert blind.status_code == 403, "a form of any page could send it"
+        own = await browser.post("/api/v1/projects", json={"key": "mine"}, headers={"Origin": HERE})
+        assert own.status_code == 201
+        out = await browser.post("/logout", headers={"Origin": HERE})
+        assert out.status_code == 204
+        browser.cookies.set("assay_session", cookie.partition("=")[2].partition(";")[0])
+        assert (await browser.get("/api/v1/me")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "http://127.0.0.1:9999", "null", "http://127.0.0.1.evil.example:8400",
+     "file://", "http://[", "http://localhost:8400"],
+)  # fmt: skip
+async def test_a_page_of_another_origin_may_not_write_even_with_a_key(
+    site: Site, origin: str
+) -> None:
+    answer = await site.admin.post(
+        "/api/v1/projects", json={"key": "forged"}, headers={"Origin": origin}
+    )
+    assert (answer.status_code, faults_of(answer)[0]["field"]) == (403, "Origin")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8400", 200),
+        ("localhost", 200),
+        ("LOCALHOST:1", 200),
+        ("[::1]:8400", 200),
+        ("192.168.1.7:8400", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example:8400", 421),
+        ("localhost@evil.example", 421),
+        ("", 421),
+        ("127.0.0.1:port", 421),
+        ("a/b", 421),
+    ],
+)
+async def test_a_name_that_is_not_ours_is_a_rebound_one(site: Site, host: str, status: int) -> None:
+    answer = await site.admin.get("/healthz", headers={"Host": host})
+    assert answer.status_code == status
+    if status == 421:
+        faults_of(answer)
+
+
+async def test_names_are_allowed_by_whoever_starts_the_server(tmp_path: Path) -> None:
+    settings = ServerSettings(location="", hosts=("grades.example.com",))
+    async with serving(str(tmp_path / "home"), settings) as site:
+        for host, status in (
+            ("grades.example.com", 200),
+            ("GRADES.example.com:443", 200),
+            ("x", 421),
+        ):
+            answer = await site.admin.get("/healthz", headers={"Host": host})
+            assert answer.status_code == status
+
+
+async def test_guessing_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:
+    settings = ServerSettings(location="", login_failures=3)
+    async with serving(str(tmp_path / "home"), settings) as site:
+        async with site.client("assay_00000000_guess") as guesser:
+            statuses = [(await guesser.get("/api/v1/me")).status_code for _ in range(4)]
+            assert statuses == [401, 401, 401, 429]
+            last = await guesser.get("/login", params={"once": "guess"})
+            assert last.status_code == 429
+            assert 0 < int(last.headers["retry-after"]) <= 61
+        assert (await site.get("/api/v1/me")).status_code == 200
+        transport = httpx.ASGITransport(app=site.app, client=("10.0.0.9", 1))
+        async with httpx.AsyncClient(transport=transport, base_url=HERE) as other:
+            answer = await other.get("/login", params={"once": "guess"})
+            assert answer.status_code == 403
+
+
+async def test_a_project_is_not_open_to_everybody_for_its_name(site: Site) -> None:
+    # "own" is what routes say that are about the caller's own project.
+    for key in ("own", "all", "any"):
+        assert (await site.post("/api/v1/projects", {"key": key})).status_code == 201
+        async with site.client(await site.key("editor", "default")) as stranger:
+            answer = await stranger.get(f"/api/v1/projects/{key}/graders")
+            assert answer.status_code == 403, key
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "chrome-extension://127.0.0.1:8400",
+        "http://x@127.0.0.1:8400",
+        "null",
+        "ftp://127.0.0.1:8400",
+    ],
+)
+async def test_an_origin_that_only_looks_like_ours_is_refused(site: Site, origin: str) -> None:
+    answer = await site.post("/api/v1/projects", {"key": "p"}, Origin=origin)
+    assert answer.status_code == 403
+
+
+async def test_a_key_that_stands_twice_is_refused(site: Site) -> None:
+    answer = await site.admin.post(
+        "/api/v1/projects",
+        content=b'{"key": "p", "key": "q"}',
+        headers={"Content-Type": "application/json"},
+    )
+    assert answer.status_code == 400
+    assert "'key' stands twice" in answer.text
+
+
+async def test_counts_are_closed_where_others_can_reach_the_server(tmp_path: Path) -> None:
+    settings = ServerSettings(location="", is_local=False)
+    async with serving(str(tmp_path / "home"), settings) as site:
+        async with site.client() as stranger:
+            assert (await stranger.get("/metrics")).status_code == 401
+        async with site.client(await site.key("viewer")) as scraper:
+            counts = await scraper.get("/metrics")
+        assert 'assay_requests_total{method="GET",route="/metrics",status="401"} 1.0' in counts.text
+        assert "assay_jobs_waiting 0.0" in counts.text
+
+
+async def test_every_reply_tells_browsers_to_be_careful(site: Site) -> None:
+    for path in ("/api/v1/me", "/nowhere", "/healthz"):
+        headers = (await site.get(path)).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "no-store" in headers["cache-control"]
+
+
+def _operations(document: dict[str, Json]) -> list[tuple[str, list[str]]]:
+    paths = document["paths"]
+    assert isinstance(paths, dict)
+    return [(path, list(one)) for path, one in paths.items() if isinstance(one, dict)]

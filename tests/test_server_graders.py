@@ -1,0 +1,304 @@
+"""Stored graders over HTTP: versions, ETags, locks, comparison, files, and what is not allowed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from assay.scoring.json_safe import Json
+from assay.server.settings import ServerSettings
+from tests.postgres import KINDS, new_location
+from tests.server_app import EXACT, FOUR, Site, body_of, faults_of, items_of, serving
+
+LOOSE: dict[str, Json] = {"graders": [{"type": "exact_match", "normalize_text": False}]}
+STRICT: Json = {"kind": "declared", "definition": EXACT}
+EMPTY = "definition.graders"
+LOOSER: Json = {"kind": "declared", "definition": LOOSE, "note": "letter by letter"}
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
+    async with serving(str(tmp_path_factory.mktemp("server"))) as one:
+        yield one
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def site(running: Site) -> Site:
+    """A project of the test's own, on the server of all of them."""
+    return await running.in_new_project()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_grader_gets_versions_that_never_change(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path
+) -> None:
+    async with serving(new_location(request, kind, tmp_path)) as site:
+        made = await site.post("graders", {"key": "exact", **cast("dict[str, Json]", STRICT)})
+        assert made.status_code == 201
+        assert made.headers["location"] == "/api/v1/projects/default/graders/exact"
+        tag = made.headers["etag"]
+        assert tag.startswith('"exact@1-')
+
+        unchanged = await _put(site, STRICT, tag)
+        assert latest(unchanged)["number"] == 1
+        changed = await _put(site, LOOSER, tag)
+        assert (latest(changed)["number"], latest(changed)["note"]) == (2, "letter by letter")
+        late = await _put(site, STRICT, tag)
+        assert (late.status_code, faults_of(late)[0]["field"]) == (412, "If-Match")
+        plain = await _put(site, STRICT, '"exact@2"')
+        assert latest(plain)["number"] == 3
+        assert latest(await _put(site, LOOSER, "*"))["number"] == 4
+
+        first = body_of(await site.get("graders/exact", version=1))
+        assert cast("dict[str, Json]", first["latest"])["definition"] == EXACT
+        numbers = [v["number"] for v in items_of(await site.get("graders/exact/versions"))]
+        assert numbers == [4, 3, 2, 1]
+        diff = body_of(
+            await site.admin.get(site.at("graders/exact/diff"), params={"from": 1, "to": 2})
+        )["diff"]
+        assert "normalize_text" in str(diff)
+
+
+async def test_a_version_is_replaced_only_by_who_says_which(site: Site) -> None:
+    await site.made()
+    path = site.at("graders/exact")
+    for tag, status in ((None, 428), ('"other@1"', 412), ('"exact@one"', 412), ("exact", 412)):
+        headers = {} if tag is None else {"If-Match": tag}
+        answer = await site.admin.put(path, json=LOOSER, headers=headers)
+        assert (answer.status_code, faults_of(answer)[0]["field"]) == (status, "If-Match")
+    assert latest(await site.admin.put(f"{path}?force=true", json=LOOSER))["number"] == 2
+
+
+async def test_what_the_client_has_already_is_not_sent_again(site: Site) -> None:
+    await site.made()
+    path = site.at("graders/exact")
+    tag = (await site.admin.get(path)).headers["etag"]
+    same = await site.admin.get(path, headers={"If-None-Match": f'"x", W/{tag}'})
+    assert (same.status_code, same.content) == (304, b"")
+    await site.admin.patch(path, json={"description": "only the text counts"})
+    other = await site.admin.get(path, headers={"If-None-Match": tag})
+    assert other.status_code == 200, "what is said of it changed, though no version did"
+    assert latest(other)["number"] == 1
+
+
+async def test_a_locked_grader_changes_only_once_it_is_unlocked(site: Site) -> None:
+    await site.made()
+    path = site.at("graders/exact")
+    locked = await site.admin.put(f"{path}/lock", json={"locked": True})
+    assert body_of(locked)["locked"] is True
+    for answer in (
+        await site.admin.put(path, json=LOOSER, headers={"If-Match": "*"}),
+        await site.admin.patch(path, json={"name": "x"}),
+        await site.admin.delete(path),
+        await site.admin.delete(f"{path}?force=true"),
+    ):
+        assert answer.status_code == 423
+        faults_of(answer)
+    assert (await site.post("graders/exact/grade", {"items": [{"answer": "a"}]})).status_code == 200
+    await site.admin.put(f"{path}/lock", json={"locked": False})
+    assert latest(await site.admin.put(path, json=LOOSER, headers={"If-Match": "*"}))["number"] == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_deleted_grader_grades_no_more_and_its_scores_still_name_it(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path
+) -> None:
+    async with serving(new_location(request, kind, tmp_path)) as site:
+        await site.made()
+        await site.post("graders/exact/grade", {"items": [{"answer": "a", "expected": "a"}]})
+        path = site.at("graders/exact")
+        assert (await site.admin.delete(path)).status_code == 409
+        assert (await site.admin.delete(f"{path}?force=true")).status_code == 204
+        for version in (None, 1):
+            body: dict[str, Json] = {"items": [{"answer": "a"}], "version": version}
+            gone = await site.post("graders/exact/grade", body)
+            assert gone.status_code == 404
+        assert (await site.get("graders/exact")).status_code == 404
+        (score,) = items_of(await site.get("scores", grader="exact"))
+        assert cast("dict[str, Json]", score["graded"])["grader"] == "exact@1"
+        await site.made()
+        assert latest(await site.get("graders/exact"))["number"] == 2, "1 is taken for ever"
+
+
+async def test_graders_are_listed_in_pages_and_found(site: Site) -> None:
+    for number in range(5):
+        await site.made(f"g{number}")
+    body: Json = {"key": "human", "kind": "custom", "definition": {}, "name": "By hand"}
+    await site.post("graders", body)
+    first = await site.get("graders", limit=3)
+    assert [g["key"] for g in items_of(first)] == ["g0", "g1", "g2"]
+    rest = await site.get("graders", limit=3, cursor=str(body_of(first)["next_cursor"]))
+    assert [g["key"] for g in items_of(rest)] == ["g3", "g4", "human"]
+    assert body_of(rest)["next_cursor"] is None
+    assert [g["key"] for g in items_of(await site.get("graders", kind="custom"))] == ["human"]
+    assert [g["key"] for g in items_of(await site.get("graders", query="HAND"))] == ["human"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({"key": "exact", **cast("dict[str, Json]", STRICT)}, 409, ""),
+        ({"key": "export", **cast("dict[str, Json]", STRICT)}, 422, "key"),
+        ({"key": "Upper", **cast("dict[str, Json]", STRICT)}, 422, "key"),
+        ({"key": "../x", **cast("dict[str, Json]", STRICT)}, 422, "key"),
+        ({"key": "x", "kind": "declared"}, 422, "definition"),
+        ({"key": "x", "kind": "declared", "definition": {"graders": []}}, 422, EMPTY),
+        ({"key": "x", "kind": "function", "definition": {}}, 422, "definition.source"),
+        ({"key": "x", "kind": "custom", "definition": {"path": "os:x"}}, 403, "definition.path"),
+        (
+            {"key": "x", "kind": "declared", "definition": {"graders": [{"type": "python:os:x"}]}},
+            422,
+            "definition.graders[0].type",
+        ),
+        (
+            {"key": "x", "kind": "declared",
+             "definition": {"graders": [{"type": "function", "file": "/etc/passwd"}]}},
+            422,
+            "definition.graders[0].file",
+        ),
+        ({"key": "x", "kind": "custom", "definition": {}, "name": "a\0b"}, 422, "name"),
+        ({"key": "x", "kind": "custom", "definition": {}, "name": "n" * 201}, 422, "name"),
+    ],
+)  # fmt: skip
+async def test_a_grader_that_is_wrong_is_not_stored(
+    site: Site, body: dict[str, Json], status: int, field: str
+) -> None:
+    await site.made()
+    answer = await site.post("graders", body)
+    assert answer.status_code == status, answer.text
+    assert any(fault["field"] == field for fault in faults_of(answer)), answer.text
+    assert [g["key"] for g in items_of(await site.get("graders"))] == ["exact"]
+
+
+ENDPOINT: dict[str, Json] = {"url": "https://rewards.example.com/grade"}
+
+
+@pytest.mark.parametrize(
+    ("definition", "said"),
+    [
+        ({"url": "http://127.0.0.1:9/", "allow_internal": True}, "--allow-internal-endpoints"),
+        ({**ENDPOINT, "secret_env": "ASSAY_SECRET_X"}, "--endpoint-secret ASSAY_SECRET_X=HOST"),
+        ({"url": "https://evil.example/", "secret_env": "ASSAY_SECRET_REWARDS"}, "may not be sent"),
+        (
+            {
+                "url": "https://rewards.example.com.evil.example/",
+                "secret_env": "ASSAY_SECRET_REWARDS",
+            },
+            "may not be sent",
+        ),
+    ],
+)
+async def test_a_stored_endpoint_cannot_carry_our_secrets_away_or_reach_inside(
+    tmp_path: Path, definition: Mapping[str, Json], said: str
+) -> None:
+    settings = ServerSettings(
+        location="", endpoint_secrets={"ASSAY_SECRET_REWARDS": "rewards.example.com"}
+    )
+    async with serving(str(tmp_path / "home"), settings) as site:
+        single: dict[str, Json] = {"kind": "external_endpoint", "definition": dict(definition)}
+        nested: Json = {"graders": [{"type": "external_endpoint", **definition}]}
+        text = "\n".join(f"  {name}: {_yaml(value)}" for name, value in definition.items())
+        files: Json = {"x.yaml": f"kind: external_endpoint\ndefinition:\n{text}\n"}
+        for path, body in (
+            ("graders", {"key": "x", **single}),
+            ("graders", {"key": "x", "kind": "declared", "definition": nested}),
+            ("graders/validate", single),
+            ("graders/import", {"files": files}),
+        ):
+            answer = await site.post(path, cast("Json", body))
+            assert answer.status_code == 403, (path, answer.text)
+            assert said in str(body_of(answer)["detail"])
+        assert items_of(await site.get("graders")) == []
+
+
+async def test_an_endpoint_may_do_what_the_server_was_told_to_allow(tmp_path: Path) -> None:
+    settings = ServerSettings(
+        location="",
+        endpoint_secrets={"ASSAY_SECRET_REWARDS": "rewards.example.com"},
+        allow_internal_endpoints=True,
+    )
+    body: Json = {
+        "key": "x",
+        "kind": "external_endpoint",
+        "definition": {**ENDPOINT, "secret_env": "ASSAY_SECRET_REWARDS", "allow_internal": True},
+    }
+    home = str(tmp_path / "home")
+    async with serving(home, settings) as site:
+        answer = await site.post("graders", body)
+        assert answer.status_code in (201, 422), answer.text
+        allowed = answer.status_code == 201
+    async with serving(home, replace(settings, endpoint_secrets={})) as site:
+        if allowed:  # stored when it was allowed, and not any more
+            refused = await site.post("graders/x/grade", {"items": [{"answer": "a"}]})
+            assert refused.status_code == 403
+
+
+async def test_graders_travel_as_files(site: Site) -> None:
+    await site.made("a")
+    await site.made("b", LOOSE)
+    files = cast("dict[str, Json]", body_of(await site.get("graders/export"))["files"])
+    assert set(files) == {"a.yaml", "b.yaml"}
+    some = cast("dict[str, Json]", body_of(await site.get("graders/export", keys="b"))["files"])
+    assert set(some) == {"b.yaml"}
+    copy = await site.in_new_project()
+    again = await copy.post("graders/import", {"files": files})
+    assert [g["key"] for g in items_of(again)] == ["a", "b"]
+    copied = await copy.get("graders/export")
+    assert body_of(copied)["files"] == files
+
+    broken = {**files, "b.yaml": "kind: declared\ndefinition: {graders: [{type: exact_mach}]}\n"}
+    wrong = await copy.post("graders/import", {"files": broken})
+    assert wrong.status_code == 422
+    assert any(fault["field"].startswith("b.yaml:2") for fault in faults_of(wrong)), wrong.text
+    fixed = await site.post(
+        "graders/import", {"files": {"a.yaml": files["b.yaml"]}, "update": False}
+    )
+    assert fixed.status_code == 409
+    climbing = await site.post("graders/import", {"files": {"../a.yaml": files["a.yaml"]}})
+    assert climbing.status_code == 422
+
+
+@pytest.mark.sandbox
+async def test_a_function_is_tried_before_it_is_stored(site: Site) -> None:
+    body: dict[str, Json] = {
+        "key": "four",
+        "kind": "function",
+        "definition": {"source": FOUR},
+        "samples": [{"question": "2 + 2?", "answer": "4"}],
+    }
+    report = body_of(
+        await site.post("graders/validate", {k: v for k, v in body.items() if k != "key"})
+    )
+    assert report["valid"] is True
+    assert [sample["score"] for sample in cast("list[dict[str, Json]]", report["samples"])] == [1.0]
+    assert (await site.post("graders", body)).status_code == 201
+
+    broken: Json = {"key": "five", "kind": "function", "definition": {"source": "def grade(:\n"}}
+    answer = await site.post("graders", broken)
+    assert answer.status_code == 422
+    checks = cast("dict[str, Json]", body_of(answer)["report"])["checks"]
+    assert cast("list[dict[str, Json]]", checks)[-1]["name"] == "syntax"
+    assert (await site.get("graders/five")).status_code == 404
+
+
+async def _put(site: Site, body: Json, tag: str) -> httpx.Response:
+    path = site.at("graders/exact")
+    return await site.admin.put(path, json=body, headers={"If-Match": tag})
+
+
+def latest(answer: httpx.Response) -> dict[str, Json]:
+    assert answer.status_code < 300, answer.text
+    return cast("dict[str, Json]", body_of(answer)["latest"])
+
+
+def _yaml(value: Json) -> str:
+    return "true" if value is True else f'"{value}"'

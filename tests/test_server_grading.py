@@ -1,0 +1,249 @@
+"""Grading over HTTP: what is acknowledged is stored, and the same request is carried out once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import cast
+
+import pytest
+import pytest_asyncio
+
+from assay.scoring.json_safe import Json
+from assay.server.app import context_of
+from assay.store.database import Database
+from assay.store.scores import Scores
+from tests.postgres import KINDS, new_location
+from tests.server_app import FOUR, Site, body_of, faults_of, items_of, serving
+
+ITEMS: list[Json] = [
+    {"id": "right", "answer": "4", "expected": "4"},
+    {"id": "wrong", "answer": "5", "expected": "4"},
+    {"id": "nothing to compare with", "answer": "5"},
+]
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
+    async with serving(str(tmp_path_factory.mktemp("server"))) as one:
+        yield one
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def site(running: Site) -> Site:
+    """A project of the test's own, on the server of all of them."""
+    own = await running.in_new_project()
+    await own.made()
+    return own
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_batch_keeps_its_order_and_one_bad_item_spoils_no_other(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path
+) -> None:
+    async with serving(new_location(request, kind, tmp_path)) as site:
+        await site.made()
+        answer = await site.post("graders/exact/grade", {"items": ITEMS})
+        results = items_of(answer, "results")
+        assert [one["id"] for one in results] == [cast("dict[str, Json]", i)["id"] for i in ITEMS]
+        assert [(one["status"], one["score"]) for one in results] == [
+            ("scored", 1.0),
+            ("scored", 0.0),
+            ("error", None),
+        ]
+        assert body_of(answer)["grader"] == "exact@1"
+        stored = items_of(await site.get("scores"))
+        assert [score["graded"] for score in stored] == results
+        (one,) = items_of(await site.get("scores", item="wrong"))
+        assert (one["source"], one["job"]) == ("grader", "")
+
+
+async def test_what_need_not_be_kept_is_not(site: Site) -> None:
+    await site.post("graders/exact/grade", {"items": ITEMS, "record": False})
+    assert items_of(await site.get("scores")) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_same_request_is_carried_out_once(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path
+) -> None:
+    async with serving(new_location(request, kind, tmp_path)) as site:
+        await site.made()
+        both = await asyncio.gather(
+            *(
+                site.post("graders/exact/grade", {"items": ITEMS}, Idempotency_Key="k1")
+                for _ in "12"
+            )
+        )
+        again = await site.post("graders/exact/grade", {"items": ITEMS}, Idempotency_Key="k1")
+        assert {answer.text for answer in (*both, again)} == {again.text}
+        assert again.headers["idempotent-replayed"] == "true"
+        assert len(items_of(await site.get("scores"))) == len(ITEMS)
+
+        other = await site.post("graders/exact/grade", {"items": ITEMS[:1]}, Idempotency_Key="k1")
+        assert (other.status_code, faults_of(other)[0]["field"]) == (409, "Idempotency-Key")
+        async with site.client(await site.key("editor")) as somebody:
+            theirs = await somebody.post(
+                site.at("graders/exact/grade"),
+                json={"items": ITEMS[:1]},
+                headers={"Idempotency-Key": "k1"},
+            )
+        assert theirs.status_code == 200, "a key is its sender's own"
+
+
+async def test_what_was_made_is_answered_again_with_its_place(site: Site) -> None:
+    body: Json = {"key": "human", "kind": "custom", "definition": {}}
+    first = await site.post("graders", body, Idempotency_Key="make")
+    again = await site.post("graders", body, Idempotency_Key="make")
+    assert (first.status_code, again.status_code) == (201, 201)
+    for name in ("location", "etag"):
+        assert first.headers[name] == again.headers[name]
+    assert (await site.post("graders", body)).status_code == 409
+    for key in ("", "k" * 201, "a\tb"):
+        bad = await site.post("graders", body, Idempotency_Key=key)
+        assert (bad.status_code, faults_of(bad)[0]["field"]) == (422, "Idempotency-Key")
+
+
+async def test_scores_from_elsewhere_go_to_graders_made_for_them(site: Site) -> None:
+    await site.post("graders", {"key": "human", "kind": "custom", "definition": {}})
+    good: Json = {"grader": "human", "item": "1", "score": 2.5, "reason": "better than asked"}
+    mixed = await site.post("scores", {"scores": [good, {**good, "grader": "exact"}]})
+    assert (mixed.status_code, faults_of(mixed)[0]["field"]) == (422, "scores[1].grader")
+    unknown = await site.post("scores", {"scores": [good, {**good, "grader": "none"}]})
+    assert unknown.status_code == 404
+    assert items_of(await site.get("scores")) == [], "all of them, or none"
+
+    assert (await site.post("scores", {"scores": [good]})).status_code == 201
+    (score,) = items_of(await site.get("scores", grader="human@1"))
+    graded = cast("dict[str, Json]", score["graded"])
+    assert (score["source"], graded["score"], graded["grader"]) == ("user", 2.5, "human@1")
+
+
+async def test_a_grader_without_code_of_its_own_cannot_be_asked(site: Site) -> None:
+    await site.post("graders", {"key": "human", "kind": "custom", "definition": {}})
+    answer = await site.post("graders/human/grade", {"items": [{"answer": "a"}]})
+    assert answer.status_code == 422
+    faults_of(answer)
+
+
+async def test_a_score_that_cannot_be_stored_is_not_acknowledged(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("the disk is gone")
+
+    monkeypatch.setattr(Scores, "add", fail)
+    answer = await site.post("graders/exact/grade", {"items": ITEMS}, Idempotency_Key="k")
+    assert answer.status_code == 500
+    assert "disk" not in answer.text, "what broke is told in the log, not to strangers"
+    monkeypatch.undo()
+    again = await site.post("graders/exact/grade", {"items": ITEMS}, Idempotency_Key="k")
+    assert again.status_code == 200
+    assert len(items_of(await site.get("scores"))) == len(ITEMS)
+
+
+async def test_stored_graders_speak_the_forms_of_trainers(site: Site) -> None:
+    info = body_of(await site.get(f"/serve/{site.project}/exact/v1/info"))
+    assert (info["name"], info["version"]) == ("exact", "1")
+    items: Json = [{"id": "a", "answer": "4", "expected": "4"}]
+    graded = await site.post(f"/serve/{site.project}/exact/v1/grade", {"items": items})
+    assert items_of(graded, "results")[0]["score"] == 1.0
+    for path in (f"/serve/{site.project}/none/v1/info", "/serve/default/..%2Fx/v1/info"):
+        assert (await site.get(path)).status_code == 404
+    wrong = await site.admin.post(f"/serve/{site.project}/exact/v1/grade", content=b"{")
+    assert wrong.status_code in (400, 415)
+    faults_of(wrong)
+
+
+async def test_openai_s_graders_run_here(site: Site) -> None:
+    grader: Json = {
+        "type": "string_check",
+        "name": "same",
+        "input": "{{sample.output_text}}",
+        "reference": "{{item.reference}}",
+        "operation": "eq",
+    }
+    sample: Json = {"grader": grader, "model_sample": "4", "item": {"reference": "4"}}
+    run = await site.post("/v1/fine_tuning/alpha/graders/run", sample)
+    assert body_of(run)["reward"] == 1.0
+    valid = await site.post("/v1/fine_tuning/alpha/graders/validate", {"grader": grader})
+    assert valid.status_code == 200
+    wrong = await site.post("/v1/fine_tuning/alpha/graders/validate", {"grader": {"type": "x"}})
+    assert wrong.status_code == 422
+    faults_of(wrong)
+
+
+@pytest.mark.sandbox
+async def test_functions_grade_in_the_sandbox_and_what_they_break_stays_there(site: Site) -> None:
+    source = (
+        "import os\n"
+        "async def grade(thread):\n"
+        "    text = thread.completion()\n"
+        "    if text == 'read':\n"
+        "        return float(len(open('/etc/passwd').read()))\n"
+        "    if text == 'raise':\n"
+        "        raise ValueError('\\ud800\\0')\n"
+        "    if text == 'exit':\n"
+        "        os._exit(0)\n"
+        "    return 1.0\n"
+    )
+    made = await site.post(
+        "graders", {"key": "f", "kind": "function", "definition": {"source": source}}
+    )
+    assert made.status_code == 201, made.text
+    items: list[Json] = [
+        {"id": name, "question": "?", "messages": [{"role": "assistant", "content": name}]}
+        for name in ("fine", "read", "raise", "exit")
+    ]
+    answer = await site.post("graders/f/grade", {"items": items})
+    found = {str(one["id"]): one for one in items_of(answer, "results")}
+    assert found["fine"]["score"] == 1.0
+    assert found["read"]["score"] is None
+    assert found["raise"]["status"] == "error"
+    assert found["exit"]["score"] in (0.0, None)
+    assert len(items_of(await site.get("scores"))) == 4
+    counts = (await site.get("/metrics")).text
+    assert 'assay_grades_total{kind="function",outcome="ok"}' in counts
+
+
+@pytest.mark.sandbox
+async def test_the_server_says_when_it_is_ready(site: Site) -> None:
+    ready = body_of(await site.get("/readyz"))
+    assert (ready["status"], ready["database"]) == ("ready", "ok")
+    assert ready["sandbox"] in ("bwrap", "landlock")
+    assert FOUR  # the function of other tests
+
+
+async def test_one_thread_owns_the_database_and_the_loop_does_not_wait_for_it(site: Site) -> None:
+    """A slow write must not hold up an answer that needs no database."""
+    import threading
+
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(_: Database) -> str:
+        started.set()
+        go_on.wait(10)
+        return threading.current_thread().name
+
+    storage = context_of(site.app).storage
+    waiting = asyncio.create_task(storage.run(slow))
+    await asyncio.to_thread(started.wait, 10)
+    assert (await site.get("/healthz")).status_code == 200
+    assert not waiting.done()
+    go_on.set()
+    assert await waiting == "assay-store"
+
+
+async def test_half_a_character_in_a_stored_name_is_refused(site: Site) -> None:
+    body = json.dumps({"key": "x", "kind": "custom", "definition": {}, "name": "\ud800"})
+    answer = await site.admin.post(
+        site.at("graders"),
+        content=body,
+        headers={"Content-Type": "application/json"},
+    )
+    assert (answer.status_code, faults_of(answer)[0]["field"]) == (422, "name")

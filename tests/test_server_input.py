@@ -1,0 +1,332 @@
+"""Bad input over HTTP: each gets its status, the place and the mend, and nothing is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from assay.scoring.json_safe import Json
+from assay.server.settings import ServerSettings
+from tests.server_app import Site, body_of, faults_of, items_of, serving
+
+JSON = {"Content-Type": "application/json"}
+GRADE = "/api/v1/projects/default/graders/exact/grade"
+SMALL = ServerSettings(
+    location="",
+    poll_seconds=0.02,
+    max_body_bytes=2_000,
+    max_dataset_bytes=4_000,
+    max_line_bytes=500,
+)
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
+    """One for all: what is refused leaves nothing behind."""
+    async with serving(str(tmp_path_factory.mktemp("server"))) as running:
+        await running.made()
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "field", "said"),
+    [
+        (b"", 400, "", "a body is needed"),
+        (b"{", 400, "", "not JSON"),
+        (b'{"items": [', 400, "", "not JSON"),
+        (b"\xff\xfe{}", 400, "", "byte 0 is not UTF-8"),
+        (b"[]", 422, "", "must be an object"),
+        (b'{"items": [{"answer": "4", "expected": NaN}]}', 400, "items[0].expected", "not JSON"),
+        (b'{"items": [{"answer": "4", "expected": -Infinity}]}', 400, "items[0].expected", "NaN"),
+        (b'{"items": [{"metadata": {"x": [1e999]}}]}', 400, "items[0].metadata.x[0]", "NaN"),
+        (b'{"items": [{"answer": "4", "expected": ' + b"9" * 5_000 + b"}]}", 400, "", "digits"),
+        (b'{"items": [{"expected": ' + b"[" * 80 + b"]" * 80 + b"}]}", 400, "", "deeper"),
+        (b"[" * 200_000, 400, "", "deeper"),
+        (b'{"items": []}', 422, "items", "at least 1"),
+        (b'{"items": [{}]}', 422, "items[0]", "needs 'answer' or 'messages'"),
+        (b'{"items": [{"anser": "4"}]}', 422, "items[0]", "needs 'answer' or 'messages'"),
+        (b'{"items": [{"input": "2+2?"}]}', 422, "items[0]", "needs 'answer' or 'messages'"),
+        (b'{"items": [{"answer": "4", "item": {"x": NaN}}]}', 400, "items[0].item.x", "NaN"),
+        (
+            b'{"items": [{"answer": "4", "expected": "4", "metadata": {"expected": "5"}}]}',
+            422,
+            "items[0]",
+            "'expected' is '4', and 'metadata.expected' is '5'",
+        ),
+        (b'{"items": [{"answer": 4}]}', 422, "items[0].answer", "string"),
+        (b'{"items": [{"answer": true}]}', 422, "items[0].answer", "string"),
+        (b'{"items": [{"id": true, "answer": ""}]}', 422, "items[0].id", "string"),
+        (b'{"items": [{"id": "a\\u0000", "answer": ""}]}', 422, "items[0].id", "match"),
+        (b'{"items": [{"id": "\\ud800", "answer": ""}]}', 422, "items[0].id", "half a character"),
+        (b'{"items": [{"answer": ""}, {"answer": "", "id": "1"}]}', 422, "items[1].id", "also"),
+        (b'{"items": [{"answer": "4"}], "verzion": 1}', 422, "verzion", "unknown field"),
+        (b'{"items": [{"answer": "4"}], "version": true}', 422, "version", "integer"),
+        (b'{"items": [{"answer": "4"}], "version": 1.5}', 422, "version", "integer"),
+        (b'{"items": [{"answer": "4"}], "version": 0}', 422, "version", "greater"),
+        (b'{"items": [{"answer": "4"}], "version": 1e30}', 422, "version", "less"),
+        (b'{"items": [{"answer": "4"}], "version": 7}', 404, "", "no version 7"),
+        (b'{"items": [{"answer": "4"}], "record": "yes"}', 422, "record", "boolean"),
+    ],
+)  # fmt: skip
+async def test_a_body_that_is_wrong_is_refused_with_its_place(
+    site: Site, sent: bytes, status: int, field: str, said: str
+) -> None:
+    answer = await site.admin.post(GRADE, content=sent, headers=JSON)
+    faults = faults_of(answer)
+    assert answer.status_code == status, answer.text
+    assert any(f["field"] == field and said in f["message"] for f in faults), answer.text
+    assert items_of(await site.get("scores")) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "hint"),
+    [
+        (GRADE, {"items": [{"anser": "4"}]}, "did you mean 'answer'?"),
+        (GRADE, {"itemz": [{"answer": "4"}]}, "did you mean 'items'?"),
+        (f"{GRADE}?vresion=1", {"items": [{"answer": "4"}]}, ""),
+        (
+            "/api/v1/projects/default/graders",
+            {"key": "x", "kind": "declared", "definition": {"graders": [{"type": "exact_mach"}]}},
+            "exact_match",
+        ),
+        (
+            "/api/v1/projects/default/graders",
+            {"key": "x", "kind": "functoin", "definition": {}},
+            "function",
+        ),
+        (
+            "/api/v1/projects/default/graders/validate",
+            {"kind": "declared", "definition": {"graderz": []}},
+            "did you mean 'graders'?",
+        ),
+        ("/api/v1/projects/default/jobs", {"grader": "exact", "datset": "d"}, "'dataset'"),
+    ],
+)
+async def test_an_unknown_name_comes_with_the_nearest_valid_one(
+    site: Site, path: str, sent: Json, hint: str
+) -> None:
+    answer = await site.post(path, sent)
+    assert answer.status_code == 422
+    assert any(hint in fault["hint"] for fault in faults_of(answer)), answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("graders?limt=3", "limt"),
+        ("graders?limit=0", "limit"),
+        ("graders?limit=201", "limit"),
+        ("graders?limit=ten", "limit"),
+        ("graders?cursor=!!", "cursor"),
+        ("graders?cursor=bnVsbA", "cursor"),  # null
+        ("scores?cursor=ImEi", "cursor"),  # a text where a number belongs
+        ("scores?cursor=OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk", "cursor"),
+        ("graders/exact?version=99999999999999999999", "version"),
+    ],
+)
+async def test_a_query_that_is_wrong_is_refused(site: Site, path: str, field: str) -> None:
+    answer = await site.get(path)
+    assert answer.status_code == 422, answer.text
+    assert faults_of(answer)[0]["field"] == field
+
+
+@pytest.mark.parametrize("given", [None, "text/plain", "application/x-www-form-urlencoded"])
+async def test_a_form_of_another_page_is_not_json(site: Site, given: str | None) -> None:
+    headers = {"Content-Type": given} if given else {}
+    answer = await site.admin.post(GRADE, content=b'{"items":[{"answer":"4"}]}', headers=headers)
+    assert answer.status_code == 415
+    assert faults_of(answer)[0]["field"] == "Content-Type"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nowhere", 404),
+        ("GET", "/api/v1/projects/other/graders", 404),
+        ("GET", "/api/v1/projects/default/graders/none", 404),
+        ("GET", "/api/v1/projects/default/graders/..%2F..%2Fetc", 404),
+        ("GET", "/api/v1/projects/default/graders/UPPER", 422),
+        ("DELETE", "/api/v1/projects/default/graders", 405),
+        ("TRACE", "/api/v1/projects/default/graders", 405),
+        ("GET", "/api/v1/runs/none", 404),
+        ("GET", "/api/v1/projects/default/jobs/none", 404),
+    ],
+)
+async def test_what_is_not_there_is_a_problem_too(
+    site: Site, method: str, path: str, status: int
+) -> None:
+    answer = await site.admin.request(method, path)
+    faults_of(answer)
+    assert answer.status_code == status
+    if status == 405:
+        assert answer.headers["allow"]
+
+
+async def test_an_answer_of_half_characters_is_graded_and_comes_back_as_it_was(site: Site) -> None:
+    items: Json = [{"id": "1", "answer": "\ud800", "expected": "\ud800"}, {"answer": "\udfff\0"}]
+    answer = await site.post("graders/exact/grade", {"items": items, "record": False})
+    results = items_of(answer, "results")
+    assert [one["status"] for one in results] == ["scored", "error"]
+    assert results[0]["score"] == 1.0
+
+
+async def test_a_body_that_is_too_large_is_refused_however_its_size_is_told(tmp_path: Path) -> None:
+    async with serving(str(tmp_path / "home"), SMALL) as site:
+        await site.made()
+        large = json.dumps({"items": [{"answer": "a" * 3_000}]}).encode()
+        announced = await site.admin.post(GRADE, content=large, headers=JSON)
+
+        async def parts() -> AsyncGenerator[bytes]:
+            for start in range(0, len(large), 100):
+                yield large[start : start + 100]
+
+        streamed = await site.admin.post(GRADE, content=parts(), headers=JSON)
+        for answer in (announced, streamed):
+            assert answer.status_code == 413
+            assert "2000 bytes" in str(body_of(answer)["detail"])
+        assert items_of(await site.get("scores")) == []
+
+
+async def test_a_thousand_items_are_graded_and_one_more_is_refused(site: Site) -> None:
+    items: list[Json] = [{"answer": "4", "expected": "4"} for _ in range(1_000)]
+    answer = await site.post("graders/exact/grade", {"items": items, "record": False})
+    assert len(items_of(answer, "results")) == 1_000
+    more = await site.post("graders/exact/grade", {"items": [*items, {"answer": "4"}]})
+    assert (more.status_code, faults_of(more)[0]["field"]) == (422, "items")
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "place", "said"),
+    [
+        (b"", 422, "", "no rows"),
+        (b"\n \n", 422, "", "no rows"),
+        (b'{"answer": "a"}\nnot json\n', 400, "line 2", "not JSON"),
+        (b'{"answer": "a"}\n[1]\n', 400, "line 2", "must be a JSON object"),
+        (b'{"answer": "a"}\n{"answer": NaN}\n', 400, "line 2: answer", "NaN"),
+        (b'{"answer": "a"}\n\n{"question": "?"}\n', 422, "line 3", "needs 'answer'"),
+        (b'{"answer": "a", "id": "1"}\n{"answer": "b", "id": "1"}', 422, "rows[1]", "also that of"),
+        (b'{"answer": "a"}\n{"answer": "' + b"x" * 600 + b'"}\n', 413, "line 2", "500 bytes"),
+        (b'{"answer": "' + b"x" * 3_000, 413, "line 1", "500 bytes"),
+        (b'{"answer": "aaaaaaaaaaaaaaaa"}\n' * 200, 413, "", "too large"),
+        (b'{"answer": "a", "id": "\\u0000"}', 422, "line 1", "zero character"),
+        (b'{"answer": ' + b"[" * 70 + b"]" * 70 + b"}", 400, "line 1", "deeper"),
+    ],
+)
+async def test_a_dataset_with_one_wrong_line_is_refused_whole(
+    tmp_path: Path, lines: bytes, status: int, place: str, said: str
+) -> None:
+    async with serving(str(tmp_path / "home"), SMALL) as site:
+
+        async def parts() -> AsyncGenerator[bytes]:
+            for start in range(0, len(lines), 7):
+                yield lines[start : start + 7]
+
+        answer = await site.admin.post(
+            "/api/v1/projects/default/datasets/d",
+            content=parts(),
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+        faults = faults_of(answer)
+        assert answer.status_code == status, answer.text
+        assert any(f["field"] == place and said in f["message"] for f in faults), answer.text
+        assert items_of(await site.get("datasets")) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "more", "told"),
+    [(3, b"", 3), (20, b"", 20), (21, b"", 20), (2, b'{"answer": "' + b"x" * 600, 3)],
+)
+async def test_all_wrong_lines_of_a_dataset_are_told_at_once(
+    tmp_path: Path, wrong: int, more: bytes, told: int
+) -> None:
+    async with serving(str(tmp_path / "home"), SMALL) as site:
+        answer = await site.admin.post(
+            "/api/v1/projects/default/datasets/d",
+            content=b'{"answer": "a"}\n{"anser": "b"}\n' * wrong + more,
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+        assert answer.status_code == 422
+        places = [fault["field"] for fault in faults_of(answer)]
+        assert places == [f"line {2 * n + 2 if n < wrong else 2 * n + 1}" for n in range(told)]
+        assert faults_of(answer)[0]["hint"] == "'anser': did you mean 'answer'?"
+        said = str(body_of(answer)["detail"])
+        assert said.startswith("line 2: a row needs 'answer' or 'messages'")
+        assert said.endswith(f"(and {told - 1} more)")
+        assert items_of(await site.get("datasets")) == []
+
+
+async def test_a_row_is_data_whichever_way_it_comes(site: Site) -> None:
+    """What the command line and datasets take was refused here, field by field."""
+    row: Json = {
+        "answer": "4",
+        "expected": "4",
+        "item": {"a": "\ud800"},
+        "sample": {"output_text": "4"},
+        "split": "test",
+        "recorded": None,
+    }
+    source = "async def grade(thread):\n    return float(sorted(thread.metadata) == KEYS)\n"
+    source += "KEYS = ['expected', 'item', 'recorded', 'sample', 'split']\n"
+    sent: Json = {"kind": "function", "definition": {"source": source}, "samples": [row]}
+    checked = await site.post("graders/validate", sent)
+    assert checked.status_code == 200, checked.text
+    (sample,) = items_of(checked, "samples")
+    assert sample["score"] == 1.0
+    talk: list[Json] = [
+        {"role": "user", "content": "2+2?"},
+        {"role": "assistant", "content": "4"},
+    ]
+    items: list[Json] = [row, {"input": talk, "expected": "4"}]
+    answer = await site.post("graders/exact/grade", {"items": items, "record": False})
+    assert answer.status_code == 200, answer.text
+    assert [one["score"] for one in items_of(answer, "results")] == [1.0, 1.0]
+
+
+async def test_a_dataset_of_another_media_type_is_refused(site: Site) -> None:
+    answer = await site.post("datasets/d", {"answer": "4"})
+    assert (answer.status_code, faults_of(answer)[0]["field"]) == (415, "Content-Type")
+
+
+async def test_too_many_rows_are_refused(tmp_path: Path) -> None:
+    few = replace(SMALL, max_rows=2)
+    async with serving(str(tmp_path / "home"), few) as site:
+        answer = await site.admin.post(
+            "/api/v1/projects/default/datasets/d",
+            content=b'{"answer": "a"}\n' * 3,
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+        assert (answer.status_code, faults_of(answer)[0]["field"]) == (413, "line 3")
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [
+        ("NaN", "not JSON"),
+        ("Infinity", "not JSON"),
+        ("1e400", "not JSON"),
+        ("true", "number"),
+        ('"1"', "number"),
+        ("null", "number"),
+        ("1e200", "less than or equal"),
+    ],
+)
+async def test_a_score_that_is_no_number_is_refused(site: Site, score: str, said: str) -> None:
+    custom: Json = {"key": "human", "kind": "custom", "definition": {}}
+    assert (await site.post("graders", custom)).status_code in (201, 409)
+    sent = '{"scores": [{"grader": "human", "item": "1", "score": %s}]}' % score  # noqa: UP031
+    answer = await site.admin.post(
+        "/api/v1/projects/default/scores", content=sent.encode(), headers=JSON
+    )
+    assert answer.status_code in (400, 422)
+    fault = faults_of(answer)[0]
+    assert fault["field"] == "scores[0].score"
+    assert said in fault["message"]
+    assert items_of(await site.get("scores")) == []

@@ -1,0 +1,272 @@
+"""Jobs: graded in the background, each row once, whatever happens to the server meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import httpx
+import pytest
+
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.server import work
+from assay.server.app import context_of
+from assay.server.context import Context
+from assay.server.items import Item
+from assay.server.settings import ServerSettings
+from assay.store.catalog_records import GraderVersion
+from assay.store.database import Database
+from assay.store.jobs import Jobs
+from tests.postgres import KINDS, new_location
+from tests.server_app import Site, body_of, faults_of, items_of, serving
+
+SMALL = ServerSettings(location="", poll_seconds=0.02, job_batch=4, heartbeat_seconds=0.05)
+
+
+def rows(number: int) -> list[dict[str, Json]]:
+    return [{"id": f"r{n}", "answer": str(n % 2), "expected": "1"} for n in range(1, number + 1)]
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncGenerator[Site]:
+    async with serving(str(tmp_path / "home"), SMALL) as running:
+        await running.made()
+        yield running
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_dataset_is_graded_row_by_row_and_its_end_is_told(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path
+) -> None:
+    async with serving(new_location(request, kind, tmp_path), SMALL) as site:
+        await site.made()
+        odd: list[dict[str, Json]] = [*rows(9), {"id": "bad", "answer": "1"}]
+        await site.uploaded("d", odd)
+        made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        assert made.status_code == 202
+        assert made.headers["location"] == f"/api/v1/projects/default/jobs/{body_of(made)['id']}"
+        events = events_of(await site.admin.get(f"{made.headers['location']}/events"))
+        name, job = events[-1]
+        assert (name, job["status"], job["total"], job["done"], job["errors"]) == (
+            "done", "finished", 10, 10, 1,
+        )  # fmt: skip
+        results = await everything(site, f"{made.headers['location']}/results")
+        assert [str(one["item"]) for one in results] == [str(row["id"]) for row in odd]
+        assert {str(one["job"]) for one in results} == {str(job["id"])}
+        assert [j["id"] for j in items_of(await site.get("jobs", status="finished"))] == [job["id"]]
+
+
+async def test_a_client_that_has_seen_the_end_is_not_told_again(site: Site) -> None:
+    await site.uploaded("d", rows(3))
+    made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+    path = f"{made.headers['location']}/events"
+    told = await site.admin.get(path)
+    last = [line[4:] for line in told.text.splitlines() if line.startswith("id: ")][-1]
+    again = await site.admin.get(path, headers={"Last-Event-ID": last})
+    assert (again.status_code, again.content) == (204, b"")
+    earlier = await site.admin.get(path, headers={"Last-Event-ID": "running-1"})
+    assert [name for name, _ in events_of(earlier)] == ["done"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_job_that_was_left_half_done_grades_only_the_rest(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = new_location(request, kind, tmp_path)
+    async with serving(location, SMALL) as site:
+        await site.made()
+        await site.uploaded("d", rows(10))
+    graded: list[str] = []
+    async with serving(location, SMALL) as site:
+        stop = context_of(site.app).stopping.set
+
+        async def note(items: Sequence[Item]) -> None:
+            graded.extend(name for name, _ in items)
+            if len(graded) == 8:
+                loop.call_soon_threadsafe(stop)  # as a signal does: while a batch is in flight
+                loop.call_soon_threadsafe(reached.set)
+
+        loop, reached = asyncio.get_running_loop(), asyncio.Event()
+        before_grading(monkeypatch, note)
+        made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        await asyncio.wait_for(reached.wait(), 20)
+    async with serving(location, SMALL) as site:
+        job = await ended(site, made.headers["location"])
+        assert (job["status"], job["done"]) == ("finished", 10)
+        results = await everything(site, f"{made.headers['location']}/results")
+        assert len(results) == 10
+    assert graded == [f"r{n}" for n in range(1, 11)], "each row once, in order"
+
+
+async def test_a_job_whose_server_died_is_taken_over_when_its_lease_ends(tmp_path: Path) -> None:
+    location = str(tmp_path / "home")
+    idle = ServerSettings(location="", job_slots=0)
+    async with serving(location, idle) as site:
+        await site.made()
+        await site.uploaded("d", rows(5))
+        made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        long_ago = datetime.now(UTC) - timedelta(minutes=5)
+        claimed = await site.with_store(lambda db: Jobs(db).claim("the dead", 30, long_ago))
+        assert claimed is not None
+    async with serving(location, SMALL) as site:
+        assert (await ended(site, made.headers["location"]))["status"] == "finished"
+
+
+async def test_a_cancelled_job_stops_and_keeps_what_it_has(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await site.uploaded("d", rows(40))
+    loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    batches: list[int] = []
+
+    async def hold(items: Sequence[Item]) -> None:
+        batches.append(len(items))
+        if len(batches) == 2:
+            loop.call_soon_threadsafe(reached.set)
+            await asyncio.to_thread(go_on.wait, 20)
+
+    before_grading(monkeypatch, hold)
+    made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+    await asyncio.wait_for(reached.wait(), 10)
+    cancelled = await site.post(f"{made.headers['location']}/cancel", None)
+    assert (cancelled.status_code, body_of(cancelled)["status"]) == (200, "cancelled")
+    go_on.set()
+    job = body_of(await site.get(made.headers["location"]))
+    assert (job["status"], job["done"]) == ("cancelled", 4)
+    assert (await site.post(f"{made.headers['location']}/cancel", None)).status_code == 200
+
+
+async def test_a_job_that_cannot_go_on_says_why(site: Site) -> None:
+    await site.post("graders", {"key": "human", "kind": "custom", "definition": {}})
+    await site.uploaded("d", rows(2))
+    made = await site.post("jobs", {"grader": "human", "dataset": "d"})
+    if made.status_code == 202:
+        job = await ended(site, made.headers["location"])
+        assert job["status"] == "failed"
+        assert "human" in str(job["message"]) or "custom" in str(job["message"])
+
+
+async def test_a_job_that_breaks_ends_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    await site.uploaded("d", rows(2))
+
+    async def breaking(_: Sequence[Item]) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        before_grading(patch, breaking)
+        first = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        job = await ended(site, first.headers["location"])
+        assert (job["status"], job["message"]) == ("failed", "an error of ours: ZeroDivisionError")
+    second = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+    assert (await ended(site, second.headers["location"]))["status"] == "finished"
+
+
+async def test_a_job_keeps_the_version_it_was_asked_for(site: Site) -> None:
+    loose: Json = {"graders": [{"type": "files", "patterns": ["1"]}]}
+    await site.uploaded("d", rows(2))
+    made = await site.post("jobs", {"grader": "exact", "dataset": "d", "version": 1})
+    path = "/api/v1/projects/default/graders/exact"
+    await site.admin.put(
+        path, json={"kind": "declared", "definition": loose}, headers={"If-Match": "*"}
+    )
+    await ended(site, made.headers["location"])
+    for one in await everything(site, f"{made.headers['location']}/results"):
+        assert cast("dict[str, Json]", one["graded"])["grader"] == "exact@1"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"grader": "none", "dataset": "d"}, 404),
+        ({"grader": "exact", "dataset": "none"}, 404),
+        ({"grader": "exact", "dataset": "d", "version": 9}, 404),
+        ({"grader": "exact"}, 422),
+    ],
+)
+async def test_a_job_of_what_is_not_there_is_refused(site: Site, body: Json, status: int) -> None:
+    await site.uploaded("d", rows(1))
+    answer = await site.post("jobs", body)
+    assert answer.status_code == status
+    faults_of(answer)
+    assert items_of(await site.get("jobs")) == []
+
+
+async def test_jobs_of_another_project_are_not_there(site: Site) -> None:
+    await site.uploaded("d", rows(1))
+    made = body_of(await site.post("jobs", {"grader": "exact", "dataset": "d"}))
+    await site.post("/api/v1/projects", {"key": "other"})
+    for path in ("", "/results", "/events"):
+        answer = await site.get(f"/api/v1/projects/other/jobs/{made['id']}{path}")
+        assert answer.status_code == 404
+
+
+async def test_datasets_come_back_as_they_went_in(site: Site) -> None:
+    sent: list[dict[str, Json]] = [{"answer": "\ud800 \u00e9", "labels": {"a": 1}}, *rows(3)]
+    await site.uploaded("d", sent)
+    listed = await everything(site, "/api/v1/projects/default/datasets/d/rows", limit=2)
+    assert [row["data"] for row in listed] == sent
+    assert [row["number"] for row in listed] == [1, 2, 3, 4]
+    record = body_of(await site.get("datasets/d"))
+    assert (record["rows"], [d["key"] for d in items_of(await site.get("datasets"))]) == (4, ["d"])
+    twice = await site.admin.post(
+        "/api/v1/projects/default/datasets/d",
+        content=b'{"answer": "a"}\n',
+        headers={"Content-Type": "application/x-ndjson"},
+    )
+    assert twice.status_code == 409
+    assert (await site.admin.delete("/api/v1/projects/default/datasets/d")).status_code == 204
+    assert (await site.get("datasets/d")).status_code == 404
+
+
+async def everything(site: Site, path: str, limit: int = 4) -> list[dict[str, Json]]:
+    """All pages of a list."""
+    found: list[dict[str, Json]] = []
+    cursor: Json = ""
+    while cursor is not None:
+        query: dict[str, str | int] = {
+            "limit": limit,
+            **({"cursor": str(cursor)} if cursor else {}),
+        }
+        answer = await site.get(path, **query)
+        found += items_of(answer)
+        cursor = body_of(answer)["next_cursor"]
+    return found
+
+
+async def ended(site: Site, path: str) -> dict[str, Json]:
+    """The job once it has ended."""
+    return events_of(await asyncio.wait_for(site.admin.get(f"{path}/events"), 20))[-1][1]
+
+
+def events_of(answer: httpx.Response) -> list[tuple[str, dict[str, Json]]]:
+    """The events of a stream that has ended."""
+    assert answer.headers["content-type"].startswith("text/event-stream"), answer.text
+    found: list[tuple[str, dict[str, Json]]] = []
+    for block in answer.text.split("\n\n"):
+        fields = dict(
+            line.split(": ", 1) for line in block.splitlines() if line[:1] not in ("", ":")
+        )
+        if "data" in fields:
+            found.append((fields["event"], cast("dict[str, Json]", json.loads(fields["data"]))))
+    return found
+
+
+def before_grading(
+    patch: pytest.MonkeyPatch, first: Callable[[Sequence[Item]], Awaitable[None]]
+) -> None:
+    """Have something done before each batch of a job is graded."""
+    real = work.grade_items
+
+    async def grade(
+        database: Database, version: GraderVersion, items: Sequence[Item], server: Context
+    ) -> list[Graded]:
+        await first(items)
+        return await real(database, version, items, server)
+
+    patch.setattr(work, "grade_items", grade)

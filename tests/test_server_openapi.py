@@ -1,0 +1,175 @@
+"""The OpenAPI document tells the truth: what it declares is what the server answers."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from assay.scoring.json_safe import Json
+from assay.server.app import OPENAPI, create_app
+from assay.server.keys import new_key
+from assay.server.settings import ServerSettings
+from assay.store.api_keys import ApiKeys
+from assay.store.database import Database
+from tests.server_app import EXACT
+
+ROW: Json = {"answer": "4", "expected": "4"}
+KNOWN = {"project": "default", "key": "four"}
+EXAMPLES = 3
+
+
+schemathesis: Any = importlib.import_module("schemathesis")  # its types are known in part only
+asgi: Any = importlib.import_module("schemathesis.python.asgi")
+checks: Any = importlib.import_module("schemathesis.checks")
+checks.load_all_checks()
+POSITIVE, NEGATIVE = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
+UNFIT = checks.CHECKS.get_by_names(
+    [
+        "ignored_auth",  # asks past our session; the tests of access do it
+        "positive_data_acceptance",  # a schema cannot say which functions compile
+    ]
+)
+UNFIT_SERVED = [*UNFIT, *checks.CHECKS.get_by_names(["not_a_server_error"])]
+"""What cannot be graded is a 500 in forms that have no other word for it."""
+SLOW = (
+    HealthCheck.too_slow,
+    HealthCheck.filter_too_much,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+)
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(_: object, value: Any) -> bytes:
+    """A body of lines, or what is none."""
+    return (
+        value.encode("utf-8", "replace") if isinstance(value, str) else json.dumps(value).encode()
+    )
+
+
+@dataclass
+class Fuzzed:
+    """A running application, its document, and a session that is let in."""
+
+    document: dict[str, Any]
+    session: Any
+    headers: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
+    location = str(tmp_path_factory.mktemp("server") / "home")
+    made = new_key()
+    with Database.open(location) as database:
+        ApiKeys(database).create("fuzz", "admin", "*", made.hashed, made.prefix)
+    app = create_app(ServerSettings(location=location, poll_seconds=0.02, max_line_bytes=10_000))
+    headers = {"Authorization": f"Bearer {made.token}", "Host": "localhost"}
+    with asgi.get_client(app) as session:
+        here = "http://localhost/api/v1/projects/default"
+        grader = {"key": "four", "kind": "declared", "definition": EXACT}
+        assert session.post(f"{here}/graders", json=grader, headers=headers).status_code == 201
+        custom: dict[str, Any] = {"key": "human", "kind": "custom", "definition": {}}
+        assert session.post(f"{here}/graders", json=custom, headers=headers).status_code == 201
+        upload = session.post(
+            f"{here}/datasets/arithmetic",
+            data=json.dumps(ROW),
+            headers={**headers, "Content-Type": "application/x-ndjson"},
+        )
+        assert upload.status_code == 201
+        document = session.get(f"http://localhost{OPENAPI}", headers=headers).json()
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                operation.pop("security", None)  # every request here has a good key
+        yield Fuzzed(document, session, headers)
+
+
+def _cases() -> list[tuple[str, Any]]:
+    """Every operation with valid input and, where it takes a body, with invalid input."""
+    app = create_app(ServerSettings(location="nowhere"))
+    cases: list[tuple[str, Any]] = []
+    for path, operations in cast("dict[str, dict[str, Any]]", app.openapi()["paths"]).items():
+        for method, operation in operations.items():
+            label = f"{method} {path}"
+            cases.append((label, POSITIVE))
+            if "requestBody" in operation:
+                cases.append((label, NEGATIVE))
+    return cases
+
+
+@pytest.mark.parametrize(("label", "mode"), _cases())
+def test_an_operation_answers_as_it_says(fuzzed: Fuzzed, label: str, mode: Any) -> None:
+    method, _, path = label.partition(" ")
+    schema = schemathesis.openapi.from_dict(fuzzed.document)
+    operation = schema[path][method.upper()]
+
+    @seed(1)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=SLOW,
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), known=st.booleans())
+    def run(case: Any, known: bool) -> None:  # noqa: FBT001 - hypothesis passes it by name
+        if known and mode is POSITIVE:
+            case.path_parameters.update(
+                {name: value for name, value in KNOWN.items() if name in case.path_parameters}
+            )
+        case.call_and_validate(
+            base_url="http://localhost",
+            session=fuzzed.session,
+            headers=fuzzed.headers,
+            excluded_checks=UNFIT_SERVED if path.startswith("/serve/") else UNFIT,
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run()
+
+
+def test_every_operation_and_every_body_has_an_example_and_every_field_of_ours_is_typed(
+    fuzzed: Fuzzed,
+) -> None:
+    schemas = cast("dict[str, dict[str, Any]]", fuzzed.document["components"]["schemas"])
+    ours = {name for name in schemas if re.search(r"(Body|Page|Shown)$", name)}
+    nested = {"FaultShown", "CheckShown", "RowShown", "ScoreBody"}
+    assert ours - nested
+    for name in sorted(ours - nested):
+        assert schemas[name].get("examples"), f"{name} has no example"
+        assert schemas[name].get("description"), f"{name} says nothing"
+    for path, operations in fuzzed.document["paths"].items():
+        for method, operation in operations.items():
+            assert operation.get("summary") or operation.get("description"), (method, path)
+            told = {int(status) for status in operation["responses"]}
+            assert {500} <= told, (method, path)
+            if not path.startswith("/serve/"):
+                assert any(status < 400 for status in told), (method, path)
+
+
+def test_examples_are_what_their_schemas_allow(fuzzed: Fuzzed) -> None:
+    import jsonschema_rs
+
+    schemas = cast("dict[str, dict[str, Any]]", fuzzed.document["components"]["schemas"])
+    for name, schema in schemas.items():
+        whole = {**schema, "components": {"schemas": schemas}}
+        validator = jsonschema_rs.Draft202012Validator(whole)
+        for example in schema.get("examples", []):
+            assert not list(validator.iter_errors(example)), (name, example)
+
+
+def test_the_document_needs_no_key_and_names_no_machine(fuzzed: Fuzzed) -> None:
+    answer = fuzzed.session.get(f"http://localhost{OPENAPI}", headers={"Host": "localhost"})
+    assert answer.status_code == 200
+    assert "/tmp" not in answer.text
+    assert not Path("nowhere").exists(), "describing an application opens no database"

@@ -1,0 +1,235 @@
+"""The server as people run it: started, told to end, killed, and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import httpx
+import pytest
+
+from assay.cli.main import main
+from assay.scoring.json_safe import Json
+from tests.command_line import assay, result
+from tests.postgres import new_location
+from tests.server_app import EXACT, jsonl
+from tests.server_process import ServerProcess
+
+PROJECT = "/api/v1/projects/default"
+
+
+def rows(number: int) -> list[dict[str, Json]]:
+    return [{"id": f"r{n}", "answer": "4", "expected": "4"} for n in range(number)]
+
+
+@asynccontextmanager
+async def talking(server: ServerProcess) -> AsyncGenerator[httpx.AsyncClient]:
+    """A client with a key and a stored grader."""
+    async with httpx.AsyncClient(base_url=server.url, headers=server.headers, timeout=30) as client:
+        body = {"key": "exact", "kind": "declared", "definition": EXACT}
+        answer = await client.post(f"{PROJECT}/graders", json=body)
+        assert answer.status_code in (201, 409), answer.text
+        yield client
+
+
+async def test_the_printed_link_logs_in_and_the_command_line_sees_the_same_store(
+    tmp_path: Path,
+) -> None:
+    with ServerProcess(tmp_path) as server:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", server.url)
+        async with httpx.AsyncClient(base_url=server.url, follow_redirects=True) as browser:
+            me = await browser.get(server.link)
+            assert me.json()["role"] == "admin"
+            assert (await browser.get(server.link)).status_code == 403
+        async with talking(server):
+            listed = assay("graders", "list", "--json", cwd=tmp_path)
+            assert "exact" in listed.stdout, listed.stderr
+        assert server.terminate() == 0
+        log = server.log()
+        assert "GET /login 303" in log
+        assert server.link.partition("once=")[2] not in log, "a link in a log is a key in a log"
+        assert server.token not in log
+
+
+def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
+    made = assay("keys", "create", "ci", "--role", "viewer", "--json", cwd=tmp_path)
+    record = result(made)
+    token = str(record["token"])
+    assert re.fullmatch(r"assay_[0-9a-f]{8}_[\w-]{43}", token)
+    listed = assay("keys", "list", cwd=tmp_path)
+    assert "viewer" in listed.stdout
+    assert token not in listed.stdout
+    database = (tmp_path / ".assay" / "assay.db").read_bytes()
+    assert token.encode() not in database
+    revoked = assay("keys", "revoke", str(record["id"]), cwd=tmp_path)
+    assert "revoked" in revoked.stdout
+    assert assay("keys", "revoke", "none", cwd=tmp_path).returncode == 2
+    assert assay("keys", "create", "x", "--project", "none", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--host", "0.0.0.0", "--port", "0"), "--create-key"),
+        (("--port", "70000"), "not a port"),
+        (("--host", "no.such.host.invalid"), "cannot listen on"),
+        (("--port", "0", "--db", "mysql://x"), "a store cannot be at"),
+        (("--endpoint-secret", "AWS_SECRET_ACCESS_KEY=x"), "ASSAY_SECRET_"),
+        (("--prot", "0"), "did you mean --port?"),
+    ],
+)
+def test_a_start_that_is_wrong_says_so(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *options])
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (2, "")
+    assert said in printed.err
+
+
+def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", "--port", str(port)])
+    assert ended.value.code == 2
+    assert f"127.0.0.1:{port}" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+async def test_told_to_end_it_stores_the_batch_in_flight_and_the_next_one_goes_on(
+    tmp_path: Path,
+) -> None:
+    with ServerProcess(tmp_path) as server:
+        async with talking(server) as client:
+            job = await _job(client, 3_000)
+            begun = asyncio.Event()
+            streaming = asyncio.create_task(_events(client, job, begun))
+            await asyncio.wait_for(begun.wait(), 30)
+            code = await asyncio.to_thread(server.terminate)
+            seen = await asyncio.wait_for(streaming, 10)
+        assert code == 0, server.log()
+        assert seen[-1]["status"] in ("running", "queued"), "the stream was ended, not the job"
+        server.start()
+        async with talking(server) as client:
+            whole = await _events(client, job)
+            done = whole[-1]
+            assert (done["status"], done["done"], done["total"]) == ("finished", 3_000, 3_000)
+            assert await _results(client, job) == Counter({f"r{n}": 1 for n in range(3_000)})
+        assert server.terminate() == 0
+        assert "Traceback" not in server.log()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "kills"), [("sqlite", 2), ("postgres", 1)])
+async def test_no_acknowledged_grade_or_job_is_lost_to_kill_9(
+    request: pytest.FixtureRequest, kind: str, kills: int, tmp_path: Path
+) -> None:
+    """Clients grade and submit jobs while the server is killed."""
+    server = ServerProcess(tmp_path, new_location(request, kind, tmp_path))
+    graded: set[str] = set()
+    jobs: set[str] = set()
+    over, answered = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def client(name: str, http: httpx.AsyncClient) -> None:
+        """Grades until it is over; a request whose answer was lost is sent again as it was."""
+        number = 0
+        while not over.is_set():
+            number += 1
+            item = f"{name}-{number}"
+            body: Json = {"items": [{"id": item, "answer": "4", "expected": "4"}]}
+            path = f"{PROJECT}/graders/exact/grade"
+            answer = await _until_answered(server, http, path, body, item)
+            assert answer["results"]
+            graded.add(item)
+            answered.release()
+            if number % 5 == 0:
+                asked: Json = {"grader": "exact", "dataset": "d"}
+                job = await _until_answered(server, http, f"{PROJECT}/jobs", asked, f"job {item}")
+                jobs.add(str(job["id"]))
+
+    with server:
+        http = httpx.AsyncClient(timeout=30)
+        async with talking(server) as first:
+            lines = {"Content-Type": "application/x-ndjson"}
+            await first.post(f"{PROJECT}/datasets/d", content=jsonl(rows(20)), headers=lines)
+        clients = [asyncio.create_task(client(f"c{n}", http)) for n in range(6)]
+        for _ in range(kills):
+            await asyncio.wait_for(asyncio.gather(*(answered.acquire() for _ in range(40))), 60)
+            await asyncio.to_thread(server.kill)
+            await asyncio.to_thread(server.start)
+        over.set()
+        await asyncio.wait_for(asyncio.gather(*clients), 60)
+        await http.aclose()
+        async with talking(server) as last:
+            stored = Counter[str]()
+            async for score in _pages(last, f"{PROJECT}/scores"):
+                if not score["job"]:
+                    stored[str(score["item"])] += 1
+            assert graded <= set(stored)
+            assert set(stored.values()) == {1}, "a request that was sent again was carried out once"
+            listed = {str(job["id"]) async for job in _pages(last, f"{PROJECT}/jobs")}
+            assert jobs <= listed
+    assert len(graded) >= 40 * kills
+    assert jobs
+
+
+async def _until_answered(
+    server: ServerProcess, http: httpx.AsyncClient, path: str, body: Json, key: str
+) -> dict[str, Json]:
+    while True:
+        try:
+            headers = {**server.headers, "Idempotency-Key": key}
+            answer = await http.post(f"{server.url}{path}", json=body, headers=headers)
+        except httpx.TransportError:
+            await asyncio.sleep(0.02)
+            continue
+        assert answer.status_code in (200, 202), answer.text
+        return cast("dict[str, Json]", answer.json())
+
+
+async def _job(client: httpx.AsyncClient, number: int) -> str:
+    lines = {"Content-Type": "application/x-ndjson"}
+    await client.post(f"{PROJECT}/datasets/d", content=jsonl(rows(number)), headers=lines)
+    made = await client.post(f"{PROJECT}/jobs", json={"grader": "exact", "dataset": "d"})
+    return str(made.json()["id"])
+
+
+async def _events(
+    client: httpx.AsyncClient, job: str, begun: asyncio.Event | None = None
+) -> list[dict[str, Json]]:
+    """The states that a job's stream tells until it ends."""
+    told: list[dict[str, Json]] = []
+    async with client.stream("GET", f"{PROJECT}/jobs/{job}/events") as stream:
+        async for line in stream.aiter_lines():
+            if not line.startswith("data: "):
+                continue
+            told.append(cast("dict[str, Json]", json.loads(line[6:])))
+            if begun is not None and told[-1]["done"]:
+                begun.set()
+    return told
+
+
+async def _results(client: httpx.AsyncClient, job: str) -> Counter[str]:
+    found = _pages(client, f"{PROJECT}/jobs/{job}/results")
+    return Counter([str(score["item"]) async for score in found])
+
+
+async def _pages(client: httpx.AsyncClient, path: str) -> AsyncIterator[dict[str, Json]]:
+    cursor: Json = ""
+    while cursor is not None:
+        query: dict[str, str | int] = {"limit": 200, **({"cursor": str(cursor)} if cursor else {})}
+        answer = await client.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        body = cast("dict[str, Json]", answer.json())
+        for item in cast("list[dict[str, Json]]", body["items"]):
+            yield item
+        cursor = body["next_cursor"]

@@ -1,0 +1,150 @@
+"""A database that goes away: what was asked for fails at once and whole, and works again later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from assay.errors import StoreError
+from assay.scoring.json_safe import Json
+from assay.server.settings import ServerSettings
+from assay.store.catalog_records import JobRecord, ScoreRecord
+from assay.store.database import Database
+from assay.store.jobs import Jobs
+from assay.store.replies import Replies
+from tests.postgres import PostgresServer, shared_server
+from tests.server_app import body_of, faults_of, items_of, serving
+
+ITEMS: Json = {"items": [{"id": "1", "answer": "4", "expected": "4"}]}
+SMALL = ServerSettings(location="", poll_seconds=0.02, job_batch=4, lease_seconds=300)
+
+
+@pytest.fixture
+def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
+    server = shared_server(request)
+    yield server
+    try:
+        server.run("SELECT 1")
+    except RuntimeError:  # it was killed, and the test ended there
+        server.start()
+
+
+@pytest.mark.slow
+async def test_a_database_that_goes_away_takes_nothing_with_it_and_is_missed_by_nobody_later(
+    postgres: PostgresServer,
+) -> None:
+    async with serving(postgres.address(postgres.emptied()), SMALL) as site:
+        await site.made()
+        await site.uploaded("d", [{"id": str(n), "answer": "4"} for n in range(40)])
+        postgres.kill()
+        for answer in (
+            await site.post("graders/exact/grade", ITEMS, Idempotency_Key="k"),
+            await site.post("jobs", {"grader": "exact", "dataset": "d"}, Idempotency_Key="j"),
+            await site.get("graders"),
+        ):
+            _is_away(answer)
+        ready = await site.get("/readyz")
+        assert (ready.status_code, body_of(ready)["database"]) == (503, "away")
+        assert (await site.get("/healthz")).status_code == 200
+
+        postgres.start()
+        again = await site.post("graders/exact/grade", ITEMS, Idempotency_Key="k")
+        assert again.status_code == 200, "it recovers by itself"
+        assert len(items_of(await site.get("scores"))) == 1
+        made = await site.post("jobs", {"grader": "exact", "dataset": "d"}, Idempotency_Key="j")
+        events = await asyncio.wait_for(site.admin.get(f"{made.headers['location']}/events"), 30)
+        assert '"status":"finished","total":40,"done":40' in events.text
+        assert len(items_of(await site.get("jobs"))) == 1
+
+
+async def test_a_session_that_the_database_ended_is_replaced(postgres: PostgresServer) -> None:
+    name = postgres.emptied()
+    async with serving(postgres.address(name), SMALL) as site:
+        await site.made()
+        postgres.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            f"WHERE datname = '{name}' AND pid <> pg_backend_pid()"
+        )
+        statuses = [(await site.post("graders/exact/grade", ITEMS)).status_code for _ in range(3)]
+        assert statuses[-1] == 200
+        stored = items_of(await site.get("scores"))
+        assert len(stored) == statuses.count(200), "a 503 has stored nothing, a 200 once"
+
+
+async def test_a_write_that_fails_half_way_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The score is written, its acknowledgement is not: neither is kept."""
+
+    def fail(*_: object) -> bool:
+        raise StoreError("the disk is full", hint="postgresql://user:secret@db/x")
+
+    async with serving(str(tmp_path / "home"), SMALL) as site:
+        await site.made()
+        with monkeypatch.context() as patch:
+            patch.setattr(Replies, "put", fail)
+            failed = await site.post("graders/exact/grade", ITEMS, Idempotency_Key="k")
+            _is_away(failed)
+            assert "secret" not in failed.text
+        assert items_of(await site.get("scores")) == []
+        again = await site.post("graders/exact/grade", ITEMS, Idempotency_Key="k")
+        assert again.status_code == 200
+        assert len(items_of(await site.get("scores"))) == 1
+
+
+async def test_a_store_that_cannot_be_opened_is_told_by_every_request(tmp_path: Path) -> None:
+    async with serving(str(tmp_path / "home"), replace(SMALL, job_slots=0)) as site:
+        await site.made()
+        failing = await site.with_store(_close)
+        assert failing is None
+        _is_away(await site.get("graders"))
+        assert (await site.get("graders")).status_code == 200
+
+
+async def test_a_job_outlives_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Jobs.add_scores
+    calls: list[str] = []
+
+    def sometimes(self: Jobs, job: str, scores: Sequence[tuple[int, ScoreRecord]]) -> JobRecord:
+        calls.append(job)
+        if len(calls) == 2:
+            raise StoreError("the database went away")
+        return real(self, job, scores)
+
+    monkeypatch.setattr(Jobs, "add_scores", sometimes)
+    async with serving(str(tmp_path / "home"), SMALL) as site:
+        await site.made()
+        await site.uploaded("d", [{"id": str(n), "answer": "4"} for n in range(12)])
+        made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+        events = await asyncio.wait_for(site.admin.get(f"{made.headers['location']}/events"), 30)
+        assert '"status":"finished","total":12,"done":12' in events.text
+
+
+async def test_a_file_that_was_removed_under_the_server_takes_no_more_scores(
+    tmp_path: Path,
+) -> None:
+    """SQLite writes on to a file without a name; what it took would be gone with the process."""
+    home = tmp_path / "home"
+    async with serving(str(home), SMALL) as site:
+        await site.made()
+        (home / "assay.db").rename(home / "moved.db")
+        _is_away(await site.post("graders/exact/grade", ITEMS))
+        (home / "moved.db").rename(home / "assay.db")
+        assert (await site.post("graders/exact/grade", ITEMS)).status_code == 200
+        assert len(items_of(await site.get("scores"))) == 1
+
+
+def _close(database: Database) -> None:
+    database.close()
+
+
+def _is_away(answer: httpx.Response) -> None:
+    assert answer.status_code == 503, answer.text
+    faults_of(answer)
+    assert int(answer.headers["retry-after"]) > 0
+    assert "postgresql://" not in answer.text

@@ -1,0 +1,403 @@
+"""Stored graders: versions that never change, locks, and what a deletion leaves."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import ConflictError, InputError, LockedError, NotFoundError, StoreError
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.store import Catalog, Database, Datasets, GraderRecord, Jobs, ScoreRecord, Scores
+from tests.postgres import KINDS, new_location
+
+_NOON = datetime(2026, 11, 21, 12, 0, 0, 123_456, tzinfo=UTC)
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    with Database.open(new_location(request, request.param, tmp_path)) as opened:
+        opened.clock = lambda: _NOON
+        yield opened
+
+
+@pytest.fixture
+def catalog(database: Database) -> Catalog:
+    return Catalog(database)
+
+
+@pytest.fixture
+def any_catalog(tmp_path: Path) -> Iterator[Catalog]:
+    """For what is refused before the database is asked."""
+    with Database.open(tmp_path) as opened:
+        yield Catalog(opened)
+
+
+def _create(
+    catalog: Catalog, key: str = "exact", digest: str = "d1", name: str = ""
+) -> GraderRecord:
+    definition: dict[str, Json] = {"source": f"# {digest}"}
+    return catalog.create(
+        "default", key, kind="function", definition=definition, digest=digest, name=name
+    )
+
+
+def _change(catalog: Catalog, digest: str, expected: int | None = None) -> GraderRecord:
+    definition: dict[str, Json] = {"source": f"# {digest}"}
+    return catalog.add_version(
+        "default", "exact", kind="function", definition=definition, digest=digest, expected=expected
+    )
+
+
+def _use_in_job(database: Database) -> str:
+    Datasets(database).create("default", "rows", "", [{"answer": "a"}])
+    return Jobs(database).create("default", grader="exact", dataset="rows").id
+
+
+def _use_in_score(database: Database) -> None:
+    graded = Graded(id="i1", status="scored", score=1.0, grader="exact@1")
+    Scores(database).add("default", [ScoreRecord(item="i1", graded=graded)])
+
+
+def test_a_grader_comes_back_as_it_was(catalog: Catalog) -> None:
+    definition: dict[str, Json] = {"source": "größer\0 als \ud800", "range": [0, 1.5, None, True]}
+    made = catalog.create(
+        "default",
+        "exact.match_2-b",
+        kind="function",
+        definition=definition,
+        digest="d" * 64,
+        name="Näher",
+        description="What it is for",
+        feedback_key="exact",
+        note="first",
+        by="someone",
+    )
+    assert made == catalog.get("default", "exact.match_2-b")
+    assert made.to_dict() == {
+        "project": "default",
+        "key": "exact.match_2-b",
+        "name": "Näher",
+        "description": "What it is for",
+        "feedback_key": "exact",
+        "locked": False,
+        "created_at": "2026-11-21T12:00:00.123Z",
+        "updated_at": "2026-11-21T12:00:00.123Z",
+        "latest": {
+            "project": "default",
+            "key": "exact.match_2-b",
+            "number": 1,
+            "kind": "function",
+            "definition": definition,
+            "digest": "d" * 64,
+            "note": "first",
+            "created_at": "2026-11-21T12:00:00.123Z",
+            "created_by": "someone",
+        },
+    }
+
+
+def test_versions_are_numbered_and_the_old_ones_stay(catalog: Catalog) -> None:
+    _create(catalog)
+    assert [_change(catalog, f"d{n}").latest.number for n in (2, 3, 4)] == [2, 3, 4]
+    assert catalog.version("default", "exact").digest == "d4"
+    assert catalog.version("default", "exact", 2).definition == {"source": "# d2"}
+    assert [v.number for v in catalog.versions("default", "exact")] == [4, 3, 2, 1]
+    assert [v.number for v in catalog.versions("default", "exact", limit=2, after=4)] == [3, 2]
+    assert [v.number for v in catalog.versions("default", "exact", after=1)] == []
+
+
+def test_the_same_content_is_no_new_version(catalog: Catalog) -> None:
+    _create(catalog)
+    assert _change(catalog, "d1").latest.number == 1
+    catalog.set_locked("default", "exact", True)
+    assert _change(catalog, "d1").latest.number == 1  # nothing changes: nothing is refused
+    catalog.set_locked("default", "exact", False)
+    _change(catalog, "d2")
+    assert _change(catalog, "d1").latest.number == 3  # back to the first: a step of its own
+
+
+def test_a_change_to_what_was_changed_meanwhile_is_refused(catalog: Catalog) -> None:
+    _create(catalog)
+    _change(catalog, "d2", expected=1)
+    with pytest.raises(ConflictError, match="newest version of grader 'exact' is 2, not 1"):
+        _change(catalog, "d3", expected=1)
+    assert catalog.get("default", "exact").latest.digest == "d2"
+
+
+_CHANGES: dict[str, Callable[[Catalog], object]] = {
+    "add_version": lambda catalog: _change(catalog, "d2"),
+    "describe": lambda catalog: catalog.describe("default", "exact", name="other"),
+    "delete": lambda catalog: catalog.delete("default", "exact"),
+    "delete by force": lambda catalog: catalog.delete("default", "exact", force=True),
+}
+
+
+@pytest.mark.parametrize("change", _CHANGES)
+def test_a_locked_grader_stays_as_it_is(catalog: Catalog, change: str) -> None:
+    _create(catalog)
+    before = catalog.set_locked("default", "exact", True)
+    assert before.locked
+    with pytest.raises(LockedError, match=r"'exact' is locked.*unlock it first"):
+        _CHANGES[change](catalog)
+    assert catalog.get("default", "exact") == before
+    assert not catalog.set_locked("default", "exact", False).locked
+    _CHANGES[change](catalog)
+
+
+def test_what_is_said_of_a_grader_may_change(catalog: Catalog) -> None:
+    _create(catalog)
+    catalog.describe("default", "exact", name="New", description="Words")
+    described = catalog.describe("default", "exact", feedback_key="metric")
+    assert (described.name, described.description, described.feedback_key) == (
+        "New", "Words", "metric",
+    )  # fmt: skip
+    assert catalog.describe("default", "exact", name="", description="").name == "exact"
+    assert catalog.get("default", "exact").latest.number == 1
+
+
+def test_a_key_is_taken_once(catalog: Catalog) -> None:
+    _create(catalog)
+    with pytest.raises(ConflictError, match=r"already a grader 'exact' in the project 'default'"):
+        _create(catalog, digest="d2")
+    assert [v.digest for v in catalog.versions("default", "exact")] == ["d1"]
+
+
+def test_a_number_names_one_version_for_ever(catalog: Catalog) -> None:
+    """A grader made anew under an old key must not pass for the one that gave the old scores."""
+    _create(catalog)
+    _change(catalog, "d2")
+    catalog.delete("default", "exact")
+    with pytest.raises(NotFoundError, match="there is no grader 'exact'"):
+        catalog.get("default", "exact")
+    assert catalog.version("default", "exact", 2).digest == "d2"
+    assert _create(catalog, digest="new").latest.number == 3
+    assert catalog.version("default", "exact", 1).digest == "d1"
+    assert [v.number for v in catalog.versions("default", "exact")] == [3]
+    assert [g.latest.number for g in catalog.page("default")] == [3]
+
+
+def test_a_grader_in_a_job_is_deleted_by_force_only(catalog: Catalog, database: Database) -> None:
+    _create(catalog)
+    job = _use_in_job(database)
+    with pytest.raises(ConflictError, match=r"used by jobs or scores.*by force"):
+        catalog.delete("default", "exact")
+    catalog.delete("default", "exact", force=True)
+    ended = Jobs(database).get(job)
+    assert (ended.status, ended.message) == ("cancelled", "its grader was deleted")
+    assert catalog.version("default", "exact", ended.version).digest == "d1"
+
+
+def test_a_grader_that_gave_scores_is_deleted_by_force_only(
+    catalog: Catalog, database: Database
+) -> None:
+    _create(catalog)
+    _use_in_score(database)
+    with pytest.raises(ConflictError, match="used by jobs or scores"):
+        catalog.delete("default", "exact")
+    catalog.delete("default", "exact", force=True)
+    assert [s.graded.grader for s in Scores(database).page("default", "exact")] == ["exact@1"]
+    _create(catalog, digest="new")
+    catalog.delete("default", "exact")  # the scores are its predecessor's
+
+
+def test_a_deleted_grader_is_not_deleted_again(catalog: Catalog) -> None:
+    _create(catalog)
+    catalog.delete("default", "exact")
+    with pytest.raises(NotFoundError):
+        catalog.delete("default", "exact")
+
+
+def test_graders_are_listed_by_key_a_page_at_a_time(catalog: Catalog) -> None:
+    keys = ["a", "a-b", "a.b", "a0", "a_b", "aa", "b"]  # in the order of their bytes
+    for key in reversed(keys):
+        _create(catalog, key)
+    seen: list[str] = []
+    while page := catalog.page("default", limit=2, after=seen[-1] if seen else ""):
+        assert len(page) <= 2
+        seen += [grader.key for grader in page]
+    assert seen == keys
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("EXACT", ["exact"]),
+        ("größe", ["size"]),
+        ("GRÖSSE", ["size"]),
+        ("grÖße", ["size"]),
+        ("%", ["size"]),
+        ("100%", ["size"]),
+        ("_", []),
+        ("!", []),
+        ("\0\ud800", []),
+        ("' OR 1=1 --", []),
+        ("", ["exact", "size"]),
+    ],
+)
+def test_a_search_finds_what_is_there_whatever_its_case(
+    catalog: Catalog, query: str, expected: list[str]
+) -> None:
+    _create(catalog, "exact")
+    _create(catalog, "size", name="Größe 100%")
+    assert [grader.key for grader in catalog.page("default", query=query)] == expected
+
+
+def test_a_list_of_one_kind(catalog: Catalog) -> None:
+    _create(catalog, "a")
+    catalog.create("default", "b", kind="custom", definition={}, digest="")
+    assert [grader.key for grader in catalog.page("default", kind="custom")] == ["b"]
+    assert catalog.page("default", kind="nothing' --") == []
+
+
+@pytest.mark.parametrize(
+    "key", ["", "A", "a b", "-a", ".", "a/b", "a@1", "ä", "a" * 65, "a\n", "a\0", "\ud800"]
+)
+def test_a_key_is_plain(any_catalog: Catalog, key: str) -> None:
+    with pytest.raises(InputError, match=r"cannot be a key.*a-z, 0-9"):
+        _create(any_catalog, key)
+
+
+_UNSTORABLE: dict[str, dict[str, Json]] = {
+    "nan": {"weight": math.nan},
+    "infinity": {"weight": [math.inf]},
+    "large": {"source": "x" * (1 << 20)},
+    "set": {"set": {1}},  # pyright: ignore[reportAssignmentType] - what JSON cannot hold
+}
+
+
+@pytest.mark.parametrize("what", _UNSTORABLE)
+def test_a_definition_is_json_of_at_most_a_mebibyte(any_catalog: Catalog, what: str) -> None:
+    with pytest.raises(InputError, match=r"definition of grader 'exact'"):
+        any_catalog.create("default", "exact", kind="x", definition=_UNSTORABLE[what], digest="d")
+    with pytest.raises(NotFoundError, match="there is none yet"):
+        any_catalog.get("default", "exact")
+
+
+def test_a_definition_that_is_nested_without_end_is_refused(any_catalog: Catalog) -> None:
+    nested: Json = 0
+    for _ in range(150):
+        nested = [nested]
+    with pytest.raises(InputError, match="nested deeper than 100 levels"):
+        any_catalog.create("default", "exact", kind="x", definition={"a": nested}, digest="d")
+
+
+def test_a_long_definition_of_many_values_is_fine(catalog: Catalog) -> None:
+    many: dict[str, Json] = {"values": [{"n": [n]} for n in range(5_000)]}
+    made = catalog.create("default", "exact", kind="x", definition=many, digest="d")
+    assert made.latest.definition == many
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [{"name": "x" * 201}, {"description": "x" * 10_001}, {"note": "x" * 10_001}, {"by": "x" * 201}],
+)
+def test_texts_are_bounded(any_catalog: Catalog, texts: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"characters; the most is"):
+        any_catalog.create("default", "exact", kind="x", definition={}, digest="d", **texts)
+
+
+@pytest.mark.parametrize("kind", ["", "Function", "a b", "1a"])
+def test_a_kind_is_a_plain_name(any_catalog: Catalog, kind: str) -> None:
+    with pytest.raises(InputError, match="cannot be a kind"):
+        any_catalog.create("default", "exact", kind=kind, definition={}, digest="d")
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1001, True])
+def test_a_page_has_a_size(any_catalog: Catalog, limit: int) -> None:
+    with pytest.raises(InputError, match="1 to 1000 entries"):
+        any_catalog.page("default", limit=limit)
+
+
+_LOOKUPS: dict[str, Callable[[Catalog], object]] = {
+    "get": lambda catalog: catalog.get("default", "exakt"),
+    "version": lambda catalog: catalog.version("default", "exakt", 1),
+    "versions": lambda catalog: catalog.versions("default", "exakt"),
+    "describe": lambda catalog: catalog.describe("default", "exakt", name="n"),
+    "set_locked": lambda catalog: catalog.set_locked("default", "exakt", True),
+    "delete": lambda catalog: catalog.delete("default", "exakt"),
+}
+
+
+@pytest.mark.parametrize("use", _LOOKUPS)
+def test_an_unknown_grader_names_the_nearest(catalog: Catalog, use: str) -> None:
+    _create(catalog)
+    with pytest.raises(NotFoundError, match="did you mean 'exact'"):
+        _LOOKUPS[use](catalog)
+
+
+@pytest.mark.parametrize("number", [0, 2, 2**63 - 1])
+def test_an_unknown_version_names_the_newest(catalog: Catalog, number: int) -> None:
+    _create(catalog)
+    with pytest.raises(NotFoundError, match=r"no version \d+ \(its newest is 1"):
+        catalog.version("default", "exact", number)
+
+
+@pytest.mark.parametrize("number", [-1, 2**63])
+def test_a_number_that_no_column_holds_is_refused(any_catalog: Catalog, number: int) -> None:
+    _create(any_catalog)
+    with pytest.raises(InputError, match="'version' cannot be"):
+        any_catalog.version("default", "exact", number)
+
+
+@pytest.mark.parametrize("project", ["nope", "Default", "\ud800", ""])
+def test_an_unknown_project_is_never_an_empty_one(catalog: Catalog, project: str) -> None:
+    for use in (
+        lambda: catalog.page(project),
+        lambda: catalog.get(project, "exact"),
+        lambda: catalog.create(project, "exact", kind="x", definition={}, digest="d"),
+    ):
+        with pytest.raises(NotFoundError, match="there is no project"):
+            use()
+
+
+def test_projects_do_not_see_each_others_graders(catalog: Catalog, database: Database) -> None:
+    from assay.store import Projects
+
+    Projects(database).create("other")
+    _create(catalog)
+    catalog.create("other", "exact", kind="x", definition={}, digest="other")
+    assert catalog.get("default", "exact").latest.digest == "d1"
+    catalog.delete("other", "exact")
+    assert [grader.key for grader in catalog.page("default")] == ["exact"]
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE grader_version SET digest = 'x'", "DELETE FROM grader_version"]
+)
+def test_a_version_cannot_be_rewritten_even_by_hand(
+    catalog: Catalog, database: Database, change: str
+) -> None:
+    _create(catalog)
+    with pytest.raises(StoreError, match=r"never (overwritten|deleted)"), database.writing():
+        database.change(change)
+    assert catalog.get("default", "exact").latest.digest == "d1"
+
+
+def test_any_definition_and_any_text_comes_back(catalog: Catalog) -> None:
+    text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=50)
+    json = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        max_leaves=12,
+    )  # fmt: skip
+
+    @given(definition=st.dictionaries(st.text(), json, max_size=4), note=text, name=text)
+    def check(definition: dict[str, Json], note: str, name: str) -> None:
+        key = f"g{os.urandom(8).hex()}"
+        made = catalog.create(
+            "default", key, kind="x", definition=definition, digest="d", note=note, name=name
+        )
+        assert (made.latest.definition, made.latest.note) == (definition, note)
+        assert made.name == (name or key)
+        assert catalog.page("default", query=made.name[:200], after=key[:-1])
+
+    check()

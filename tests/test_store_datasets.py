@@ -1,0 +1,233 @@
+"""Datasets: all of their rows or nothing, in order, and as they came."""
+
+from __future__ import annotations
+
+import errno
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.errors import ConflictError, InputError, NotFoundError, StoreError
+from assay.scoring.json_safe import Json
+from assay.store import Catalog, Database, DatasetRow, Datasets, Jobs, Projects
+from tests.postgres import KINDS, new_location
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    with Database.open(new_location(request, request.param, tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def datasets(database: Database) -> Datasets:
+    return Datasets(database)
+
+
+@pytest.fixture
+def any_datasets(tmp_path: Path) -> Iterator[Datasets]:
+    """For what is refused before the database is asked."""
+    with Database.open(tmp_path) as opened:
+        yield Datasets(opened)
+
+
+def _numbered(count: int) -> Iterator[dict[str, Json]]:
+    return ({"answer": str(number)} for number in range(1, count + 1))
+
+
+def test_rows_come_back_as_they_were(datasets: Datasets) -> None:
+    rows: list[dict[str, Json]] = [
+        {"id": "a", "answer": "größer\0 als\n\u2028", "metadata": {"z": 1, "a": [None, 1.5, True]}},
+        {"id": 7, "answer": "half \ud800 a character"},
+        {"answer": ""},
+        {"id": None},
+    ]
+    made = datasets.create("default", "d", "Näher", rows)
+    assert made == datasets.get("default", "d")
+    assert (made.name, made.rows, len(made.digest)) == ("Näher", 4, 64)
+    found = datasets.rows("default", "d")
+    assert found == [
+        DatasetRow(number=1, id="a", data=rows[0]),
+        DatasetRow(number=2, id="7", data=rows[1]),
+        DatasetRow(number=3, id="3", data=rows[2]),
+        DatasetRow(number=4, id="4", data=rows[3]),
+    ]
+    assert list(found[0].data) == ["id", "answer", "metadata"]
+    assert list(found[0].data["metadata"]) == ["z", "a"]  # pyright: ignore[reportArgumentType] - it is a mapping
+    assert found[1].to_dict() == {"number": 2, "id": "7", "data": rows[1]}
+
+
+def test_the_digest_is_that_of_the_rows(datasets: Datasets) -> None:
+    first = datasets.create("default", "a", "A", _numbered(3))
+    same = datasets.create("default", "b", "B", list(_numbered(3)))
+    other = datasets.create("default", "c", "A", _numbered(4))
+    assert first.digest == same.digest != other.digest
+    assert first.size == same.size == len('{"answer":"1"}') * 3
+
+
+def test_rows_are_read_a_page_at_a_time(datasets: Datasets) -> None:
+    datasets.create("default", "d", "", _numbered(1_203))
+    seen = [row.number for row in datasets.rows("default", "d")]
+    assert seen == list(range(1, 1_001))
+    assert [r.number for r in datasets.rows("default", "d", after=1_200, limit=2)] == [1201, 1202]
+    assert datasets.rows("default", "d", after=1_203) == []
+
+
+def test_large_rows_are_stored_in_parts(datasets: Datasets) -> None:
+    large: list[dict[str, Json]] = [{"answer": f"{n}" * 3_000_000} for n in range(4)]
+    assert datasets.create("default", "d", "", large).size > 12_000_000
+    assert [row.data for row in datasets.rows("default", "d")] == large
+
+
+def test_a_row_of_more_than_16_mebibytes_is_refused(any_datasets: Datasets) -> None:
+    with pytest.raises(InputError, match=r"row 2 has \d+ bytes; the most is 16777216"):
+        any_datasets.create("default", "d", "", [{"answer": ""}, {"answer": "ä" * (8 << 20)}])
+
+
+_BAD_ROWS: dict[str, tuple[object, str]] = {
+    "list": ([], "row 2 cannot be stored: it is not a JSON object"),
+    "nan": ({"answer": math.nan}, "row 2 is not JSON"),
+    "bool": ({"id": True}, "'id' is neither text nor a whole number"),
+    "float": ({"id": 1.5}, "'id' is neither text nor a whole number"),
+    "long": ({"id": "x" * 513}, "longer than 512 characters"),
+    "surrogate": ({"id": "\ud800"}, "not valid Unicode"),
+    "null": ({"id": "\0"}, "not valid Unicode"),
+}
+
+
+@pytest.mark.parametrize("what", _BAD_ROWS)
+def test_a_row_that_cannot_be_stored_takes_the_dataset_with_it(
+    any_datasets: Datasets, what: str
+) -> None:
+    row, complaint = _BAD_ROWS[what]
+    with pytest.raises(InputError, match=complaint):
+        any_datasets.create("default", "d", "", [{"answer": "first"}, row])  # pyright: ignore[reportArgumentType] - from anyone's JSON
+    assert any_datasets.page("default") == []
+
+
+def test_two_rows_of_one_id_take_the_dataset_with_them(datasets: Datasets) -> None:
+    with pytest.raises(
+        InputError, match="row 4 cannot be stored: its id '1' is also that of row 1"
+    ):
+        datasets.create("default", "d", "", [{}, {"id": "a"}, {}, {"id": 1}])
+    assert datasets.page("default") == []
+
+
+def test_a_source_that_breaks_off_leaves_nothing(datasets: Datasets, database: Database) -> None:
+    def rows() -> Iterator[dict[str, Json]]:
+        yield from _numbered(1_000)
+        raise ConnectionError("the client went away")
+
+    with pytest.raises(ConnectionError):
+        datasets.create("default", "d", "", rows())
+    assert database.rows("SELECT count(*) FROM dataset_row") == [(0,)]
+    datasets.create("default", "d", "", _numbered(1))
+
+
+def test_others_write_while_rows_come_slowly(datasets: Datasets, database: Database) -> None:
+    """Rows from a slow client must not lock everybody else out."""
+
+    def rows() -> Iterator[dict[str, Json]]:
+        yield {"answer": "1"}
+        Projects(database).create("meanwhile")
+        assert not database.rows("SELECT 1 FROM dataset")
+        yield {"answer": "2"}
+
+    assert datasets.create("default", "d", "", rows()).rows == 2
+
+
+def test_a_full_temporary_directory_is_a_store_error(
+    any_datasets: Datasets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "write", full)
+    with pytest.raises(StoreError, match=r"No space left.*temporary files"):
+        any_datasets.create("default", "d", "", _numbered(1))
+
+
+def test_a_dataset_needs_a_row(any_datasets: Datasets) -> None:
+    with pytest.raises(InputError, match="at least one row"):
+        any_datasets.create("default", "d", "", [])
+
+
+def test_a_key_is_taken_once_before_a_row_is_read(datasets: Datasets) -> None:
+    datasets.create("default", "d", "", _numbered(1))
+    untouched = _numbered(1)
+    with pytest.raises(ConflictError, match="already a dataset 'd'"):
+        datasets.create("default", "d", "", untouched)
+    assert next(untouched) == {"answer": "1"}
+
+
+def test_a_key_that_was_taken_meanwhile_is_a_conflict(datasets: Datasets) -> None:
+    def rows() -> Iterator[dict[str, Json]]:
+        datasets.create("default", "d", "the other", _numbered(2))
+        yield {"answer": "1"}
+
+    with pytest.raises(ConflictError, match="already a dataset 'd'"):
+        datasets.create("default", "d", "", rows())
+    assert datasets.get("default", "d").name == "the other"
+    assert len(datasets.rows("default", "d")) == 2
+
+
+def test_datasets_are_listed_by_key_a_page_at_a_time(datasets: Datasets) -> None:
+    for key in ("b", "a.b", "a", "a-b"):
+        datasets.create("default", key, "", _numbered(1))
+    assert [d.key for d in datasets.page("default", limit=3)] == ["a", "a-b", "a.b"]
+    assert [d.key for d in datasets.page("default", after="a.b")] == ["b"]
+
+
+def test_a_deleted_dataset_leaves_no_rows_and_frees_its_key(
+    datasets: Datasets, database: Database
+) -> None:
+    datasets.create("default", "d", "", _numbered(3))
+    datasets.delete("default", "d")
+    assert database.rows("SELECT count(*) FROM dataset_row") == [(0,)]
+    with pytest.raises(NotFoundError):
+        datasets.delete("default", "d")
+    datasets.create("default", "d", "", _numbered(2))
+    assert len(datasets.rows("default", "d")) == 2
+
+
+def test_a_dataset_in_a_job_is_deleted_by_force_only(
+    datasets: Datasets, database: Database
+) -> None:
+    Catalog(database).create("default", "g", kind="x", definition={}, digest="d")
+    datasets.create("default", "d", "", _numbered(3))
+    job = Jobs(database).create("default", grader="g", dataset="d")
+    with pytest.raises(ConflictError, match=r"used by jobs.*by force"):
+        datasets.delete("default", "d")
+    datasets.delete("default", "d", force=True)
+    ended = Jobs(database).get(job.id)
+    assert (ended.status, ended.message) == ("cancelled", "its dataset was deleted")
+
+
+@pytest.mark.parametrize("key", ["", "A", "a b", "../x", "\udcff"])
+def test_a_key_is_plain(any_datasets: Datasets, key: str) -> None:
+    with pytest.raises(InputError, match="cannot be a key"):
+        any_datasets.create("default", key, "", _numbered(1))
+
+
+_LOOKUPS: dict[str, Callable[[Datasets], object]] = {
+    "get": lambda datasets: datasets.get("default", "row"),
+    "rows": lambda datasets: datasets.rows("default", "row"),
+    "delete": lambda datasets: datasets.delete("default", "row"),
+}
+
+
+@pytest.mark.parametrize("use", _LOOKUPS)
+def test_an_unknown_dataset_names_the_nearest(datasets: Datasets, use: str) -> None:
+    datasets.create("default", "rows", "", _numbered(1))
+    with pytest.raises(NotFoundError, match="did you mean 'rows'"):
+        _LOOKUPS[use](datasets)
+
+
+def test_a_row_cannot_be_rewritten_even_by_hand(datasets: Datasets, database: Database) -> None:
+    datasets.create("default", "d", "", _numbered(1))
+    with pytest.raises(StoreError, match="never overwritten"), database.writing():
+        database.change("UPDATE dataset_row SET data = '{}'")
+    assert datasets.rows("default", "d")[0].data == {"answer": "1"}

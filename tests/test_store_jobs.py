@@ -1,0 +1,287 @@
+"""Jobs: claimed by one worker at a time, resumed after it dies, each row scored once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from assay.errors import ConflictError, InputError, NotFoundError, StoreError
+from assay.scoring.graded import Graded
+from assay.store import Catalog, Database, Datasets, Jobs, Projects, ScoreRecord
+from tests.postgres import KINDS, new_location
+
+_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+_MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    with Database.open(new_location(request, request.param, tmp_path)) as opened:
+        opened.clock = lambda: _NOON
+        Catalog(opened).create("default", "g", kind="x", definition={}, digest="d1")
+        Catalog(opened).add_version("default", "g", kind="x", definition={}, digest="d2")
+        Datasets(opened).create("default", "d", "", ({"answer": str(n)} for n in range(5)))
+        yield opened
+
+
+@pytest.fixture
+def jobs(database: Database) -> Jobs:
+    return Jobs(database)
+
+
+def _create(jobs: Jobs) -> str:
+    return jobs.create("default", grader="g", dataset="d").id
+
+
+def _scored(number: int, score: float = 1.0) -> tuple[int, ScoreRecord]:
+    graded = Graded(id=str(number), status="scored", score=score, grader="g@2", digest="d2")
+    return number, ScoreRecord(item=str(number), graded=graded)
+
+
+def _failed(number: int) -> tuple[int, ScoreRecord]:
+    return number, ScoreRecord(item=str(number), graded=Graded.failed(str(number), "no sandbox"))
+
+
+def test_a_job_comes_back_as_it_was(jobs: Jobs) -> None:
+    made = jobs.create("default", grader="g", dataset="d", by="someone")
+    assert made == jobs.get(made.id)
+    assert made.id.startswith("20261121-120000-")
+    assert made.to_dict() == {
+        "id": made.id,
+        "project": "default",
+        "grader": "g",
+        "version": 2,
+        "dataset": "d",
+        "status": "queued",
+        "total": 5,
+        "done": 0,
+        "errors": 0,
+        "message": "",
+        "created_at": "2026-11-21T12:00:00.000Z",
+        "updated_at": "2026-11-21T12:00:00.000Z",
+        "created_by": "someone",
+    }
+
+
+def test_a_job_keeps_the_version_it_was_asked_for(jobs: Jobs, database: Database) -> None:
+    assert jobs.create("default", grader="g", dataset="d", version=1).version == 1
+    newest = _create(jobs)
+    Catalog(database).add_version("default", "g", kind="x", definition={}, digest="d3")
+    assert jobs.get(newest).version == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"grader": "h"}, "no grader 'h'"),
+        ({"dataset": "e"}, "no dataset 'e'"),
+        ({"version": 3}, "no version 3"),
+        ({"version": 0}, "no version 0"),
+        ({"project": "p"}, "no project 'p'"),
+    ],
+)
+def test_a_job_needs_what_it_names(jobs: Jobs, asked: dict[str, str], complaint: str) -> None:
+    with pytest.raises(NotFoundError, match=complaint):
+        jobs.create(**{"project": "default", "grader": "g", "dataset": "d", **asked})  # pyright: ignore[reportArgumentType] - a table of one bad argument each
+    assert jobs.page("default") == []
+
+
+def test_jobs_are_listed_newest_first_a_page_at_a_time(jobs: Jobs, database: Database) -> None:
+    made = [_create(jobs) for _ in range(5)]
+    jobs.cancel(made[1])
+    Projects(database).create("other")
+    assert [job.id for job in jobs.page("default", limit=2)] == made[:2:-1]
+    assert [job.id for job in jobs.page("default", after=made[3])] == made[2::-1]
+    assert [job.id for job in jobs.page("default", status="cancelled")] == [made[1]]
+    assert jobs.page("other") == []
+
+
+def test_the_oldest_job_is_claimed_first_and_once(jobs: Jobs) -> None:
+    made = [_create(jobs), _create(jobs)]
+    first, second = jobs.claim("a", 30, _NOON), jobs.claim("b", 30, _NOON)
+    assert first
+    assert second
+    assert [first.id, second.id] == made
+    assert (first.status, second.status) == ("running", "running")
+    assert jobs.claim("c", 30, _NOON) is None
+
+
+def test_a_claim_that_ran_out_is_taken_over(jobs: Jobs) -> None:
+    job = _create(jobs)
+    assert jobs.claim("a", 60, _NOON)
+    assert jobs.claim("b", 60, _NOON + _MINUTE) is None  # to the last moment
+    taken = jobs.claim("b", 60, _NOON + _MINUTE + timedelta(milliseconds=1))
+    assert taken
+    assert taken.id == job
+    assert not jobs.renew(job, "a", 60, _NOON + _MINUTE)
+    assert jobs.renew(job, "b", 60, _NOON + 2 * _MINUTE)
+
+
+def test_a_renewed_claim_is_kept(jobs: Jobs) -> None:
+    job = _create(jobs)
+    jobs.claim("a", 60, _NOON)
+    assert jobs.renew(job, "a", 60, _NOON + _MINUTE)
+    assert jobs.claim("b", 60, _NOON + 1.5 * _MINUTE) is None
+
+
+def test_a_claim_that_is_given_back_is_free_at_once(jobs: Jobs) -> None:
+    job = _create(jobs)
+    jobs.claim("a", 60, _NOON)
+    assert not jobs.release(job, "b")
+    assert jobs.release(job, "a")
+    assert jobs.get(job).status == "queued"
+    taken = jobs.claim("b", 60, _NOON)
+    assert taken
+    assert taken.id == job
+
+
+def test_a_claim_of_a_cancelled_job_is_lost(jobs: Jobs) -> None:
+    job = _create(jobs)
+    jobs.claim("a", 60, _NOON)
+    jobs.cancel(job)
+    assert not jobs.renew(job, "a", 60, _NOON)
+    assert not jobs.release(job, "a")
+    assert jobs.claim("b", 60, _NOON + 2 * _MINUTE) is None
+
+
+def test_a_job_that_kills_its_workers_fails(jobs: Jobs) -> None:
+    job, next_one = _create(jobs), _create(jobs)
+    at = _NOON
+    for worker in "abcde":
+        at += 2 * _MINUTE
+        taken = jobs.claim(worker, 60, at)
+        assert taken
+        assert taken.id == job
+    taken = jobs.claim("f", 60, at + 2 * _MINUTE)
+    assert taken
+    assert taken.id == next_one
+    failed = jobs.get(job)
+    assert (failed.status, failed.message[:9]) == ("failed", "5 workers")
+
+
+def test_a_job_that_goes_on_may_lose_any_number_of_workers(jobs: Jobs) -> None:
+    job = _create(jobs)
+    for number in range(1, 6):
+        for worker in "ab":
+            taken = jobs.claim(f"{worker}{number}", 60, _NOON + 10 * number * _MINUTE)
+            assert taken is None or taken.id == job
+        jobs.add_scores(job, [_scored(number)])
+    assert jobs.finish(job, "finished").status == "finished"
+
+
+def test_scores_are_counted_with_their_errors(jobs: Jobs) -> None:
+    job = _create(jobs)
+    assert jobs.add_scores(job, [_scored(2), _failed(4)]).to_dict().items() >= {
+        "done": 2, "errors": 1, "total": 5,
+    }.items()  # fmt: skip
+    assert jobs.graded_rows(job) == {2, 4}
+    results = jobs.results(job)
+    assert [(s.item, s.job, s.graded.status) for s in results] == [
+        ("2", job, "scored"),
+        ("4", job, "error"),
+    ]
+
+
+def test_a_row_is_scored_once_and_the_first_counts(jobs: Jobs) -> None:
+    """Two workers on one job, or a batch sent again, must neither count nor change a row."""
+    job = _create(jobs)
+    jobs.add_scores(job, [_scored(1, 0.25), _scored(2, 0.5)])
+    again = jobs.add_scores(job, [_scored(2, 0.0), _failed(1), _scored(3, 0.75), _failed(3)])
+    assert (again.done, again.errors) == (3, 0)
+    assert [s.graded.score for s in jobs.results(job)] == [0.25, 0.5, 0.75]
+    assert jobs.add_scores(job, []) == again
+
+
+@pytest.mark.parametrize("number", [0, 6, -1, 2**63])
+def test_a_row_that_the_job_does_not_have_is_refused(jobs: Jobs, number: int) -> None:
+    job = _create(jobs)
+    with pytest.raises(InputError, match=f"has no row {number}"):
+        jobs.add_scores(job, [_scored(1), _scored(number)])
+    assert jobs.get(job).done == 0
+
+
+def test_results_are_read_in_the_order_they_came(jobs: Jobs) -> None:
+    job = _create(jobs)
+    jobs.add_scores(job, [_scored(4)])
+    jobs.add_scores(job, [_scored(1), _scored(3)])
+    first = jobs.results(job, limit=2)
+    assert [s.item for s in first] == ["4", "1"]
+    assert [s.item for s in jobs.results(job, after=first[-1].seq)] == ["3"]
+
+
+def test_a_job_is_finished_when_every_row_has_an_outcome(jobs: Jobs) -> None:
+    job = _create(jobs)
+    jobs.claim("a", 60, _NOON)
+    jobs.add_scores(job, [_scored(n) for n in (1, 2, 3, 4)])
+    with pytest.raises(ConflictError, match="1 rows are missing"):
+        jobs.finish(job, "finished")
+    jobs.add_scores(job, [_failed(5)])
+    done = jobs.finish(job, "finished", "well done")
+    assert (done.status, done.done, done.errors, done.message) == ("finished", 5, 1, "well done")
+    assert jobs.finish(job, "failed", "too late") == done
+    assert jobs.claim("b", 60, _NOON + 2 * _MINUTE) is None
+
+
+def test_a_job_may_fail_at_any_time(jobs: Jobs) -> None:
+    job = _create(jobs)
+    failed = jobs.finish(job, "failed", "x" * 10_000)
+    assert (failed.status, len(failed.message)) == ("failed", 4096)
+
+
+def test_nothing_is_added_to_a_job_that_ended(jobs: Jobs) -> None:
+    job = _create(jobs)
+    jobs.add_scores(job, [_scored(1)])
+    jobs.cancel(job)
+    assert jobs.add_scores(job, [_scored(1)]).done == 1  # what is there already is no news
+    with pytest.raises(ConflictError, match="is cancelled: nothing can be added"):
+        jobs.add_scores(job, [_scored(2)])
+    assert jobs.graded_rows(job) == {1}
+    assert jobs.finish(job, "finished").status == "cancelled"
+
+
+def test_cancelling_twice_is_fine_and_too_late_is_said(jobs: Jobs) -> None:
+    job = _create(jobs)
+    assert jobs.cancel(job).status == "cancelled"
+    assert jobs.cancel(job).status == "cancelled"
+    other = _create(jobs)
+    jobs.finish(other, "failed")
+    with pytest.raises(ConflictError, match="is failed: it cannot be cancelled"):
+        jobs.cancel(other)
+
+
+_USES: dict[str, Callable[[Jobs], object]] = {
+    "get": lambda jobs: jobs.get("nope"),
+    "add_scores": lambda jobs: jobs.add_scores("nope", [_scored(1)]),
+    "graded_rows": lambda jobs: jobs.graded_rows("nope"),
+    "finish": lambda jobs: jobs.finish("nope", "failed"),
+    "cancel": lambda jobs: jobs.cancel("nope"),
+    "results": lambda jobs: jobs.results("nope"),
+    "page": lambda jobs: jobs.page("default", after="nope"),
+}
+
+
+@pytest.mark.parametrize("use", _USES)
+def test_an_unknown_job_is_never_an_empty_one(jobs: Jobs, use: str) -> None:
+    with pytest.raises(NotFoundError, match="there is no job 'nope'"):
+        _USES[use](jobs)
+
+
+def test_a_failure_in_a_batch_takes_all_of_it_back(jobs: Jobs, database: Database) -> None:
+    job = _create(jobs)
+
+    def fail_half_way() -> None:
+        with database.writing():
+            jobs.add_scores(job, [_scored(1)])
+            database.change("UPDATE job SET done = total + 1")
+
+    with pytest.raises(StoreError, match="refused what was to be stored"):
+        fail_half_way()
+    assert (jobs.get(job).done, jobs.graded_rows(job)) == (0, set())
+
+
+def test_a_claim_needs_a_time_with_its_zone(jobs: Jobs) -> None:
+    with pytest.raises(InputError, match="has no zone"):
+        jobs.claim("a", 30, _NOON.replace(tzinfo=None))

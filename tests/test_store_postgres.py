@@ -1,0 +1,585 @@
+"""A store on PostgreSQL: its addresses, its schema, and what each failure tells people to do."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pg8000.exceptions import DatabaseError
+
+from assay.errors import InputError, MissingExtraError, StoreError
+from assay.store import Database, Projects, RunRecord, Store
+from assay.store.postgres_address import read_address
+from assay.store.postgres_faults import fault, is_lost
+from tests.postgres import PostgresServer, programs, shared_server
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> PostgresServer:
+    return shared_server(request)
+
+
+@pytest.fixture
+def location(server: PostgresServer) -> str:
+    return server.address(server.emptied())
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in ("PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LOGNAME", "me")
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("postgresql://u:p@h:6543/d", ("h", 6543, "u", "p", "d", "prefer")),
+        ("postgres://u@h/d", ("h", 5432, "u", None, "d", "prefer")),
+        ("postgresql://h", ("h", 5432, "me", None, "me", "prefer")),
+        ("postgresql://", ("localhost", 5432, "me", None, "me", "prefer")),
+        ("postgresql://u@[::1]:1/d", ("::1", 1, "u", None, "d", "prefer")),
+        ("postgresql://%40:%40%2F%23%3F%25@h/d%20d", ("h", 5432, "@", "@/#?%", "d d", "prefer")),
+        ("postgresql://u@/d?host=/run/pg&port=7", ("/run/pg", 7, "u", None, "d", "prefer")),
+        ("postgresql://u@h/d?sslmode=verify-full", ("h", 5432, "u", None, "d", "verify-full")),
+    ],
+)  # fmt: skip
+def test_an_address_is_read_as_postgresqls_tools_do(
+    environment: pytest.MonkeyPatch, location: str, expected: tuple[object, ...]
+) -> None:
+    read = read_address(location)
+    found = (read.host, read.port, read.user, read.password, read.database, read.ssl_mode)
+    assert found == expected
+
+
+def test_what_an_address_leaves_out_comes_from_the_environment(
+    environment: pytest.MonkeyPatch,
+) -> None:
+    values = {"HOST": "h", "PORT": "7", "USER": "u", "PASSWORD": "p", "DATABASE": "d"}
+    for name, value in values.items():
+        environment.setenv(f"PG{name}", value)
+    read = read_address("postgresql://")
+    assert (read.host, read.port, read.user, read.password, read.database) == (
+        "h", 7, "u", "p", "d",
+    )  # fmt: skip
+
+
+_SECRET = "s3cr3t"
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        f"postgresql://u:{_SECRET}/x@h/d",
+        f"postgresql://u:1{_SECRET}#x@h/d",
+        f"postgresql://u:12#{_SECRET}@h/d",
+        f"postgresql://u:12?{_SECRET}@h/d",
+        f"postgresql://u:12/{_SECRET}@h/d",
+        f"postgresql://u:x@{_SECRET}@h:port/d",
+        f"postgresql://u:{_SECRET}@[h/d",
+        f"postgresql://u:{_SECRET}@h:99999/d",
+        f"postgresql://u:{_SECRET}@h/d/e",
+        f"postgresql://u:{_SECRET}@h/d?{_SECRET}",
+        f"postgresql://u:{_SECRET}@h/d?sslmode={_SECRET}",
+        f"postgresql://u:{_SECRET}@h/d?port={_SECRET}",
+        f"postgresql://u:{_SECRET}@h/d?{_SECRET}=1",
+        f"postgresql://u:{_SECRET}@h/d?sslmode=verify-full&sslrootcert=/none",
+    ],
+)
+def test_an_address_that_cannot_be_read_shows_no_password(location: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Database.open(location)
+    assert _SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_password_is_in_no_message_and_no_repr(server: PostgresServer) -> None:
+    read = read_address(server.tcp_address("d"))
+    assert read.password == server.password
+    assert server.password not in repr(read) + str(read)
+
+
+def test_runs_are_kept_on_a_server_with_files_beside_it(location: str, tmp_path: Path) -> None:
+    with Store.open(location, home=str(tmp_path)) as store:
+        assert store.home == str(tmp_path)
+        store.create_run(RunRecord(id="r1", created_at="2026-11-21T09:08:30Z"))
+        with pytest.raises(InputError, match=r"no run 'r9' in postgresql://tester@"):
+            store.run("r9")
+    with Store.open(location) as store:
+        assert store.home == ".assay"
+        assert store.run("latest").id == "r1"
+
+
+def test_a_password_is_asked_for_over_tcp(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = server.emptied()
+    with Database.open(server.tcp_address(database)) as opened:
+        assert Projects(opened).get("default")
+    monkeypatch.setenv("PGPASSWORD", server.password)
+    location = f"postgresql://{server.user}@127.0.0.1:{server.port}/{database}"
+    with Database.open(location) as opened:
+        assert opened.place == location
+
+
+_REFUSALS: dict[str, tuple[str, str]] = {
+    "wrong password": ("refuses the user or the password", "PGPASSWORD"),
+    "no password": ("asks for a password", "PGPASSWORD"),
+    "no database": ("does not exist", "create it first"),
+    "no host": ("cannot be reached", "host and port are right"),
+    "no server": ("cannot be reached: Connection refused", "see that the server runs"),
+    "no socket": ("cannot be reached: No such file", "see that the server runs"),
+    "no trust": ("cannot be reached: .*certificate", "sslmode and sslrootcert"),
+}
+
+
+@pytest.mark.parametrize("what", _REFUSALS)
+def test_a_server_that_cannot_be_used_is_explained(
+    server: PostgresServer, environment: pytest.MonkeyPatch, what: str
+) -> None:
+    location = {
+        "wrong password": server.tcp_address("postgres", password="wr0ng-s3cr3t"),
+        "no password": f"postgresql://tester@127.0.0.1:{server.port}/postgres",
+        "no database": server.address("nothing"),
+        "no host": "postgresql://u:wr0ng-s3cr3t@nowhere.invalid/d",
+        "no server": f"postgresql://u:wr0ng-s3cr3t@127.0.0.1:{_unused_port()}/d",
+        "no socket": "postgresql://u:wr0ng-s3cr3t@/d?host=/none",
+        "no trust": server.tcp_address("postgres", options="?sslmode=verify-full"),
+    }[what]
+    complaint, hint = _REFUSALS[what]
+    with pytest.raises(StoreError, match=f"{complaint}.*{hint}") as caught:
+        Database.open(location)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "wr0ng-s3cr3t" not in shown
+    assert server.password not in shown
+
+
+def _unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("mode", "encrypted"),
+    [("disable", False), ("prefer", True), ("require", True), ("verify-ca", True),
+     ("verify-full", True)],
+)  # fmt: skip
+def test_a_connection_is_encrypted_as_asked(
+    server: PostgresServer, mode: str, *, encrypted: bool
+) -> None:
+    options = f"?sslmode={mode}"
+    if mode.startswith("verify"):
+        options += f"&sslrootcert={server.certificate}"
+    with Database.open(server.tcp_address(server.emptied(), options=options)) as opened:
+        query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+        assert opened.rows(query) == [(encrypted,)]
+
+
+def test_encryption_that_was_asked_for_is_not_done_without() -> None:
+    with _answering(b"N") as place, pytest.raises(StoreError, match="Server refuses SSL"):
+        Database.open(f"postgresql://u:p@{place}/d?sslmode=require")
+
+
+@contextmanager
+def _answering(answer: bytes) -> Generator[str]:
+    """The address of a server that says one thing to one client."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.recv(1024)
+                client.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"N"])
+def test_a_server_of_another_kind_is_explained(answer: bytes) -> None:
+    with _answering(answer) as place, pytest.raises(StoreError, match="cannot be reached"):
+        Database.open(f"postgresql://u:p@{place}/d")
+
+
+def test_a_server_that_never_answers_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = f"127.0.0.1:{listener.getsockname()[1]}/d?connect_timeout=1"
+        with pytest.raises(StoreError, match="cannot be reached: no answer in time"):
+            Database.open(f"postgresql://u:p@{place}")
+
+
+def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pg8000.dbapi", None)
+    with pytest.raises(MissingExtraError, match=r"assay\[postgres\]"):
+        Database.open("postgresql://u:p@h/d")
+
+
+def test_a_database_of_another_encoding_is_refused(server: PostgresServer) -> None:
+    server.run("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    with pytest.raises(StoreError, match=r"in LATIN1, not in UTF8.*ENCODING 'UTF8'"):
+        Database.open(server.address("latin"))
+
+
+def test_a_schema_of_another_program_is_refused_and_kept(server: PostgresServer) -> None:
+    database = server.new_database()
+    server.run("CREATE SCHEMA assay CREATE TABLE theirs (x int)", database)
+    with pytest.raises(StoreError, match=r"'assay' of .* belongs to another program"):
+        Database.open(server.address(database))
+    assert server.run("SELECT count(*) FROM assay.theirs", database) == "0"
+
+
+def test_tables_of_others_beside_ours_are_no_matter(server: PostgresServer) -> None:
+    database = server.new_database()
+    server.run("CREATE TABLE project (mine text); CREATE TABLE run (mine text)", database)
+    with Database.open(server.address(database)) as opened:
+        assert Projects(opened).create("p")
+    assert server.run("SELECT count(*) FROM public.project", database) == "0"
+
+
+def test_a_database_of_a_newer_version_is_refused(server: PostgresServer) -> None:
+    database = server.new_database()
+    Database.open(server.address(database)).close()
+    server.run("INSERT INTO assay.migration VALUES (999)", database)
+    with pytest.raises(StoreError, match=r"newer assay \(schema 999.*upgrade assay"):
+        Database.open(server.address(database))
+
+
+def test_a_role_without_rights_is_told_so(server: PostgresServer, location: str) -> None:
+    database = server.new_database()
+    server.run("CREATE ROLE guest LOGIN")
+    with pytest.raises(StoreError, match=r"may not be used so by that role.*GRANT"):
+        Database.open(server.address(database, user="guest"))
+    Database.open(server.address(database)).close()
+    server.run(
+        "GRANT USAGE ON SCHEMA assay TO guest; GRANT SELECT ON ALL TABLES IN SCHEMA assay TO guest",
+        database,
+    )
+    with Database.open(server.address(database, user="guest")) as opened:
+        assert Projects(opened).get("default")
+        with pytest.raises(StoreError, match="may not be used so by that role"):
+            Projects(opened).create("p")
+        assert [project.key for project in Projects(opened).all()] == ["default"]
+
+
+def test_a_server_without_room_for_another_client_is_told_as_such(server: PostgresServer) -> None:
+    database = server.new_database()
+    server.run("CREATE ROLE lonely LOGIN CONNECTION LIMIT 0")
+    with pytest.raises(StoreError, match=r"no connection left.*max_connections"):
+        Database.open(server.address(database, user="lonely"))
+
+
+@pytest.mark.parametrize(
+    ("code", "severity", "complaint", "lost"),
+    [
+        ("53100", "ERROR", "disk is full.*free some space, then resume", False),
+        ("53200", "ERROR", "no memory left.*try again", False),
+        ("40001", "ERROR", "changed by others at the same moment.*try again", False),
+        ("XX001", "ERROR", "failed: it said so", False),
+        ("53200", "FATAL", "was lost: it said so.*half-written", True),
+        ("57P01", "FATAL", "was lost: it said so.*half-written", True),
+        ("57P03", "FATAL", "was lost: it said so.*half-written", True),
+        ("08006", "ERROR", "was lost: it said so.*half-written", True),
+    ],
+)
+def test_what_a_server_reports_is_explained(
+    code: str, severity: str, complaint: str, *, lost: bool
+) -> None:
+    report = DatabaseError({"C": code, "V": severity, "M": "it\n  said so"})
+    assert is_lost(report) == lost
+    assert re.search(complaint, str(fault("here", report)))
+
+
+def test_a_read_only_server_is_told_as_such(server: PostgresServer) -> None:
+    database = server.new_database()
+    Database.open(server.address(database)).close()
+    server.run(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+    with (
+        Database.open(server.address(database)) as opened,
+        pytest.raises(StoreError, match=r"is read-only.*may write"),
+    ):
+        Projects(opened).create("p")
+
+
+def test_an_upgrade_that_fails_changes_nothing(
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assay.store import engine
+
+    for file in engine._MIGRATIONS.iterdir():
+        (tmp_path / file.name).write_text(file.read_text())
+    newest = max(int(file.name[:4]) for file in tmp_path.iterdir())
+    last = tmp_path / f"{newest + 1:04}_more.sql"
+    last.write_text("ALTER TABLE run ADD COLUMN owner TEXT; CREATE TABLE run (x TEXT);")
+    location = server.address(server.new_database())
+    with Database.open(location) as opened:
+        Projects(opened).create("p")
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "_MIGRATIONS", tmp_path)
+        with pytest.raises(StoreError, match="already exists"):
+            Database.open(location)
+        last.write_text("ALTER TABLE run ADD COLUMN owner TEXT;")
+        for _ in range(2):
+            with Database.open(location) as opened:
+                assert opened.rows("SELECT owner FROM run") == []
+                assert Projects(opened).get("p")
+
+
+def test_both_kinds_of_database_have_the_same_columns(location: str, tmp_path: Path) -> None:
+    with Database.open(location) as opened:
+        theirs = opened.rows(
+            "SELECT table_name, column_name, is_nullable = 'NO' FROM information_schema.columns "
+            "WHERE table_schema = 'assay' AND table_name <> 'migration'"
+        )
+    Database.open(tmp_path).close()
+    file = sqlite3.connect(tmp_path / "assay.db")
+    ours = file.execute(
+        "SELECT m.name, c.name, m.type = 'table' AND (c.\"notnull\" OR c.pk > 0) "
+        "FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type IN ('table', 'view')"
+    ).fetchall()
+    file.close()
+    assert {(table, column, bool(fixed)) for table, column, fixed in ours} == set(theirs)
+
+
+def test_texts_sort_by_their_bytes_whatever_the_servers_language(location: str) -> None:
+    with Database.open(location) as opened:
+        ((unlike,),) = opened.rows("SELECT 'a_b' COLLATE pg_catalog.\"und-x-icu\" < 'a-b'")
+        for key in ("aa", "a_b", "a-b", "a.b", "a0"):
+            Projects(opened).create(key)
+        found = [project.key for project in Projects(opened).all()]
+    assert found == ["a-b", "a.b", "a0", "a_b", "aa", "default"]
+    assert unlike is True
+
+
+def test_a_closed_database_says_so(location: str) -> None:
+    opened = Database.open(location)
+    opened.close()
+    with pytest.raises(StoreError, match=r"was misused.*closed"):
+        Projects(opened).all()
+    opened.close()
+
+
+def test_a_database_of_another_thread_or_process_is_refused(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Database.open(location) as opened:
+        with (
+            concurrent.futures.ThreadPoolExecutor(1) as pool,
+            pytest.raises(StoreError, match=r"was misused.*one Store in each thread"),
+        ):
+            pool.submit(Projects(opened).all).result()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            with pytest.raises(StoreError, match=r"another process.*after a fork"):
+                Projects(opened).all()
+            opened.close()  # does nothing: the parent goes on
+        assert Projects(opened).all()
+
+
+def test_a_fork_does_not_end_its_parents_session(location: str) -> None:
+    """What a child closes or drops must not be said to the server: the session is the parent's."""
+    program = (
+        "import os, sys\n"
+        "from assay.store import Database, Projects\n"
+        "opened = Database.open(sys.argv[1])\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    opened.close()\n"
+        "    del opened\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "print([project.key for project in Projects(opened).all()])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, location],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("['default']\n", "")
+
+
+def _sessions(database: Database) -> list[object]:
+    return [row[0] for row in database.rows("SELECT pg_backend_pid()")]
+
+
+def test_a_session_that_was_ended_is_begun_again(server: PostgresServer, location: str) -> None:
+    with Database.open(location) as opened:
+        for use in (lambda: Projects(opened).all(), lambda: Projects(opened).ensure("p")):
+            (session,) = _sessions(opened)
+            assert server.run(f"SELECT pg_terminate_backend({session}, 5000)") == "t"
+            assert use()
+            assert _sessions(opened) != [session]
+
+
+def test_a_write_whose_session_was_ended_leaves_nothing(
+    server: PostgresServer, location: str
+) -> None:
+    with Database.open(location) as opened:
+
+        def write() -> None:
+            with opened.writing():
+                Projects(opened).create("first")
+                server.run(f"SELECT pg_terminate_backend({_sessions(opened)[0]}, 5000)")
+                Projects(opened).create("second")
+
+        with pytest.raises(StoreError, match=r"connection to the store .* was lost.*half-written"):
+            write()
+        assert [project.key for project in Projects(opened).all()] == ["default"]
+        assert Projects(opened).create("second")
+
+
+def test_a_session_that_ends_at_the_end_of_a_write_is_said_to_be_unknown(
+    server: PostgresServer, location: str
+) -> None:
+    with Database.open(location) as opened:
+
+        def write() -> None:
+            with opened.writing():
+                Projects(opened).create("p")
+                server.run(f"SELECT pg_terminate_backend({_sessions(opened)[0]}, 5000)")
+
+        with pytest.raises(StoreError, match=r"not known whether the write is there.*look"):
+            write()
+        assert [project.key for project in Projects(opened).all()] == ["default"]
+
+
+def test_an_interrupt_leaves_no_half_of_an_answer(location: str) -> None:
+    """What is left of one answer must not be taken for the next one."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with Database.open(location) as opened:
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                opened.rows("SELECT 'the first answer' FROM pg_sleep(20)")
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert opened.rows("SELECT 1") == [(1,)]
+
+
+def _set(database: Database, setting: str) -> None:
+    with database.writing():
+        database.change(f"SET {setting}")
+
+
+def test_a_statement_that_takes_too_long_is_given_up(location: str) -> None:
+    with Database.open(location) as opened:
+        _set(opened, "statement_timeout = 50")
+        with pytest.raises(StoreError, match="did not answer in time"):
+            opened.rows("SELECT pg_sleep(20)")
+        assert Projects(opened).all()
+
+
+def test_a_lock_that_is_held_too_long_is_given_up(server: PostgresServer, location: str) -> None:
+    with Database.open(location) as first, Database.open(location) as second, first.writing():
+        first.change("UPDATE project SET name = 'x'")
+        _set(second, "lock_timeout = 50")
+
+        def write() -> None:
+            with second.writing():
+                second.change("UPDATE project SET name = 'y'")
+
+        with pytest.raises(StoreError, match=r"is locked by another process.*end the process"):
+            write()
+        assert Projects(second).get("default").name == "Default"
+
+
+def test_two_that_wait_for_each_other_are_told_to_try_again(location: str) -> None:
+    with Database.open(location) as first:
+        Projects(first).create("p")
+        _set(first, "deadlock_timeout = 50")
+        locked, ready = threading.Event(), threading.Event()
+
+        def other() -> None:
+            with Database.open(location) as second, second.writing():
+                second.change("SET deadlock_timeout = '20s'")
+                second.change("UPDATE project SET name = 'b' WHERE key = 'p'")
+                locked.set()
+                ready.wait()
+                second.change("UPDATE project SET name = 'b' WHERE key = 'default'")
+
+        def mine() -> None:
+            with first.writing():
+                first.change("UPDATE project SET name = 'a' WHERE key = 'default'")
+                locked.wait()
+                ready.set()
+                first.change("UPDATE project SET name = 'a' WHERE key = 'p'")
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        with pytest.raises(StoreError, match=r"changed by others at the same moment.*try again"):
+            mine()
+        thread.join()
+        assert [project.name for project in Projects(first).all()] == ["b", "b"]
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_in_a_write_keeps_what_was_stored_and_nothing_else() -> None:
+    binaries = programs()
+    if binaries is None:
+        pytest.skip("PostgreSQL is not installed (Debian's package 'postgresql')")
+    server = PostgresServer(binaries)
+    try:
+        with Database.open(server.address(server.new_database())) as opened:
+            Projects(opened).create("before")
+
+            def write() -> None:
+                with opened.writing():
+                    Projects(opened).create("half")
+                    server.kill()
+                    Projects(opened).create("way")
+
+            with pytest.raises(StoreError, match=r"was lost.*see that the server runs"):
+                write()
+            with pytest.raises(StoreError, match="cannot be reached"):
+                Projects(opened).all()
+            server.start()
+            assert [project.key for project in Projects(opened).all()] == ["before", "default"]
+            assert Projects(opened).create("after")
+    finally:
+        server.stop()
+
+
+_OPENER = """
+import sys
+from assay.store import Database
+
+sys.stdin.readline()
+for location in sys.argv[1:]:
+    Database.open(location).close()
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_open_a_new_database_at_once_do_not_collide(server: PostgresServer) -> None:
+    locations = [server.address(server.new_database()) for _ in range(3)]
+    openers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _OPENER, *locations],
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    for opener in openers:
+        assert opener.stdin
+        opener.stdin.write("go\n")
+        opener.stdin.flush()
+    for opener in openers:
+        _, complaints = opener.communicate(timeout=60)
+        assert (opener.returncode, complaints) == (0, "")
