@@ -104,10 +104,24 @@ def canary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert file.stat().st_mode & 0o777 == 0o666
 
 
+def children() -> set[str]:
+    """The living processes of this one, those of other tests among them."""
+    listed = [task.read_text().split() for task in Path("/proc/self/task").glob("*/children")]
+    return {pid for pids in listed for pid in pids if memory_of(int(pid))}
+
+
 @pytest.fixture(scope="module")
-def quick(canary: Path) -> dict[str, Ran]:
+def attacked(canary: Path) -> tuple[dict[str, Ran], set[str]]:
+    """What came of the attacks that are quick, and the processes that they left."""
     files = [file for file in _FILES if not expected(file)[1]]
-    return asyncio.run(run_side_by_side(files, canary))
+    before = children()
+    ran = asyncio.run(run_side_by_side(files, canary))
+    return ran, children() - before
+
+
+@pytest.fixture(scope="module")
+def quick(attacked: tuple[dict[str, Ran], set[str]]) -> dict[str, Ran]:
+    return attacked[0]
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +161,7 @@ def test_an_attack_that_takes_its_time_gains_nothing(file: Path, slow: dict[str,
     check(file, slow[file.stem])
 
 
-def test_no_process_outlives_the_attacks(quick: dict[str, Ran]) -> None:
-    assert quick
-    children = Path("/proc/self/task").glob("*/children")
-    left = [pid for task in children for pid in task.read_text().split()]
-    assert [pid for pid in left if memory_of(int(pid))] == []
+def test_no_process_outlives_the_attacks(attacked: tuple[dict[str, Ran], set[str]]) -> None:
+    ran, left = attacked
+    assert ran
+    assert left == set()

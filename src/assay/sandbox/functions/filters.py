@@ -209,6 +209,8 @@ _NEWER = 451
 
 _CLONE: Numbers = (56, 220)
 _CLONE_THREAD = 0x00010000
+# A process whose parent is not who made it: nobody would wait for it.
+_CLONE_PARENT = 0x00008000
 
 # Opening for reading may still truncate, and Landlock before its third version does not mind.
 _OPENING: dict[str, tuple[Numbers, int]] = {"open": ((2, None), 1), "openat": ((257, 56), 2)}
@@ -270,10 +272,10 @@ def _program(machine: str, *, processes: bool, options: tuple[int, ...] = ()) ->
     column, program = prologue(machine)
     allowed = {**_ALLOWED, **(_PROCESSES if processes else {})}
     clone = (
-        (any_bit(NAMESPACE_FLAGS, deny(errno.EPERM)), ALLOW)
+        (any_bit(NAMESPACE_FLAGS | _CLONE_PARENT, deny(errno.EPERM)), ALLOW)
         if processes
         else (
-            masked(NAMESPACE_FLAGS | _CLONE_THREAD),
+            masked(NAMESPACE_FLAGS | _CLONE_PARENT | _CLONE_THREAD),
             equal(_CLONE_THREAD, ALLOW),
             deny(errno.EPERM),
         )
