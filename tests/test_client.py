@@ -323,7 +323,7 @@ async def test_the_asynchronous_client_has_the_same_calls(tmp_path: Path) -> Non
 
 
 def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
-    from assay.client import clients, data, graders
+    from assay.client import clients, data, grader_types, graders
 
     pairs = [
         (data.AsyncDatasets, clients.Datasets),
@@ -332,7 +332,7 @@ def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
         (data.AsyncRuns, clients.Runs),
         (data.AsyncProjects, clients.Projects),
         (graders.AsyncGraders, clients.Graders),
-        (graders.AsyncGraderTypes, clients.GraderTypes),
+        (grader_types.AsyncGraderTypes, clients.GraderTypes),
     ]
     for asynchronous, blocking in pairs:
         client = Client(store="unused")

@@ -10,7 +10,8 @@ from typing import Self
 
 from assay.client.backend import Backend
 from assay.client.data import AsyncDatasets, AsyncJobs, AsyncProjects, AsyncRuns, AsyncScores
-from assay.client.graders import AsyncGraders, AsyncGraderTypes
+from assay.client.grader_types import AsyncGraderTypes
+from assay.client.graders import AsyncGraders
 from assay.client.portal import Portal
 from assay.client.scope import Scope
 from assay.errors import InputError

@@ -1,221 +1,26 @@
-"""``client.graders``: create, version, prove and use stored graders."""
+"""``client.graders``: version, prove and use stored graders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from assay.client.backend import Details, Page
+from assay.client.backend import Page
+from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
 from assay.client.scope import Item, Scope, every, rows_of
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
-from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from assay.graders.functions import ValidationReport
     from assay.registry import Definition
     from assay.store import GraderRecord, GraderVersion
 
-__all__ = ["AsyncGraderTypes", "AsyncGraders", "Function"]
+__all__ = ["AsyncGraders"]
 
 _AT_ONCE = 1_000
 """Items of one request."""
-
-Function: TypeAlias = "Callable[..., object] | str"
-"""An ``async def`` with one parameter, or the source of a module that defines ``grade``."""
-
-
-class AsyncGraderTypes:
-    """``client.graders.create``: one call per type of grader.
-
-    Every call is validated before anything is stored, and returns the stored grader.
-
-    Raises:
-        InputError: The definition is wrong; a `ValueError` too. For a function that fails
-            validation its ``report`` holds the checks.
-        ConflictError: The key is taken.
-    """
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    async def function(
-        self,
-        *,
-        key: str,
-        fn: Function,
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        isolation: Literal["call", "batch"] = "call",
-        range: tuple[float, float] | None = None,  # noqa: A002 - the field's name everywhere
-        samples: Sequence[Item] = (),
-        project: str | None = None,
-    ) -> GraderRecord:
-        """Store a Python function, after five checks in the sandbox.
-
-        Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
-            fn: The function itself, or the source of a module that defines ``grade``.
-            name: For people; the key by default.
-            description: What it is for.
-            feedback_key: The metric that its scores are written to; the key by default.
-            note: Why this version was made.
-            isolation: Whether each call is a process of its own, or each batch.
-            range: Lowest and highest score; a score outside is an error. Any finite one by default.
-            samples: Real rows that it must be able to grade.
-            project: The project; the client's by default.
-        """
-        definition = _function(fn, isolation=isolation, bounds=range)
-        details = _details(name, description, feedback_key, note, samples)
-        return await self._store(project, key, definition, details)
-
-    async def binary_judge(
-        self,
-        *,
-        key: str,
-        criteria: str,
-        judge_model: str,
-        feedback_key: str = "",
-        examples: Sequence[Mapping[str, Json]] = (),
-        system_template: str = "",
-        user_template: str = "",
-        name: str = "",
-        description: str = "",
-        note: str = "",
-        project: str | None = None,
-    ) -> GraderRecord:
-        """Store a judge that says PASS or FAIL by a criterion in natural language.
-
-        Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
-            criteria: What makes a pass.
-            judge_model: The model that judges.
-            feedback_key: The metric that its scores are written to; the key by default.
-            examples: ``{"input", "output", "pass", "reasoning"}`` each.
-            system_template: Handlebars template; assay's own by default.
-            user_template: The same for the user's turn.
-            name: For people; the key by default.
-            description: What it is for.
-            note: Why this version was made.
-            project: The project; the client's by default.
-        """
-        from assay.registry import definition_from
-
-        data: dict[str, Json] = {
-            "criteria": criteria,
-            "judge_model": judge_model,
-            "examples": [dict(example) for example in examples],
-            "system_template": system_template,
-            "user_template": user_template,
-        }
-        definition = definition_from("binary_judge", data)
-        details = _details(name, description, feedback_key, note, ())
-        return await self._store(project, key, definition, details)
-
-    async def prebuilt_judge(
-        self,
-        *,
-        key: str,
-        type: str,  # noqa: A002 - the name that users of this call know
-        judge_model: str,
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        project: str | None = None,
-    ) -> GraderRecord:
-        """Store a judge for RAG: FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY."""
-        from assay.registry import definition_from
-
-        definition = definition_from("prebuilt_judge", {"type": type, "judge_model": judge_model})
-        details = _details(name, description, feedback_key, note, ())
-        return await self._store(project, key, definition, details)
-
-    async def external_endpoint(
-        self,
-        *,
-        key: str,
-        url: str,
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        project: str | None = None,
-        **options: Json,
-    ) -> GraderRecord:
-        """Store the address of a server that grades.
-
-        Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
-            url: Where it is.
-            name: For people; the key by default.
-            description: What it is for.
-            feedback_key: The metric that its scores are written to; the key by default.
-            note: Why this version was made.
-            project: The project; the client's by default.
-            **options: ``protocol``, ``auth``, ``secret_env``, ``timeout_seconds``, ``batch``,
-                ``range`` ...; an unknown one is refused by name.
-        """
-        from assay.registry import definition_from
-
-        definition = definition_from("external_endpoint", {"url": url, **options})
-        details = _details(name, description, feedback_key, note, ())
-        return await self._store(project, key, definition, details)
-
-    async def custom(
-        self,
-        *,
-        key: str,
-        path: str = "",
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        project: str | None = None,
-    ) -> GraderRecord:
-        """Store a name for scores that are written in, or for a `Grader` class of the project.
-
-        Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
-            path: ``python:module:Class``; empty where scores are written in.
-            name: For people; the key by default.
-            description: What it is for.
-            feedback_key: The metric that its scores are written to; the key by default.
-            note: Why this version was made.
-            project: The project; the client's by default.
-        """
-        from assay.registry import definition_from
-
-        definition = definition_from("custom", {"path": path} if path else {})
-        details = _details(name, description, feedback_key, note, ())
-        return await self._store(project, key, definition, details)
-
-    async def declared(
-        self,
-        *,
-        key: str,
-        graders: Sequence[Mapping[str, Json]],
-        name: str = "",
-        description: str = "",
-        feedback_key: str = "",
-        note: str = "",
-        project: str | None = None,
-    ) -> GraderRecord:
-        """Store graders as a case or a grader file declares them; their scores are combined."""
-        from assay.registry import definition_from
-
-        definition = definition_from("declared", {"graders": [dict(one) for one in graders]})
-        details = _details(name, description, feedback_key, note, ())
-        return await self._store(project, key, definition, details)
-
-    async def _store(
-        self, project: str | None, key: str, definition: Definition, details: Details
-    ) -> GraderRecord:
-        where = self._scope.project(project)
-        return await self._scope.backend.create_grader(where, key, definition, details)
 
 
 class AsyncGraders:
@@ -469,18 +274,6 @@ class AsyncGraders:
         return await self._scope.backend.import_(where, files, update=update)
 
 
-def _details(
-    name: str, description: str, feedback_key: str, note: str, samples: Sequence[Item]
-) -> Details:
-    return Details(
-        name=name,
-        description=description,
-        feedback_key=feedback_key,
-        note=note,
-        samples=tuple(rows_of(samples)),
-    )
-
-
 def _with_settings(definition: Definition, present: GraderVersion) -> Definition:
     """A new function with the isolation and range of the version that it follows."""
     from assay.registry import FunctionDefinition, definition_from
@@ -493,18 +286,5 @@ def _with_settings(definition: Definition, present: GraderVersion) -> Definition
 
 def _definition(given: Definition | Function) -> Definition:
     if isinstance(given, str) or callable(given):
-        return _function(given)
+        return function_definition(given)
     return given
-
-
-def _function(
-    fn: Function,
-    *,
-    isolation: Literal["call", "batch"] = "call",
-    bounds: tuple[float, float] | None = None,
-) -> Definition:
-    from assay.graders.functions import source_of
-    from assay.registry import FunctionDefinition
-
-    source = fn if isinstance(fn, str) else source_of(fn)
-    return FunctionDefinition(source=source, isolation=isolation, range=bounds)

@@ -11,6 +11,7 @@ from assay.client.backend import Details, Page, Rows
 from assay.errors import AssayError, InputError, Location, NotFoundError
 from assay.registry import Registry
 from assay.registry.stored_rows import grade_rows
+from assay.registry.written import written_score
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
@@ -323,24 +324,17 @@ def _score(catalog: Catalog, project: str, score: Mapping[str, Json], number: in
     if not isinstance(key, str) or not isinstance(item, str | int) or isinstance(item, bool):
         raise InputError(f"scores[{number}] needs a 'grader' and an 'item'")
     version = catalog.get(project, key).latest
-    if version.kind != "custom":
-        raise InputError(
-            f"{key!r} is a {version.kind} grader, which gives its own scores",
-            hint="scores are written in for custom graders",
-        )
     details = score.get("details")
     try:
         value = finite_number(score.get("score"), what=f"scores[{number}].score")
     except AssayError as error:
         raise InputError(error.message, hint=error.hint) from error
-    graded = Graded(
-        id=str(item),
-        status="scored",
-        score=value,
+    return written_score(
+        version,
+        str(item),
+        value,
+        place=f"scores[{number}]",
+        source="sdk",
         reason=str(score.get("reason") or ""),
         details=details if isinstance(details, dict) else {},
-    )
-    by = f"{version.key}@{version.number}"
-    return ScoreRecord(
-        project=project, item=str(item), source="sdk", graded=graded.by(by, version.digest)
     )

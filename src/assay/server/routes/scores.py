@@ -7,16 +7,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from assay.registry import Registry
-from assay.scoring.graded import Graded
+from assay.registry.written import written_score
 from assay.server.context import context
 from assay.server.documents import problem_responses
 from assay.server.door import Door, needs
 from assay.server.idempotency import Answer, Keep, carry_out
-from assay.server.models.work import ScoreBody, ScorePage, ScoresBody, ScoresShown
+from assay.server.models.work import ScorePage, ScoresBody, ScoresShown
 from assay.server.paging import cursor_number, page
-from assay.server.problems import Fault, ProblemError, reply
+from assay.server.problems import reply
 from assay.server.routes.params import Cursor, Limit, Project
-from assay.store.catalog_records import GraderVersion, ScoreRecord
+from assay.store.catalog_records import ScoreRecord
 from assay.store.database import Database
 from assay.store.scores import Scores
 
@@ -64,11 +64,14 @@ async def add_scores(request: Request, project: Project, body: ScoresBody) -> Re
                 key: registry.version(key) for key in sorted({s.grader for s in body.scores})
             }
             records = [
-                ScoreRecord(
-                    project=project,
-                    item=score.item,
+                written_score(
+                    versions[score.grader],
+                    score.item,
+                    score.score,
+                    place=f"scores[{number}]",
                     source=body.source,
-                    graded=_graded(score, versions[score.grader], number),
+                    reason=score.reason,
+                    details=score.details,
                 )
                 for number, score in enumerate(body.scores)
             ]
@@ -76,22 +79,6 @@ async def add_scores(request: Request, project: Project, body: ScoresBody) -> Re
             return keep(Answer({"stored": len(records)}, 201))
 
     return await carry_out(request, project, work)
-
-
-def _graded(score: ScoreBody, version: GraderVersion, number: int) -> Graded:
-    if version.kind != "custom":
-        message = f"{version.key!r} is a {version.kind} grader: it gives its scores itself"
-        fault = Fault(f"scores[{number}].grader", message, "use one of the kind 'custom'")
-        raise ProblemError(422, message, faults=[fault])
-    return Graded(
-        id=score.item,
-        status="scored",
-        score=score.score,
-        reason=score.reason,
-        details=score.details,
-        grader=f"{version.key}@{version.number}",
-        digest=version.digest,
-    )
 
 
 def _seq(record: ScoreRecord) -> int:
