@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from assay.sandbox.functions import (
     Program,
     TierChoice,
 )
+from assay.sandbox.functions.pool import close_all
 from assay.sandbox.functions.session import memory_of
 
 pytestmark = pytest.mark.sandbox
@@ -32,6 +34,7 @@ _FILES = sorted(Path(__file__).with_name("hostile").glob("*.txt"))
 _WAITING = FunctionLimits(cpu_seconds=0.3, wall_seconds=1.5, load_seconds=3.0)
 _COMPUTING = FunctionLimits(cpu_seconds=0.3, wall_seconds=30.0, load_seconds=3.0)
 _SIDE_BY_SIDE = 8
+_ENDING_SECONDS = 20.0
 _GRADE = """
 
 async def grade(thread):
@@ -114,9 +117,13 @@ def children() -> set[str]:
 def attacked(canary: Path) -> tuple[dict[str, Ran], set[str]]:
     """What came of the attacks that are quick, and the processes that they left."""
     files = [file for file in _FILES if not expected(file)[1]]
+    close_all()  # a pool that another test left open would keep new workers in reserve
     before = children()
     ran = asyncio.run(run_side_by_side(files, canary))
-    return ran, children() - before
+    deadline = time.monotonic() + _ENDING_SECONDS  # a worker may be starting, to be told to end
+    while (left := children() - before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return ran, left
 
 
 @pytest.fixture(scope="module")

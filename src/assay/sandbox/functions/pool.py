@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["FunctionPool"]
+__all__ = ["FunctionPool", "close_all"]
 
 _JOIN_SECONDS = 10.0
 _JOIN_STEP_SECONDS = 0.02
@@ -340,7 +340,8 @@ _pools: weakref.WeakSet[FunctionPool] = weakref.WeakSet()
 
 
 @atexit.register
-def _end_all() -> None:
+def close_all() -> None:
+    """Close every pool of this process, as it ends."""
     for pool in list(_pools):
         pool.close_now()
 
