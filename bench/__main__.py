@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import bash, calls, functions, hidden_tests, imports, matrix, server, startup
+from bench import bash, calls, functions, hidden_tests, imports, judges, matrix, server, startup
 from bench.machine import describe
 from bench.peers import PEERS, Peer, PeerError, install
 from bench.rows import Row, as_json, table
@@ -29,6 +29,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "bash": bash.measure,
     "functions": functions.measure,
     "tests": hidden_tests.measure,
+    "judges": judges.measure,
     "server": server.measure,
     "startup": startup.measure,
 }

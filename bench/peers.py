@@ -28,22 +28,27 @@ class Wanted:
         distribution: What pip calls it.
         version: The pinned version.
         newest_python: The last minor version of Python 3 that it can be installed on.
+        extra: What it is given beside it, where it leaves the choice of a client to its users.
     """
 
     name: str
     distribution: str
     version: str
     newest_python: int = 99
+    extra: tuple[str, ...] = ()
 
     @property
     def requirement(self) -> str:
         """The exact requirement."""
-        return f"{self.distribution}=={self.version}"
+        return " ".join((f"{self.distribution}=={self.version}", *self.extra))
 
 
 PEERS = (
     Wanted("hud", "hud", "0.6.21", newest_python=12),
     Wanted("touchstone", "touchstone-eval", "0.1.1"),
+    Wanted("autoevals", "autoevals", "0.4.1", extra=("openai==3.54.0",)),
+    Wanted("rubric", "rubric", "2.2.0", extra=("openai==3.54.0",)),
+    Wanted("deepeval", "deepeval", "4.3.1"),
 )
 
 
@@ -88,7 +93,7 @@ def install(wanted: Wanted, *, offline: bool = False) -> Peer:
     shutil.rmtree(place, ignore_errors=True)
     uv = _find_uv()
     _uv([uv, "venv", "--quiet", "--python", _python_for(wanted), str(place)])
-    _uv([uv, "pip", "install", "--quiet", "--python", peer.python, wanted.requirement])
+    _uv([uv, "pip", "install", "--quiet", "--python", peer.python, *wanted.requirement.split()])
     stamp.write_text(f"{wanted.requirement}\n", encoding="utf-8")
     return peer
 

@@ -272,7 +272,7 @@ def test_test_says_what_could_not_be_graded(totals: Command) -> None:
     totals("create", "judge", "--judge", "c", "--model", "m")
     code, _, err = totals("test", "judge", "rows.jsonl")
     assert code == 2
-    assert "'binary_judge' cannot run yet" in err
+    assert "'binary_judge' cannot ask its model" in err
 
 
 def test_a_deleted_grader_tests_nothing(totals: Command) -> None:

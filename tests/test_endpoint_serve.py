@@ -204,9 +204,9 @@ COSINE: Json = {
 NEVER: list[tuple[str, str, str]] = [
     ("written", "custom", "this custom grader grades nothing itself"),
     ("absent", "custom", "absent_module"),
-    ("binary", "binary_judge", "'binary_judge' cannot run yet"),
-    ("prebuilt", "prebuilt_judge", "'prebuilt_judge' cannot run yet"),
-    ("judged", "declared", "cannot run yet: score_model"),
+    ("binary", "binary_judge", "'binary_judge' cannot ask its model"),
+    ("prebuilt", "prebuilt_judge", "'faithfulness' cannot ask its model"),
+    ("judged", "declared", "needs a judge model in place of m"),
     ("combined", "declared", "needs a judge model in place of m"),
     ("cosine", "declared", "needs an embedding model"),
 ]

@@ -126,10 +126,3 @@ async def test_a_malformed_row_is_found_before_anything_is_graded(
     with pytest.raises(InputError, match=r"data.jsonl:2: not a JSON object"):
         await grade(store, tmp_path, {"answer": "a", "expected": "a"}, "{")
     assert list(store.runs()) == []
-
-
-async def test_graders_that_cannot_be_run_yet_are_refused(store: Store, tmp_path: Path) -> None:
-    judge = GraderSpec(type="model_judge", options={"rubric": "rubric.md"})
-    with pytest.raises(InputError, match="cannot run yet: model_judge"):
-        await grade(store, tmp_path, {"answer": "a"}, graders=[judge])
-    assert list(store.runs()) == []

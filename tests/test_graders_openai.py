@@ -10,11 +10,17 @@ import pytest
 from assay.errors import InputError
 from assay.graders.apply import grade_submission
 from assay.graders.openai.definitions import lacking, parts_of, read_definition
-from assay.graders.openai.judges import LabelModel, ModelDefinition, ScoreModel
+from assay.graders.openai.judges import (
+    LabelModel,
+    ModelDefinition,
+    ScoreModel,
+    ScoreModelGrader,
+)
 from assay.graders.openai.rewards import FaultError
 from assay.graders.openai.scope import sample_of
 from assay.graders.openai.template import Scope
 from assay.graders.spec import read_spec
+from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
@@ -310,7 +316,7 @@ def test_one_grader_where_many_should_stand_is_taken_by_its_name() -> None:
     assert len(list(parts_of(definition))) == 1
 
 
-@pytest.mark.parametrize("field", ["file", "compat", "pass_fail"])
+@pytest.mark.parametrize("field", ["file", "compat", "pass_fail", "fence"])
 def test_a_grader_from_elsewhere_names_no_file_of_ours(field: str) -> None:
     python: dict[str, Json] = {"type": "python", "name": "p", field: "/etc/passwd"}
     inside: Json = {"p": python}
@@ -353,8 +359,9 @@ LABEL: dict[str, Json] = {
 SCOPE = Scope({"answer": "Paris"}, sample_of("{{ item.answer }}"))
 
 
-def test_only_the_call_of_the_judge_is_missing() -> None:
-    judge = cast("ModelDefinition", read_definition(SCORE))
+def test_what_is_sent_to_a_judge() -> None:
+    (spec,) = load_graders(json.dumps([{**SCORE, "fence": False}]))
+    judge = cast("ModelDefinition", ScoreModelGrader.defined(spec.options))
     request = judge.request(SCOPE)
     assert request.model == "gpt-4.1-2025-04-14"
     assert request.messages[1]["content"] == [
@@ -403,16 +410,14 @@ def test_a_label_passes_or_does_not() -> None:
 
 
 async def test_judges_say_that_nobody_can_be_asked() -> None:
-    for declared in (SCORE, LABEL):
-        with pytest.raises(FaultError, match="needs a judge model"):
-            await read_definition(declared).reward(SCOPE)
-    (spec,) = load_graders(json.dumps([LABEL]))
-    with pytest.raises(InputError, match="cannot run yet: label_model"):
-        await grade_submission([spec], Submission(answer="x"))
-    assert await lacking(read_definition(SCORE)) == [
-        "a judge model in place of gpt-4.1-2025-04-14",
-        "a judge that takes images or sound",
-    ]
+    with using(ModelClient(ModelSettings())):
+        for declared in (SCORE, LABEL):
+            with pytest.raises(FaultError, match="OPENAI_API_KEY"):
+                await read_definition(declared).reward(SCOPE)
+        (spec,) = load_graders(json.dumps([LABEL]))
+        assert (await grade_submission([spec], Submission(answer="x"))).isError
+        (needed,) = await lacking(read_definition(SCORE))
+    assert needed.startswith("a judge model in place of gpt-4.1-2025-04-14: there is no key")
 
 
 @pytest.mark.parametrize(

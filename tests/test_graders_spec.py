@@ -112,7 +112,7 @@ class NotOne:
 def base(tmp_path: Path) -> str:
     (tmp_path / "wanted").mkdir()
     (tmp_path / "wanted" / "a").touch()
-    (tmp_path / "rubric.md").touch()
+    (tmp_path / "rubric.md").write_text("It is clear.")
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "broken.py").write_text("1 / 0")
     return str(tmp_path)

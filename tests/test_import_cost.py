@@ -40,7 +40,7 @@ def test_importing_assay_loads_no_package_of_others() -> None:
     assert loaded.isdisjoint(LATE)
 
 
-@pytest.mark.parametrize("room", ["graders", "types", "scoring", "native"])
+@pytest.mark.parametrize("room", ["graders", "models", "types", "scoring", "native"])
 def test_importing_a_light_room_loads_no_package_of_others(room: str) -> None:
     loaded = loaded_by(f"import assay.{room}")
     assert foreign(loaded) == set()
@@ -70,12 +70,14 @@ FACADES = [
     "assay.errors",
     "assay.eval",
     "assay.graders",
+    "assay.models",
     "assay.native",
     "assay.registry",
     "assay.sandbox",
     "assay.scoring",
     "assay.store",
     "assay.tasks",
+    "assay.testing",
     "assay.text",
     "assay.types",
 ]

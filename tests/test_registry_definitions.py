@@ -98,7 +98,7 @@ BAD: list[tuple[tuple[str, dict[str, Json]], str, str]] = [
     (_judge(examples=[{**_EXAMPLE, "pass": "yes"}]), "examples[0].pass", "true or false"),
     (_judge(examples=[{"input": [], "output": ""}]), "examples[0].pass", "'pass' is required"),
     (_judge(examples=[{**_EXAMPLE, "input": []}]), "examples[0].input", "no messages"),
-    (_judge(examples=[{**_EXAMPLE, "input": "hi"}]), "examples[0].input", "expected a list"),
+    (_judge(examples=[{**_EXAMPLE, "input": 1}]), "examples[0].input", "expected a list"),
     (
         _judge(examples=[{**_EXAMPLE, "input": [{"role": "", "content": "x"}]}]),
         "examples[0].input[0].role",

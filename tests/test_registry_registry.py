@@ -226,8 +226,8 @@ async def test_items_are_graded_in_their_order_by_a_version(registry: Registry) 
 @pytest.mark.parametrize(
     ("definition", "said"),
     [
-        (JUDGE, "'binary_judge' cannot run yet"),
-        (PrebuiltJudgeDefinition(type="FAITHFULNESS", judge_model="m"), "'prebuilt_judge'"),
+        (JUDGE, "'binary_judge' cannot ask its model"),
+        (PrebuiltJudgeDefinition(type="FAITHFULNESS", judge_model="m"), "'faithfulness' cannot"),
         (CustomDefinition(), "grades nothing itself"),
         (CustomDefinition(path="python:planted:Planted"), "not imported here"),
         (

@@ -7,6 +7,7 @@ reward:
   `NotFoundError`, `ConflictError` and `LockedError` say so of things that are stored.
 * `GraderError`: a grader could not give a verdict. The result is an error, never a 0.
 * `SandboxError`, `SourceError`, `ProvisionError`, `StoreError`: our machinery failed. Likewise.
+* `ModelError`: a language model could not be asked, or its reply cannot be used. Likewise.
 * `AgentError`, `AgentTimeoutError`: what does the work failed. The partial trace is kept.
 
 What the *submission* causes (a failing test, a command over its time) is not an exception at all:
@@ -16,6 +17,7 @@ it is a score of 0 whose metadata says why.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 __all__ = [
     "AgentError",
@@ -28,6 +30,8 @@ __all__ = [
     "Location",
     "LockedError",
     "MissingExtraError",
+    "ModelError",
+    "ModelFault",
     "NotFoundError",
     "ProgramError",
     "ProvisionError",
@@ -172,6 +176,55 @@ class AgentError(AssayError):
 
 class AgentTimeoutError(AgentError):
     """The agent worked longer than it may."""
+
+
+ModelFault: TypeAlias = Literal[
+    "no_key",
+    "rejected",
+    "auth",
+    "quota",
+    "budget",
+    "rate_limited",
+    "overloaded",
+    "unreachable",
+    "timeout",
+    "overflow",
+    "refused",
+    "truncated",
+    "unreadable",
+    "unbelievable",
+    "not_recorded",
+]
+"""What kept a model's reply from being used; see `ModelError`."""
+
+
+class ModelError(AssayError):
+    """A language model could not be asked, or its reply cannot be used. Never a number.
+
+    Attributes:
+        kind: ``no_key`` (nobody said how to reach it), ``rejected`` (the request is refused as
+            wrong), ``auth``, ``quota`` (paid-for use is used up), ``budget`` (ours is used up),
+            ``rate_limited`` and ``overloaded`` (also after all tries), ``unreachable``,
+            ``timeout``, ``overflow`` (more text than the model takes), ``refused`` (by the model
+            or its content filter), ``truncated``, ``unreadable`` (not what was asked for, also
+            after a repair), ``unbelievable`` (well-formed, and refuted by what we can check),
+            ``not_recorded`` (replay without a recording).
+        status: The HTTP status, or 0.
+    """
+
+    def __init__(
+        self, message: str, *, kind: ModelFault = "unreadable", status: int = 0, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kind: ModelFault = kind
+        self.status = status
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_model_error, (self.message, self.kind, self.status, self.hint)
+
+
+def _rebuild_model_error(message: str, kind: ModelFault, status: int, hint: str) -> ModelError:
+    return ModelError(message, kind=kind, status=status, hint=hint)
 
 
 class MissingExtraError(AssayError, ImportError):

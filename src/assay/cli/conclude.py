@@ -6,12 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 
-from assay.cli.options import Outputs
+from assay.cli.options import Outputs, state_home
 from assay.cli.report_errors import NOT_GRADED
 from assay.errors import InputError
 from assay.reports.changes import changes_of
 from assay.reports.review import Review, review
+from assay.reports.standing import Shelf
 from assay.reports.summary import summarize, verdict
+from assay.store.cards import Cards
+from assay.store.database import Database
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
@@ -53,16 +56,24 @@ def conclude(
         from assay.reports.json_report import cells_json
 
         again = changes_of(store, run_id)
-        cells_json(sys.stdout, run, cells, fail_under=fail_under, labels=labels, changes=again)
+        cells_json(
+            sys.stdout,
+            run,
+            cells,
+            fail_under=fail_under,
+            labels=labels,
+            changes=again,
+            shelf=shelf,
+        )
 
-    fail_under = outputs.fail_under
+    fail_under, shelf = outputs.fail_under, _shelf()
     written = [_write(outputs.junit, junit)] if outputs.junit else []
     if outputs.json and not outputs.html:
         summary = summarize(cells, run=run)
     else:
         limit = None if shown is None else 200
         again = changes_of(store, run_id)
-        found = review(run, cells, limit=limit, labels=labels, changes=again)
+        found = review(run, cells, limit=limit, labels=labels, changes=again, shelf=shelf)
         summary = found.summary
         if outputs.html:
             written.append(
@@ -76,6 +87,12 @@ def conclude(
 
 
 _OUT = "standard output"
+
+
+def _shelf() -> Shelf:
+    """The calibration cards that stand beside scores."""
+    with Database.open(state_home()) as database:
+        return Shelf(Cards(database).newest())
 
 
 def _html(file: str, found: Review, fail_under: float | None) -> None:

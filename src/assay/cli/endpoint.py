@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import state_home
+from assay.cli.own_function import function_of
 from assay.endpoint.functions import scorer_of
 from assay.endpoint.served import Scorer, ServedOptions
 from assay.endpoint.serving import require_protection, run_app, serve_wire
-from assay.errors import InputError, nearest
-from assay.graders.kinds import load_file
+from assay.errors import InputError
 from assay.scoring.graded import Graded
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from types import ModuleType
 
     from assay.store.catalog import GraderVersion
 
@@ -62,7 +60,7 @@ def _scorer(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     if given.score_range is not None and not is_function:
         raise InputError("--range is for functions; other graders say their range themselves")
     if is_function:
-        function = _function(file, after if file == place else "")
+        function = function_of(file, after if file == place else "")
         name = str(getattr(function, "__name__", Path(file).stem))
         span = given.score_range or (0.0, 1.0)
         return scorer_of(function), {"name": name, "score_range": span}
@@ -72,29 +70,6 @@ def _scorer(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
 
         return scorer_of_graders(load_graders(file)), {"name": Path(file).stem}
     return _stored(given, stack)
-
-
-def _function(file: str, name: str) -> Callable[..., object]:
-    """The function of a file that grades: the one that is named, ``grade``, or the only one."""
-    if not Path(file).is_file():
-        raise InputError(f"there is no file {file}")
-    try:
-        module = cast("ModuleType", load_file(file))
-    except (Exception, SystemExit) as error:  # the author's code may fail in any way
-        raise InputError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
-    own = {
-        key
-        for key, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__
-    }
-    public = [key for key in sorted(own) if not key.startswith("_")]
-    wanted = name or ("grade" if "grade" in own or len(public) != 1 else public[0])
-    found: object = getattr(module, wanted, None)
-    if not callable(found):
-        raise InputError(
-            f"{file} has no function {wanted!r}", hint=nearest(wanted, public) or "write one"
-        )
-    return found
 
 
 def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from assay.cli.function_progress import FunctionProgress, Totals
 from assay.cli.kept_rows import KeptRows, keep_rows, partial_of
-from assay.cli.options import check_targets
+from assay.cli.options import check_targets, state_home
 from assay.cli.report_errors import BAD_INPUT, INTERRUPTED, NOT_GRADED
 from assay.eval.recorded import count_rows
 from assay.graders.function import FunctionSource, ValidationReport, validate_function
@@ -28,9 +28,12 @@ from assay.graders.functions import open_function, read_source
 from assay.reports.figures import DASH, count, duration, score
 from assay.reports.page import STYLES, Page
 from assay.reports.plain import one_line
+from assay.reports.standing import Shelf, Standing
 from assay.sandbox.functions import FunctionLimits
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
+from assay.store.cards import Cards
+from assay.store.database import Database
 from assay.tasks.rows import Row, read_rows
 
 if TYPE_CHECKING:
@@ -161,7 +164,10 @@ async def _grade(work: _Work) -> int:
         console = Console(highlight=False)
         _print_table(console, work.totals, f"  in {duration(time.monotonic() - started)}")
         by = f"isolated by {report.tier}, a process per {source.isolation}"
-        Page(console).line(f"function {source.digest}, {by}")
+        page = Page(console)
+        page.line(f"function {source.digest}, {by}")
+        if (standing := _standing(source, options.function)) is not None:
+            page.line((standing.line, "yellow" if standing.is_stale else ""))
     return _verdict(work.totals, options.fail_under)
 
 
@@ -236,6 +242,7 @@ def _verdict(totals: Totals, fail_under: float | None) -> int:
 def _ending(work: _Work, report: ValidationReport, seconds: float) -> dict[str, Json]:
     """What is said beside the rows."""
     source = work.source
+    standing = _standing(source, work.options.function)
     return {
         "summary": work.totals.to_dict(),
         "warnings": list[Json](report.warnings),
@@ -245,7 +252,18 @@ def _ending(work: _Work, report: ValidationReport, seconds: float) -> dict[str, 
         "isolation": source.isolation,
         "range": None if source.range is None else list[Json](source.range),
         "seconds": round(seconds, 3),
+        "calibration": None if standing is None else standing.to_dict(),
     }
+
+
+def _standing(source: FunctionSource, file: str) -> Standing | None:
+    """How far the function agrees with people, where that was measured."""
+    if not Path(state_home(), "assay.db").is_file():
+        return None
+    made_of = hashlib.sha256(source.text.encode()).hexdigest()[:16]
+    with Database.open(state_home()) as database:
+        shelf = Shelf(Cards(database).newest())
+    return shelf.standing(Path(file).name, "function", source.digest, {"source": made_of})
 
 
 def _print_json(spool: TextIO, ending: dict[str, Json]) -> None:

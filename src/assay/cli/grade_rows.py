@@ -8,6 +8,7 @@ import sys
 from contextlib import ExitStack, redirect_stdout
 
 from assay.cli.conclude import conclude
+from assay.cli.judging import cost_so_far
 from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.eval.recorded import count_rows, grade_dataset
 from assay.reports.files import replacing
@@ -49,7 +50,9 @@ def grade_rows(
     with Store.open(state_home()) as store, ExitStack() as stack:
         written = stack.enter_context(replacing(out)) if out else None
         stack.enter_context(redirect_stdout(sys.stderr))
-        shown = stack.enter_context(progress(Console(stderr=True, highlight=False), planned))
+        shown = stack.enter_context(
+            progress(Console(stderr=True, highlight=False), planned, note=cost_so_far)
+        )
 
         def on_row(row: Row, cell: CellRecord) -> None:
             if isinstance(row.label, bool | int | float):
@@ -68,7 +71,7 @@ def grade_rows(
                 on_row=on_row,
                 label=label,
                 threshold=threshold,
-                workers=worker_count(workers),
+                workers=worker_count(workers, graders),
             )
         )
         stack.close()

@@ -18,19 +18,24 @@ from assay.cli.graders_output import (
     print_grader,
     print_graders,
     print_grades,
+    print_preview,
     print_report,
+    print_warnings,
 )
 from assay.cli.graders_store import is_shared, key_and_version, opened
 from assay.cli.report_errors import NOT_GRADED
 from assay.errors import InputError
 from assay.graders.functions.report import ValidationReport
 from assay.registry import (
+    BinaryJudgeDefinition,
     Definition,
     FunctionDefinition,
+    PrebuiltJudgeDefinition,
     Registry,
     ValidationFailedError,
     definition_from,
 )
+from assay.registry.validation import version_warnings
 from assay.reports.plain import one_line
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -105,7 +110,7 @@ def _create(given: Namespace) -> int:
             )
         )
     if given.json:
-        _print({"grader": record.to_dict(), "change": "created"})
+        _print({"grader": record.to_dict(), "change": "created", **_warnings(record.latest)})
     else:
         _print_stored(record, "stored")
     return 0
@@ -148,7 +153,8 @@ def _updated(
     what = " and ".join(name for name, done in did.items() if done) or "unchanged"
     change = "updated" if is_new else what
     if given.json:
-        _print({"grader": record.to_dict(), "change": change, "kept": dict(kept)})
+        found = _warnings(record.latest)
+        _print({"grader": record.to_dict(), "change": change, "kept": dict(kept), **found})
         return 0
     _print_stored(record, what)
     if kept:
@@ -160,6 +166,23 @@ def _updated(
 def _print_stored(record: GraderRecord, what: str) -> None:
     latest = record.latest
     print(f"{record.key}@{latest.number} {what}  {latest.kind}  digest {latest.digest[:16]}")
+    print_warnings(_warned(latest))
+
+
+def _warned(version: GraderVersion) -> tuple[str, ...]:
+    """What is worth a look in a version, and why a judge would grade nothing here."""
+    found = version_warnings(version)
+    definition = definition_from(version.kind, version.definition)
+    if isinstance(definition, BinaryJudgeDefinition | PrebuiltJudgeDefinition):
+        from assay.registry.grading import Permissions, refusal
+
+        refused = refusal(definition, Permissions(internal=True))
+        return found if refused is None else (*found, str(refused))
+    return found
+
+
+def _warnings(version: GraderVersion) -> dict[str, Json]:
+    return {"warnings": list[Json](_warned(version))}
 
 
 def _list(given: Namespace) -> int:
@@ -189,9 +212,11 @@ def _show(given: Namespace) -> int:
         versions = registry.versions(key)
     if given.json:
         rows: list[Json] = [{**v.to_dict(), "definition": None} for v in versions]
-        _print({"grader": record.to_dict(), "version": version.to_dict(), "versions": rows})
+        shown: dict[str, Json] = {"grader": record.to_dict(), "version": version.to_dict()}
+        _print({**shown, "versions": rows, **_warnings(version)})
     else:
         print_grader(record, version, versions)
+        print_warnings(_warned(version))
     return 0
 
 
@@ -203,9 +228,13 @@ def _validate(given: Namespace) -> int:
 
     trusted = Permissions(custom_code=not is_shared(given), internal=True)
     report: ValidationReport = _run(validate(definition, samples, trusted))
+    preview = definition.preview() if isinstance(definition, BinaryJudgeDefinition) else None
     if given.json:
-        _print(report.to_dict())
+        shown: dict[str, Json] = {} if preview is None else {"preview": list[Json](preview)}
+        _print({**report.to_dict(), **shown})
     else:
+        if preview is not None:
+            print_preview(*preview)
         is_source = given.file.endswith(".py")
         print_report(report, what=given.file, file=given.file if is_source else _source_of(given))
     return 0 if report.valid else _NOT_VALID

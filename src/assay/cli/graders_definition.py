@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,6 +36,11 @@ _OPTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "no_range": ("range", ("function", "endpoint")),
     "range": ("range", ("function", "endpoint")),
     "model": ("judge_model", ("judge", "prebuilt")),
+    "examples": ("examples", ("judge",)),
+    "system_template": ("system_template", ("judge",)),
+    "user_template": ("user_template", ("judge",)),
+    "variables": ("template_variables", ("judge",)),
+    "allow_na": ("allow_na", ("judge",)),
     "threshold": ("threshold", ("graders",)),
     "protocol": ("protocol", ("endpoint",)),
     "secret_env": ("secret_env", ("endpoint",)),
@@ -102,7 +108,7 @@ def described(given: Namespace, kept: Mapping[str, Json] | None = None) -> Grade
         value = cast("str", getattr(given, form))
         data = {**kept, **_own_fields(form, value)}
         options.pop("no_range", None)  # it said what not to keep
-        data |= {_OPTIONS[name][0]: cast("Json", option) for name, option in options.items()}
+        data |= {_OPTIONS[name][0]: _option(name, option) for name, option in options.items()}
         said = GraderFile(key=given.key, definition=_read(form, data, value))
     return replace(
         said,
@@ -132,6 +138,42 @@ def _own_fields(form: str, value: str) -> dict[str, Json]:
     return {_OWN_FIELDS[form]: value} if value or form != "custom" else {}
 
 
+_TEXT_FILES = ("system_template", "user_template")
+_MOST_BYTES = 1 << 20
+
+
+def _option(name: str, given: object) -> Json:
+    """The value of an option; of those that name a file, what is in it."""
+    if name in _TEXT_FILES:
+        return _text_of(cast("str", given))
+    if name == "variables":
+        return _json_of(_text_of(cast("str", given)), cast("str", given))
+    if name == "examples":
+        lines = enumerate(_text_of(cast("str", given)).splitlines(), 1)
+        return [_json_of(line, cast("str", given), n) for n, line in lines if line.strip()]
+    return cast("Json", given)
+
+
+def _text_of(file: str) -> str:
+    try:
+        data = Path(file).read_bytes()
+        if len(data) > _MOST_BYTES:
+            raise InputError(f"{file} has more than {_MOST_BYTES} bytes")
+        return data.decode()
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8 text") from error
+
+
+def _json_of(text: str, file: str, line: int | None = None) -> Json:
+    try:
+        return cast("Json", json.loads(text))
+    except (ValueError, RecursionError) as error:
+        where = Location(file=file, line=line)
+        raise InputError(f"not JSON: {error}", location=where) from error
+
+
 def _grader_list(file: str) -> Json:
     from assay.tasks.document import read_document
 
@@ -154,8 +196,9 @@ def _read(form: str, data: dict[str, Json], value: str) -> Definition:
             raise _in_file(value, error) from error
         names = {field: _flag(name) for name, (field, _) in _OPTIONS.items()}
         first = error.problems[0]
-        where = names.get(first.field, f"--{form}")
-        raise InputError(f"{where}: {error.message}", hint=error.hint) from error
+        where = names.get(str(first.path[0]) if first.path else "", f"--{form}")
+        inside = f"{first.field}: " if len(first.path) > 1 else ""
+        raise InputError(f"{where}: {inside}{error.message}", hint=error.hint) from error
 
 
 def _in_file(file: str, error: ShapeError) -> InputError:

@@ -24,7 +24,9 @@ __all__ = [
     "print_graders",
     "print_grades",
     "print_imported",
+    "print_preview",
     "print_report",
+    "print_warnings",
 ]
 
 _MOST_ROWS = 200
@@ -118,12 +120,27 @@ def print_report(report: ValidationReport, *, what: str, file: str | None = None
         mark = Text("ok    ", "green") if check.passed else Text("failed", "red")
         said = f"  {check.at(file or '')}" if check.message else ""
         console.print(mark.append(f" {check.name}").append(Text(plain(said))), soft_wrap=True)
-    for warning in report.warnings:
-        console.print(Text("warning ", "yellow").append(plain(warning)), soft_wrap=True)
+    print_warnings(report.warnings)
     if report.samples:
         console.print()
         console.print(_grades(report.samples))
     console.print(Text(f"\n{what} is {'valid' if report.valid else 'not valid'}"), soft_wrap=True)
+
+
+def print_warnings(warnings: Sequence[str]) -> None:
+    """What is not wrong, but worth a look."""
+    console = _console()
+    for warning in warnings:
+        console.print(Text("warning ", "yellow").append(plain(warning)), soft_wrap=True)
+
+
+def print_preview(system: str, user: str) -> None:
+    """What a judge's model is sent about a sample."""
+    console = _console()
+    for title, text in (("system", system), ("user", user)):
+        console.print(Text(f"--- {title} ---", "bold"))
+        console.print(Text(plain(text)), soft_wrap=True)
+    console.print()
 
 
 def print_grades(graded: Sequence[Graded], summary: Mapping[str, Json], *, grader: str) -> None:

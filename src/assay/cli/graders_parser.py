@@ -202,7 +202,7 @@ def _add_options(group: ArgumentGroup, *, update: bool) -> None:
     add = group.add_argument
     add("--sample", action="append", default=[], metavar="DATA.jsonl", help="rows it must grade")
     _add_function_options(group, update=update)
-    add("--model", metavar="NAME", help="--judge, --prebuilt: the model that judges")
+    _add_judge_options(group)
     add("--threshold", type=float, metavar="X", help="--graders: reward that an item needs to pass")
     add("--protocol", metavar="NAME", help="--endpoint: assay, adaptive, openrlhf or nemo_gym")
     add("--secret-env", metavar="NAME", help="--endpoint: variable that holds its secret")
@@ -210,6 +210,16 @@ def _add_options(group: ArgumentGroup, *, update: bool) -> None:
     add("--timeout", type=float, metavar="SECONDS", help="--endpoint: time for one answer")
     add("--batch", type=_number, metavar="N", help="--endpoint: items in one request")
     add("--allow-internal", action="store_true", help="--endpoint: it is on a private network")
+
+
+def _add_judge_options(group: ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--model", metavar="NAME", help="--judge, --prebuilt: the model that judges")
+    add("--examples", metavar="FILE.jsonl", help="--judge: {input, output, pass, reasoning} each")
+    add("--system-template", metavar="FILE", help="--judge: Handlebars, behind assay's own words")
+    add("--user-template", metavar="FILE", help="--judge: Handlebars instead of assay's own")
+    add("--variables", metavar="FILE.json", help="--judge: variables for the templates")
+    add("--allow-na", action="store_true", help="--judge: it may say that it does not apply")
 
 
 def _add_function_options(group: ArgumentGroup, *, update: bool = False) -> None:

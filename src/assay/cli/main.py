@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from assay.cli.judging import judging
 from assay.cli.parser import build_parser
 from assay.cli.report_errors import reported
 
@@ -31,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _call(argv: Sequence[str] | None) -> int:
     arguments = build_parser().parse_args(argv)
-    return _COMMANDS[arguments.command](arguments)
+    with judging(arguments):
+        return _COMMANDS[arguments.command](arguments)
 
 
 def _outputs(given: Namespace) -> Outputs:
@@ -159,6 +161,24 @@ def _endpoint(given: Namespace) -> int:
     return serve_grader(given)
 
 
+def _calibrate(given: Namespace) -> int:
+    from assay.cli.calibrate import calibrate_grader
+
+    return calibrate_grader(given)
+
+
+def _label(given: Namespace) -> int:
+    from assay.cli.label import label_rows
+
+    return label_rows(given)
+
+
+def _fake_judge(given: Namespace) -> int:
+    from assay.cli.fake_judge import serve_fake_judge
+
+    return serve_fake_judge(given)
+
+
 def _graders(given: Namespace) -> int:
     from assay.cli.graders_commands import run_graders
 
@@ -229,8 +249,11 @@ _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "selftest": _selftest,
     "attack": _attack,
     "import": _import,
+    "calibrate": _calibrate,
+    "label": _label,
     "graders": _graders,
     "endpoint": _endpoint,
+    "fake-judge": _fake_judge,
     "serve": _serve,
     "keys": _keys,
     "validate": _validate,

@@ -6,10 +6,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 
+if TYPE_CHECKING:
+    from assay.graders.spec import GraderSpec
+
 __all__ = ["Outputs", "check_targets", "state_home", "worker_count"]
+
+_WAITING = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +66,8 @@ def state_home() -> str:
     return os.environ.get("ASSAY_HOME") or str(Path.cwd() / ".assay")
 
 
-def worker_count(workers: int | None) -> int:
-    """How many cells to work on at once."""
+def worker_count(workers: int | None, graders: Iterable[GraderSpec] = ()) -> int:
+    """How many cells to work on at once: as many as cores, or many where graders only wait."""
+    if workers is None and any(spec.kind.grader and spec.kind.grader.waits for spec in graders):
+        return _WAITING
     return workers or len(os.sched_getaffinity(0))

@@ -10,9 +10,13 @@ from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormat
 from collections.abc import Mapping
 from typing import NoReturn, cast
 
+from assay.cli.calibrate_parser import CALIBRATE_SUMMARY, CALIBRATE_TEXTS, add_calibrate
 from assay.cli.endpoint_parser import ENDPOINT_EXAMPLES, ENDPOINT_MORE, add_endpoint
+from assay.cli.fake_judge_parser import FAKE_JUDGE_EXAMPLES, FAKE_JUDGE_MORE, add_fake_judge
 from assay.cli.graders_parser import GRADERS_TEXTS, add_graders
 from assay.cli.import_openai import add_openai
+from assay.cli.judging import add_judging
+from assay.cli.label_parser import LABEL_SUMMARY, LABEL_TEXTS, add_label
 from assay.cli.server_parser import KEYS_TEXTS, SERVE_TEXTS, add_keys, add_serve
 
 __all__ = ["build_parser"]
@@ -98,7 +102,7 @@ def build_parser() -> ArgumentParser:
         command(
             "selftest",
             "prove that cases grade right: known-good work passes, no work and known-bad does not",
-            "No model or key is used, and nothing is stored. Exit status: 0 every case is proven,\n"
+            "No agent is run, and nothing is stored. Exit status: 0 every case is proven,\n"
             "1 a case grades wrong, 2 bad input, 3 something could not be tried,\n"
             "130 interrupted.",
             "  assay selftest evals/\n  assay selftest evals/ --case kit --repeats 5",
@@ -116,9 +120,13 @@ def build_parser() -> ArgumentParser:
         )
     )
     _add_import(command("import", "write other systems' tasks as cases"))
+    add_calibrate(command("calibrate", CALIBRATE_SUMMARY, *CALIBRATE_TEXTS))
+    add_label(command("label", LABEL_SUMMARY, *LABEL_TEXTS))
     add_graders(command("graders", "store, version, prove and use graders", *GRADERS_TEXTS))
     summary = "serve a grader over HTTP, to trainers and other systems"
     add_endpoint(command("endpoint", summary, ENDPOINT_MORE, ENDPOINT_EXAMPLES))
+    summary = "serve a model of this machine that costs nothing, to test judges with"
+    add_fake_judge(command("fake-judge", summary, FAKE_JUDGE_MORE, FAKE_JUDGE_EXAMPLES))
     add_serve(command("serve", "serve the registry, jobs and scores over HTTP", *SERVE_TEXTS))
     add_keys(command("keys", "make, list and revoke the server's API keys", *KEYS_TEXTS))
     check = command(
@@ -208,6 +216,7 @@ def _add_run(parser: ArgumentParser) -> None:
     )
     add("--label", default="", help="a name of your own for the run")
     _add_workers(parser)
+    add_judging(parser)
     _add_outputs(parser)
 
 
@@ -236,6 +245,7 @@ def _add_grade(parser: ArgumentParser) -> None:
         "FILE.partial, and the same command goes on from there",
     )
     _add_workers(parser)
+    add_judging(parser)
     _add_outputs(parser)
 
 
@@ -255,6 +265,7 @@ def _add_regrade(parser: ArgumentParser) -> None:
         help="only this grader; the other scores are taken over",
     )
     _add_workers(parser)
+    add_judging(parser)
     _add_outputs(parser)
 
 
@@ -264,6 +275,7 @@ def _add_selftest(parser: ArgumentParser) -> None:
     add("--case", action="append", default=[], metavar="ID", help="only this case")
     add("--repeats", type=_positive, metavar="N", help="how often the graders run; 3 by default")
     _add_workers(parser)
+    add_judging(parser)
     _add_json(parser)
 
 
@@ -275,6 +287,7 @@ def _add_attack(parser: ArgumentParser) -> None:
     add("--max-reward", type=_share, metavar="X", help="also fail where a cheat gets more")
     add("--list", action="store_true", help="show the library and play nothing")
     _add_workers(parser)
+    add_judging(parser)
     _add_json(parser)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 from assay.cli.conclude import conclude
+from assay.cli.judging import cost_so_far
 from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.cli.report_errors import INTERRUPTED
 from assay.eval.regrade import plan_regrade
@@ -47,7 +48,10 @@ def regrade_run(
         console = Console(stderr=True, highlight=False)
         try:
             # What a grader of one's own prints must not end up inside the JSON.
-            with redirect_stdout(sys.stderr), progress(console, len(ready.cells)) as shown:
+            with (
+                redirect_stdout(sys.stderr),
+                progress(console, len(ready.cells), note=cost_so_far) as shown,
+            ):
                 asyncio.run(ready.go(store, workers=worker_count(workers), on_cell=shown.cell))
         except KeyboardInterrupt:
             print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -82,24 +83,36 @@ class AsyncGraderTypes:
         examples: Sequence[Mapping[str, Json]] = (),
         system_template: str = "",
         user_template: str = "",
+        template_variables: Mapping[str, Json] | None = None,
+        allow_na: bool = False,
+        few_shot: int = 8,
+        panel: Mapping[str, Json] | None = None,
         name: str = "",
         description: str = "",
         note: str = "",
+        samples: Sequence[Item] = (),
         project: str | None = None,
     ) -> GraderRecord:
         """Store a judge that says PASS or FAIL by a criterion in natural language.
 
+        What is worth a look in its templates comes as Python warnings.
+
         Args:
             key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
             criteria: What makes a pass.
-            judge_model: The model that judges.
+            judge_model: The model that judges; see the page on models.
             feedback_key: The metric that its scores are written to; the key by default.
             examples: ``{"input", "output", "pass", "reasoning"}`` each.
             system_template: Handlebars template; assay's own by default.
             user_template: The same for the user's turn.
+            template_variables: Variables of one's own for the templates.
+            allow_na: Whether the judge may say that the criterion does not apply: a skip.
+            few_shot: How many of the examples it is shown, at most; 0 to 8.
+            panel: ``repeats``, ``aggregate``, ``temperature`` ...: see the page on judges.
             name: For people; the key by default.
             description: What it is for.
             note: Why this version was made.
+            samples: Real rows that it must be able to grade.
             project: The project; the client's by default.
         """
         data: dict[str, Json] = {
@@ -108,8 +121,18 @@ class AsyncGraderTypes:
             "examples": [dict(example) for example in examples],
             "system_template": system_template,
             "user_template": user_template,
+            "template_variables": dict(template_variables or {}),
+            "allow_na": allow_na,
+            "few_shot": few_shot,
+            "panel": dict(panel or {}),
         }
-        details = Details(name=name, description=description, feedback_key=feedback_key, note=note)
+        details = Details(
+            name=name,
+            description=description,
+            feedback_key=feedback_key,
+            note=note,
+            samples=tuple(rows_of(samples)),
+        )
         return await self._store(project, key, "binary_judge", data, details)
 
     async def prebuilt_judge(
@@ -118,6 +141,7 @@ class AsyncGraderTypes:
         key: str,
         type: str,  # noqa: A002 - the name that users of this call know
         judge_model: str,
+        panel: Mapping[str, Json] | None = None,
         name: str = "",
         description: str = "",
         feedback_key: str = "",
@@ -126,8 +150,9 @@ class AsyncGraderTypes:
     ) -> GraderRecord:
         """Store a judge for RAG: FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY."""
         details = Details(name=name, description=description, feedback_key=feedback_key, note=note)
+        data: dict[str, Json] = {"type": type, "judge_model": judge_model}
         return await self._store(
-            project, key, "prebuilt_judge", {"type": type, "judge_model": judge_model}, details
+            project, key, "prebuilt_judge", {**data, "panel": dict(panel or {})}, details
         )
 
     async def external_endpoint(
@@ -211,10 +236,14 @@ class AsyncGraderTypes:
         details: Details,
     ) -> GraderRecord:
         from assay.registry import definition_from
+        from assay.registry.validation import definition_warnings
 
         definition = definition_from(kind, data)
         where = self._scope.project(project)
-        return await self._scope.backend.create_grader(where, key, definition, details)
+        made = await self._scope.backend.create_grader(where, key, definition, details)
+        for warning in definition_warnings(definition):
+            warnings.warn(f"grader {key!r}: {warning}", UserWarning, stacklevel=3)
+        return made
 
 
 def function_definition(

@@ -75,6 +75,8 @@ class Portal:
         try:
             asyncio.run_coroutine_threadsafe(last, loop).result()
         finally:
+            # Connections to models end with the generators of their loop.
+            asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             loop.close()

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from assay.endpoint.served import Scorer
 from assay.errors import InputError
-from assay.graders.apply import grade_many, grade_submission, require_parts, require_runnable
+from assay.graders.apply import grade_many, grade_submission, require_parts
+from assay.graders.judges.base import JudgeGrader
 from assay.graders.openai.base import OpenAIGrader
 from assay.graders.openai.definitions import models_needed
 from assay.graders.spec import GraderSpec
@@ -47,19 +48,21 @@ def require_servable(specs: Sequence[GraderSpec]) -> None:
     """Refuse graders that would answer every request with an error.
 
     Raises:
-        InputError: For graders that cannot run, or that need a model or what no request holds.
+        InputError: For graders that need a model that cannot be asked, or what no request holds.
     """
-    require_runnable(specs)
     require_parts(specs, _PARTS)
     for spec in specs:
         grader = spec.kind.grader
-        if grader is not None and issubclass(grader, OpenAIGrader):
+        needs: list[str] = []
+        if issubclass(grader, OpenAIGrader):
             needs = models_needed(grader.defined(spec.options))
-            if needs:
-                raise InputError(
-                    f"grader {spec.label!r} needs {' and '.join(needs)}",
-                    hint="this version has no models to ask; serve the others without it",
-                )
+        elif issubclass(grader, JudgeGrader):
+            needs = grader.models_missing(spec.options)
+        if needs:
+            raise InputError(
+                f"grader {spec.label!r} cannot grade: {'; '.join(needs)}",
+                hint="say how to reach what it needs, or serve the others without it",
+            )
 
 
 def _outcome(name: str, result: EvaluationResult) -> Graded:

@@ -13,7 +13,7 @@ from assay.eval.harnesses import agent_for, declared_harnesses, require_harnesse
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
-from assay.graders.apply import require_parts, require_runnable
+from assay.graders.apply import require_parts
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
@@ -236,7 +236,6 @@ def _plan(
     plan: list[Coordinate] = []
     declared = {case.id: declared_harnesses(case) for case in cases}
     for case in cases:
-        require_runnable(case.graders)
         require_case_parts(case)
         if case.container is not None:
             raise InputError(

@@ -13,7 +13,7 @@ from assay.eval.records import graders_digest, record_of, start_run
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.eval.sessions import open_session
-from assay.graders.apply import require_parts, require_runnable
+from assay.graders.apply import require_parts
 from assay.graders.spec import GraderSpec
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
@@ -69,7 +69,6 @@ async def grade_dataset(
     Raises:
         InputError: For a malformed row, or graders that this version cannot run.
     """
-    require_runnable(graders)
     require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
     digest = graders_digest(graders)
     run = start_run(

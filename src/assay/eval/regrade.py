@@ -22,7 +22,7 @@ from assay.eval.records import graded_by, graders_digest, record_of
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.eval.sessions import row_session
-from assay.graders.apply import require_parts, require_runnable
+from assay.graders.apply import require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.results import SubScore
@@ -143,7 +143,6 @@ def _matrix_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[s
     if graders is not None:
         cases = [replace(case, graders=tuple(graders)) for case in cases]
     for case in cases:
-        require_runnable(case.graders)
         require_case_parts(case)
     return {case.id: case for case in cases}
 
@@ -151,7 +150,6 @@ def _matrix_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[s
 def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Case | Row]:
     if graders is None:
         raise InputError(f"run {run.id} graded a dataset", hint="say by what: --graders FILE")
-    require_runnable(graders)
     require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
     file, label = str(run.config.get("file")), run.config.get("label")
     if not Path(file).is_file():
@@ -185,7 +183,7 @@ def _kept_nodes(
     kept: dict[int, SubScore] = {}
     for number, spec in enumerate(specs):
         grader = spec.kind.grader
-        if spec.label in only or (grader is not None and grader.needs_credit):
+        if spec.label in only or grader.needs_credit:
             continue
         node = SubScore.from_dict(cell.subscores[number]) if number < len(cell.subscores) else None
         if node is None or (node.metadata or {}).get("_digest") != grader_digest(spec):

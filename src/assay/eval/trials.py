@@ -18,7 +18,6 @@ from assay.eval.records import record_of
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.eval.scene import Scene, read_scene
-from assay.graders.apply import require_runnable
 from assay.sandbox import remove_tree
 from assay.store.records import CellRecord
 from assay.tasks.case import Case
@@ -116,7 +115,6 @@ def require_triable(case: Case) -> None:
     Raises:
         InputError: Naming the case and what stands in the way.
     """
-    require_runnable(case.graders)
     require_case_parts(case)
     if case.container is not None:
         raise InputError(

@@ -14,6 +14,7 @@ from assay.scoring.combine import combine, combine_all, combine_any
 from assay.scoring.results import EvaluationResult, SubScore
 
 if TYPE_CHECKING:
+    from assay.graders.llm_judge import LLMJudgeGrader
     from assay.text import (
         choice_match,
         contains,
@@ -35,6 +36,7 @@ __all__ = [
     "CasePath",
     "EvaluationResult",
     "Grader",
+    "LLMJudgeGrader",
     "SubScore",
     "choice_match",
     "combine",
@@ -56,10 +58,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    from assay import text
-
     if name not in __all__:
         raise AttributeError(f"module 'assay.graders' has no attribute {name!r}")
-    value: object = getattr(text, name)
+    if name == "LLMJudgeGrader":
+        from assay.graders import llm_judge as home
+    else:
+        from assay import text as home
+    value: object = getattr(home, name)
     globals()[name] = value
     return value

@@ -15,21 +15,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["grade_many", "grade_submission", "require_parts", "require_runnable"]
-
-
-def require_runnable(specs: Sequence[GraderSpec]) -> None:
-    """Refuse graders that this version can read but not run.
-
-    Raises:
-        InputError: Naming them.
-    """
-    missing = sorted({spec.type for spec in specs if spec.kind.grader is None})
-    if missing:
-        raise InputError(
-            f"grader types that this version cannot run yet: {', '.join(missing)}",
-            hint="`assay validate` accepts them; take them out to run the case",
-        )
+__all__ = ["grade_many", "grade_submission", "require_parts"]
 
 
 def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
@@ -77,11 +63,7 @@ async def grade_submission(
         submission: What is graded.
         clamp: Whether to bound the reward to [0, 1].
         keep: Scores of an earlier grading that are taken over, by the place of their grader.
-
-    Raises:
-        InputError: For a kind that this version cannot run.
     """
-    require_runnable(specs)
     kept = keep or {}
     nodes = [
         kept[number] if number in kept else (await _grade_each(spec, [submission]))[0]
@@ -105,12 +87,8 @@ async def grade_many(
 
     Returns:
         What came of each item, in the order of the items.
-
-    Raises:
-        InputError: For a kind that this version cannot run.
     """
     alone = replace(spec, weight=1.0, gate=False)
-    require_runnable([alone])
     nodes = await _grade_each(alone, [submission for _, submission in items])
     return [
         _graded(item, node, _combined([alone], [node], clamp=clamp))
@@ -141,17 +119,14 @@ def _without_free_credit(specs: Sequence[GraderSpec], nodes: list[SubScore]) -> 
     work = [
         node
         for node, kind in zip(nodes, kinds, strict=True)
-        if not (kind is not None and kind.of_conduct)
-        and not node.gate
-        and node.weight > 0
-        and node.status != "skipped"
+        if not kind.of_conduct and not node.gate and node.weight > 0 and node.status != "skipped"
     ]
     if not work or any(node.status == "error" or node.value for node in work):
         return nodes
     reason = "no credit: the graders of the work itself gave none"
     return [
         replace(node, value=0.0, passed=False, reason=reason)
-        if kind is not None and kind.needs_credit and node.status == "scored" and node.value
+        if kind.needs_credit and node.status == "scored" and node.value
         else node
         for node, kind in zip(nodes, kinds, strict=True)
     ]
@@ -179,8 +154,6 @@ async def _grade_each(spec: GraderSpec, submissions: Sequence[Submission]) -> li
     """One grader's node for each submission; what it needs and they lack makes an error node."""
     node = SubScore.error(spec.label, "not graded", weight=spec.weight, gate=spec.gate)
     grader = spec.kind.grader
-    if grader is None:
-        return [node] * len(submissions)
     calls = [_parameters(spec, submission) for submission in submissions]
     complete = [call for call in calls if not isinstance(call, str)]
     recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}

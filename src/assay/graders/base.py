@@ -61,6 +61,8 @@ class Grader:
     """Whether its score counts only where a grader of the work itself gave some credit."""
     of_conduct: ClassVar[bool] = False
     """Whether it grades how the work was done, which is no credit for the work itself."""
+    waits: ClassVar[bool] = False
+    """Whether it mostly waits for somebody else, such as a model: many may be at it at once."""
     most_at_once: ClassVar[int] = 16
     """How many scores of a batch are computed at the same time."""
 
@@ -238,9 +240,14 @@ class Grader:
         if isinstance(score, BaseException):
             return cls._failure(score, node, recorded)
         try:
-            return cls._package(score, node, recorded)
+            packaged = cls._package(score, node, recorded)
         except (Exception, SystemExit) as error:
             return cls._failure(error, node, recorded)
+        if packaged.status == "error":  # said rather than raised, to keep what is known
+            failure = GraderError(f"{packaged.name}: {packaged.reason}")
+            failure.subscore = packaged
+            return failure
+        return packaged
 
     @classmethod
     def _package(cls, score: object, node: SubScore, recorded: Mapping[str, Json]) -> SubScore:

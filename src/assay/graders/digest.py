@@ -60,10 +60,10 @@ def _placeless(value: Json, paths: list[str]) -> Json:
 
 
 @lru_cache(maxsize=256)
-def _code(grader: type[Grader] | None) -> str:
+def _code(grader: type[Grader]) -> str:
     """A digest of the files that a grader's classes are written in, and of what they rest on."""
     whole = hashlib.sha256(_foundation())
-    for part in grader.__mro__ if grader is not None else ():
+    for part in grader.__mro__:
         if issubclass(part, Grader):
             try:
                 file = inspect.getfile(part)
@@ -78,7 +78,7 @@ def _foundation() -> bytes:
     """A digest of every file of the rooms that grading goes through, and of the threads' file."""
     whole = hashlib.sha256()
     home = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - a hundred files, quickly
-    for room in ("graders", "sandbox", "scoring", "text"):
+    for room in ("graders", "models", "sandbox", "scoring", "text"):
         for directory, inner, names in os.walk(f"{home}/{room}"):
             inner[:] = sorted(name for name in inner if name != "__pycache__")
             for name in sorted(names):

@@ -40,7 +40,13 @@ KINDS: Mapping[str, str] = {
     "tests": "assay.graders.tests:TestsGrader",
     "swebench": "assay.graders.swebench:SweBenchGrader",
     "implemented": "assay.graders.implemented:ImplementedGrader",
-    "model_judge": "assay.graders.planned:ModelJudge",
+    "llm_judge": "assay.graders.llm_judge:LLMJudgeGrader",
+    "binary_judge": "assay.graders.binary_judge:BinaryJudgeGrader",
+    "faithfulness": "assay.graders.faithfulness:FaithfulnessGrader",
+    "context_relevancy": "assay.graders.context_relevancy:ContextRelevancyGrader",
+    "answer_relevancy": "assay.graders.answer_relevancy:AnswerRelevancyGrader",
+    "pairwise": "assay.graders.pairwise:PairwiseGrader",
+    "model_judge": "assay.graders.model_judge:ModelJudgeGrader",
     "trace": "assay.graders.trace:TraceGrader",
     "tool_correctness": "assay.graders.tool_correctness:ToolCorrectnessGrader",
     "efficiency": "assay.graders.efficiency:EfficiencyGrader",
@@ -48,8 +54,8 @@ KINDS: Mapping[str, str] = {
     "external_endpoint": "assay.graders.endpoint:EndpointGrader",
     "string_check": "assay.graders.openai.string_check:StringCheckGrader",
     "text_similarity": "assay.graders.openai.text_similarity:TextSimilarityGrader",
-    "score_model": "assay.graders.openai.judges:ScoreModel",
-    "label_model": "assay.graders.openai.judges:LabelModel",
+    "score_model": "assay.graders.openai.judges:ScoreModelGrader",
+    "label_model": "assay.graders.openai.judges:LabelModelGrader",
     "openai_python": "assay.graders.openai.python:OpenAIPythonGrader",
     "multi": "assay.graders.openai.multi:MultiGrader",
 }
@@ -65,19 +71,16 @@ class Kind:
         parameters: The options it takes, by name.
         takes_any: Whether it takes options of any other name too.
         filled_from: Parameters taken from the submission under another name.
-        grader: The class that grades; None for a kind whose options are known but that this
-            version cannot run yet.
+        grader: The class that grades.
         description: First line of its documentation.
-        planned: The class that holds the options of a kind that cannot be run yet.
     """
 
     name: str
     parameters: Mapping[str, Parameter]
     takes_any: bool
     filled_from: Mapping[str, str]
-    grader: type[Grader] | None
+    grader: type[Grader]
     description: str
-    planned: type[object] | None = None
 
 
 @lru_cache(maxsize=256)
@@ -95,18 +98,14 @@ def kind_of(name: str) -> Kind:
         valid = [*KINDS, "python:module:Class"]
         raise InputError(f"unknown grader type {name!r}", hint=nearest(name, valid))
     module, _, attribute = target.partition(":")
-    found: type[object] = getattr(importlib.import_module(module), attribute)
+    found: type[Grader] = getattr(importlib.import_module(module), attribute)
     return _kind(name, found)
 
 
-def _kind(name: str, found: type[object]) -> Kind:
+def _kind(name: str, found: type[Grader]) -> Kind:
     description = (found.__doc__ or "").strip().partition("\n")[0]
-    if issubclass(found, Grader):
-        parameters, takes_any = found.parameters()
-        return Kind(name, parameters, takes_any, found.filled_from, found, description)
-    from assay.graders.planned import planned_parameters
-
-    return Kind(name, planned_parameters(found), False, {}, None, description, found)
+    parameters, takes_any = found.parameters()
+    return Kind(name, parameters, takes_any, found.filled_from, found, description)
 
 
 def _own_class(name: str) -> type[Grader]:

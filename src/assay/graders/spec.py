@@ -89,10 +89,7 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
     options = _read_options(kind, data, path, problems, base)
     if len(problems) == before:
         try:
-            if kind.grader is not None:
-                kind.grader.check_options(options)
-            elif kind.planned is not None:
-                codec.from_json(kind.planned, dict(options))
+            kind.grader.check_options(options)
         except codec.ShapeError as error:
             problems.extend(replace(found, path=(*path, *found.path)) for found in error.problems)
         except InputError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 from assay.errors import InputError, nearest
 from assay.graders.openai.base import Definition
@@ -22,6 +23,7 @@ _DETAILS = (
     "python_grader_runtime_error_details",
     "python_grader_server_error_type",
 )
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens")
 _ERRORS = (
     "formula_parse_error",
     "invalid_variable_error",
@@ -50,7 +52,7 @@ async def run_grader(body: Mapping[str, Json]) -> dict[str, Json]:
         ``reward``, ``sub_rewards``, ``metadata`` and ``model_grader_token_usage_per_model``.
 
     Raises:
-        InputError: For a malformed body, or a grader that needs a model: there is none here.
+        InputError: For a malformed body, or a grader that needs a model nobody can ask here.
         SandboxUnavailableError: Nothing untrusted can run on this machine.
         MissingExtraError: Packages that the grader needs are not installed.
     """
@@ -121,7 +123,7 @@ def _require_no_model(definition: Definition) -> None:
     if needs := models_needed(definition):
         raise InputError(
             f"{definition.TAG} cannot run: it needs {' and '.join(needs)}",
-            hint="this version has no models to ask; the grader itself is well-formed",
+            hint="the grader itself is well-formed",
         )
 
 
@@ -140,7 +142,10 @@ def _envelope(
             errors["python_grader_runtime_error_details"] = outcome.message
         elif outcome.flag == "python_grader_server_error":
             errors["python_grader_server_error_type"] = outcome.outcome
+        elif outcome.flag == "model_grader_server_error":
+            errors["model_grader_server_error_details"] = outcome.message
     parts: dict[str, Json] = dict(outcome.parts)
+    usage = _usage(outcome.details)
     return {
         "reward": reward,
         "sub_rewards": parts,
@@ -150,8 +155,25 @@ def _envelope(
             "errors": errors,
             "execution_time": seconds,
             "scores": dict(parts),
-            "token_usage": None,
+            "token_usage": sum(used["total_tokens"] for used in usage.values()) or None,
             "sampled_model_name": None,
         },
-        "model_grader_token_usage_per_model": {},
+        "model_grader_token_usage_per_model": {name: dict(used) for name, used in usage.items()},
     }
+
+
+def _usage(details: Mapping[str, object]) -> dict[str, dict[str, int]]:
+    """Tokens by the model that was asked, of a grader or of the parts of a `multi`."""
+    found: dict[str, dict[str, int]] = {}
+    for one in (details, *details.values()):
+        if not isinstance(one, Mapping):
+            continue
+        known = cast("Mapping[str, object]", one)
+        model, usage = known.get("model"), known.get("usage")
+        if isinstance(model, str) and isinstance(usage, Mapping):
+            given = cast("Mapping[str, int | None]", usage)
+            total = found.setdefault(model, dict.fromkeys(_TOKENS, 0))
+            for name in _TOKENS[:3]:
+                total[name] += given.get(name) or 0
+            total["total_tokens"] = total["prompt_tokens"] + total["completion_tokens"]
+    return found

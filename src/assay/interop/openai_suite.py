@@ -13,6 +13,7 @@ from assay.errors import InputError, SandboxError
 from assay.graders.openai.base import Definition
 from assay.graders.openai.definitions import (
     declaration,
+    judges_of,
     lacking,
     models_needed,
     parts_of,
@@ -172,22 +173,28 @@ def _criterion(grader: Found, name: str) -> Criterion:
             aliases=aliases,
             origin=origin,
         )
-    likened = any(isinstance(part, TextSimilarity) for part in parts_of(definition))
-    if likened and not needs:
-        needs = ["tokens and smoothing over there are not documented"]
-        fidelity: Fidelity = "approximate"
-    else:
-        fidelity = "needs you" if needs else "exact"
+    doubts = _doubts(definition)
+    fidelity: Fidelity = "needs you" if needs else "approximate" if doubts else "exact"
     return Criterion(
         name=name,
         type=kind,
         fidelity=fidelity,
-        notes=tuple(needs),
+        notes=tuple(needs or doubts),
         declaration={**declaration(grader.data), "name": name},
         definition=definition,
         aliases=aliases,
         origin=origin,
     )
+
+
+def _doubts(definition: Definition) -> list[str]:
+    """Why a grader that can run here may not give the same results."""
+    doubts: list[str] = []
+    if any(isinstance(part, TextSimilarity) for part in parts_of(definition)):
+        doubts.append("tokens and smoothing over there are not documented")
+    if judges := judges_of(definition):
+        doubts.append(f"{', '.join(judges)} may judge otherwise when it is asked again")
+    return doubts
 
 
 def _needs(definition: Definition) -> list[str]:

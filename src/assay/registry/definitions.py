@@ -269,7 +269,14 @@ def _located(problem: Problem, path: codec.Path) -> Problem:
 
 
 def _with_passes(data: Json) -> Json:
+    """An example's ``pass`` by the field's name; a question alone is a message of the user's."""
     examples = data.get("examples") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(examples, list):
         return data
-    return {**data, "examples": [renamed(example, "pass", "passes") for example in examples]}
+    return {**data, "examples": [_example(example) for example in examples]}
+
+
+def _example(data: Json) -> Json:
+    if isinstance(data, dict) and isinstance(said := data.get("input"), str):
+        data = {**data, "input": [{"role": "user", "content": said}]}
+    return renamed(data, "pass", "passes")

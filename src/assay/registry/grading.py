@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from assay.errors import InputError
-from assay.graders.apply import grade_many, grade_submission, require_runnable
+from assay.graders.apply import grade_many, grade_submission
+from assay.graders.judges.base import JudgeGrader
 from assay.graders.spec import GraderSpec
 from assay.registry.definition import Definition
 from assay.registry.definitions import (
@@ -16,13 +17,12 @@ from assay.registry.definitions import (
     EndpointDefinition,
     FunctionDefinition,
 )
-from assay.registry.judges import BinaryJudgeDefinition, PrebuiltJudgeDefinition
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.types.submission import Submission
 
-__all__ = ["Items", "Permissions", "grade_items", "refusal"]
+__all__ = ["Items", "Permissions", "grade_items", "model_refusal", "refusal"]
 
 Items = Sequence[tuple[str, Submission]]
 
@@ -36,7 +36,8 @@ class Permissions:
 
     Attributes:
         custom_code: Import and run Python classes that graders name.
-        internal: Call endpoints on this machine and on private networks.
+        internal: Call endpoints on this machine and on private networks, and models at addresses
+            that graders name.
     """
 
     custom_code: bool = False
@@ -45,13 +46,10 @@ class Permissions:
 
 def refusal(definition: Definition, permissions: Permissions) -> InputError | None:
     """Why a definition cannot grade here, or None."""
-    if isinstance(definition, BinaryJudgeDefinition | PrebuiltJudgeDefinition):
-        return InputError(
-            f"graders of the kind {definition.kind!r} cannot run yet",
-            hint="this version stores them and keeps their versions",
-        )
     if isinstance(definition, CustomDefinition):
         return _custom_refusal(definition, permissions)
+    if not permissions.internal and (refused := model_refusal(definition)):
+        return refused
     for spec in definition.specs():
         is_internal = spec.options.get("allow_internal") is True
         if spec.type == EndpointDefinition.kind and is_internal and not permissions.internal:
@@ -60,9 +58,46 @@ def refusal(definition: Definition, permissions: Permissions) -> InputError | No
                 hint="whoever runs assay here must permit it",
             )
     try:
-        require_runnable(definition.specs())
+        _require_models(definition.specs())
     except InputError as error:
         return error
+    return None
+
+
+def _require_models(specs: Sequence[GraderSpec]) -> None:
+    """Refuse judges whose models cannot be asked on this machine, before anything is."""
+    for spec in specs:
+        grader = spec.kind.grader
+        if not issubclass(grader, JudgeGrader):
+            continue
+        if missing := grader.models_missing(spec.options):
+            raise InputError(f"grader {spec.label!r} cannot grade: {'; '.join(missing)}")
+
+
+_MODELS = ("model", "models", "escalate")
+
+
+def model_refusal(definition: Definition) -> InputError | None:
+    """Why a stored judge's model may be asked only where its author is trusted, or None.
+
+    Whoever stores a grader would else choose what address this machine sends requests to.
+    """
+    waiting: list[Json] = [dict(spec.options) for spec in definition.specs()]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            for name in _MODELS:
+                named = value.get(name)
+                for model in named if isinstance(named, list) else [named]:
+                    if isinstance(model, str) and "://" in model:
+                        return InputError(
+                            f"{name}: a stored judge may not name the address of a model here",
+                            hint="give the model a name in the settings file of this machine "
+                            "(ASSAY_MODELS); or whoever runs assay here must permit it",
+                        )
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
     return None
 
 

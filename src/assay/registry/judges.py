@@ -1,17 +1,24 @@
-"""Definitions of judges: language models that grade. They are stored and versioned here."""
+"""Definitions of judges: language models that grade, and what of them decides a verdict."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
+from assay.errors import InputError, nearest
+from assay.graders.spec import GraderSpec
 from assay.registry.definition import Definition
 from assay.registry.forms import MAX_TEXT_BYTES, blank, refuse, renamed
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem, ShapeError
 
-__all__ = ["BinaryJudgeDefinition", "JudgeExample", "Message", "PrebuiltJudgeDefinition"]
+if TYPE_CHECKING:
+    from assay.graders.judges.binary import BinaryJudge
+
+__all__ = ["PANEL", "BinaryJudgeDefinition", "JudgeExample", "Message", "PrebuiltJudgeDefinition"]
 
 _MAX_EXAMPLES = 100
 
@@ -54,16 +61,33 @@ class JudgeExample:
             raise ShapeError([Problem(("input",), "there are no messages")])
 
 
+PANEL = (
+    "repeats",
+    "aggregate",
+    "quorum",
+    "tie",
+    "escalate",
+    "temperature",
+    "max_tokens",
+    "timeout_seconds",
+)
+"""What ``panel`` may say; see `assay.graders.judges.panel.Panel`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryJudgeDefinition(Definition):
     """A language model that says whether a criterion is met.
 
     Attributes:
         criteria: What makes a completion pass, in plain words.
-        judge_model: Name of the model.
+        judge_model: Name of the model; see `assay.models.reference`.
         examples: Judged completions to learn from.
         system_template: Template of the system prompt; assay's own by default.
         user_template: Template of the user prompt; assay's own by default.
+        template_variables: Variables of one's own for the templates.
+        allow_na: Whether the judge may say that the criterion does not apply.
+        few_shot: How many of the examples it is shown, at most; 0 to 8.
+        panel: How often the model is asked and how votes are counted; keys as in `PANEL`.
     """
 
     kind: ClassVar[str] = "binary_judge"
@@ -73,9 +97,13 @@ class BinaryJudgeDefinition(Definition):
     examples: tuple[JudgeExample, ...] = ()
     system_template: str = ""
     user_template: str = ""
+    template_variables: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    allow_na: bool = False
+    few_shot: int = 8
+    panel: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def __post_init__(self) -> None:
-        problems = [*blank("criteria", self.criteria), *blank("judge_model", self.judge_model)]
+        problems = [*blank("criteria", self.criteria), *_asked_problems(self)]
         for name in ("criteria", "system_template", "user_template"):
             size = len(cast("str", getattr(self, name)).encode("utf-8", "replace"))
             if size > MAX_TEXT_BYTES:
@@ -84,7 +112,7 @@ class BinaryJudgeDefinition(Definition):
         if len(self.examples) > _MAX_EXAMPLES:
             message = f"{len(self.examples)} examples; the limit is {_MAX_EXAMPLES}"
             problems.append(Problem(("examples",), message))
-        refuse(problems)
+        refuse(problems or _option_problems(self.specs()))
 
     def to_dict(self) -> dict[str, Json]:
         """As every definition; an example's ``passes`` is written ``pass``."""
@@ -94,6 +122,26 @@ class BinaryJudgeDefinition(Definition):
                 renamed(codec.to_json(e), "passes", "pass") for e in self.examples
             ]
         return written
+
+    def specs(self) -> tuple[GraderSpec, ...]:
+        """The one grader of the kind ``binary_judge``."""
+        options = self.to_dict()
+        options.pop("panel", None)
+        options["model"] = options.pop("judge_model")
+        return (GraderSpec(type=self.kind, options={**options, **self.panel}),)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is worth a look in its templates."""
+        return self._judge().warnings()
+
+    def preview(self) -> tuple[str, str]:
+        """The system and the user prompt that the model gets, about a sample."""
+        return self._judge().preview()
+
+    def _judge(self) -> BinaryJudge:
+        from assay.graders.binary_judge import judge_of
+
+        return judge_of(self.specs()[0].options)
 
 
 PrebuiltType = Literal["FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY"]
@@ -105,13 +153,67 @@ class PrebuiltJudgeDefinition(Definition):
 
     Attributes:
         type: ``FAITHFULNESS``, ``CONTEXT_RELEVANCY`` or ``ANSWER_RELEVANCY``.
-        judge_model: Name of the model.
+        judge_model: Name of the model; see `assay.models.reference`.
+        panel: As of a `BinaryJudgeDefinition`.
     """
 
     kind: ClassVar[str] = "prebuilt_judge"
 
     type: PrebuiltType
     judge_model: str
+    panel: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def __post_init__(self) -> None:
-        refuse(blank("judge_model", self.judge_model))
+        refuse(list(_asked_problems(self)))
+
+    def specs(self) -> tuple[GraderSpec, ...]:
+        """The one grader: ``faithfulness``, ``context_relevancy`` or ``answer_relevancy``."""
+        options = {"model": self.judge_model, **self.panel}
+        return (GraderSpec(type=self.type.lower(), options=options),)
+
+
+def _asked_problems(
+    definition: BinaryJudgeDefinition | PrebuiltJudgeDefinition,
+) -> Iterator[Problem]:
+    """What is wrong with whom a judge asks, and how."""
+    from assay.graders.judges.base import JudgeGrader, panel_of
+    from assay.models import parse_reference
+
+    if not definition.judge_model.strip():
+        yield from blank("judge_model", definition.judge_model)
+        return
+    try:
+        parse_reference(definition.judge_model)
+    except InputError as error:
+        yield Problem(("judge_model",), error.message, error.hint)
+        return
+    for name in definition.panel:
+        if name not in PANEL:
+            hint = nearest(name, list(PANEL))
+            yield Problem(("panel", name), f"a panel has no {name!r:.60}", hint, at_key=True)
+            return
+    wrong: list[Problem] = []
+    known, _ = JudgeGrader.parameters()
+    for name, value in definition.panel.items():
+        codec.read(known[name].annotation, value, ("panel", name), wrong)
+    yield from wrong
+    if not wrong:
+        try:
+            panel_of({"model": definition.judge_model, **definition.panel})
+        except InputError as error:
+            yield Problem(("panel",), error.message, error.hint)
+
+
+def _option_problems(specs: tuple[GraderSpec, ...]) -> list[Problem]:
+    """What the grader itself would refuse, so that nothing is stored that cannot run."""
+    from assay.graders.binary_judge import judge_of
+
+    try:
+        judge_of(specs[0].options)
+    except InputError as error:
+        said = re.match(r"(\w+)(: )?", error.message)
+        if said is None or said[1] not in specs[0].options:
+            return [Problem((), error.message, error.hint)]
+        message = error.message[said.end() :] if said[2] else error.message
+        return [Problem((said[1],), message, error.hint)]
+    return []

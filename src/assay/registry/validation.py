@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from assay.errors import InputError
@@ -14,12 +14,21 @@ from assay.registry.definitions import (
     CustomDefinition,
     DeclaredDefinition,
     FunctionDefinition,
+    definition_from,
 )
-from assay.registry.grading import Permissions, grade_items, refusal
+from assay.registry.grading import Permissions, grade_items, model_refusal, refusal
+from assay.registry.judges import BinaryJudgeDefinition
 from assay.scoring.graded import Graded
+from assay.store.catalog_records import GraderVersion
 from assay.types.submission import Submission
 
-__all__ = ["Samples", "ValidationFailedError", "validate"]
+__all__ = [
+    "Samples",
+    "ValidationFailedError",
+    "definition_warnings",
+    "validate",
+    "version_warnings",
+]
 
 Samples: TypeAlias = "Sequence[Submission | tuple[str, Submission]]"
 
@@ -67,7 +76,7 @@ async def validate(
             range=definition.range,
             isolation=definition.isolation,
         )
-    warnings = list(_warnings(definition))
+    warnings = list(definition_warnings(definition))
     checks = [await _definition_check(definition, permissions)]
     graded: list[Graded] = []
     refused = refusal(definition, permissions)
@@ -92,6 +101,8 @@ async def _definition_check(definition: Definition, permissions: Permissions) ->
             kind_of(definition.path)
         if isinstance(definition, DeclaredDefinition):
             await check_declared(definition.specs())
+        if not permissions.internal and (refused := model_refusal(definition)):
+            raise refused
     except InputError as error:
         return Check(name="definition", passed=False, message=str(error))
     return Check(name="definition", passed=True)
@@ -113,6 +124,20 @@ def _test_run(graded: Sequence[Graded]) -> Check:
     return Check(name="test_run", passed=False, message=message)
 
 
-def _warnings(definition: Definition) -> Iterator[str]:
-    for grader, part in lacking_parts(definition.specs()):
-        yield f"grader {grader!r} needs {part!r}, which rows do not have: they cannot be graded"
+def definition_warnings(definition: Definition) -> tuple[str, ...]:
+    """What is not wrong with a definition, but worth a look; of functions their validation says it.
+
+    It is the same for ever for one version: it follows from the definition alone.
+    """
+    lacking = tuple(
+        f"grader {grader!r} needs {part!r}, which rows do not have: they cannot be graded"
+        for grader, part in lacking_parts(definition.specs())
+    )
+    if isinstance(definition, BinaryJudgeDefinition):
+        return (*lacking, *definition.warnings())
+    return lacking
+
+
+def version_warnings(version: GraderVersion) -> tuple[str, ...]:
+    """What `definition_warnings` says of a stored version."""
+    return definition_warnings(definition_from(version.kind, version.definition))

@@ -122,7 +122,7 @@ def _cells(review: Review, anchors: Mapping[CellKey, str], room: int) -> Iterato
         shown = 0
         for cell in review.of(state):
             opened = state == "fail" and shown == 0
-            piece = cell_element(cell, anchor=anchors[cell.key], opened=opened)
+            piece = cell_element(cell, anchor=anchors[cell.key], opened=opened, shelf=review.shelf)
             room -= len(piece)
             if room < 0:
                 break

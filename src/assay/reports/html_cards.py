@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.reports.figures import cost, count, duration, percent, percent_interval, score
 from assay.reports.html_tables import interval_bar, shares_bar
 from assay.reports.markup import Html, element
+from assay.reports.plain import one_line
 from assay.reports.statistics import (
     agreement_text,
     basis,
@@ -60,6 +61,11 @@ def cards_element(summary: Summary) -> Html:
         measure = summary.agreement.get("kappa", summary.agreement.get("pearson"))
         shown = score(measure) if isinstance(measure, float | int) else "undefined"
         cards.append(_card("Agreement with labels", shown, agreement_text(summary)))
+    for each in summary.standings:
+        kappa = each.card.kappa.value
+        shown = "undefined" if kappa is None else score(kappa)
+        title = f"Kappa of {one_line(each.grader, 40)}"
+        cards.append(_card(title, f"{shown} (stale)" if each.is_stale else shown, each.line))
     return element("section", *cards, class_="cards", aria_label="Summary")
 
 

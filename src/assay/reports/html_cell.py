@@ -8,6 +8,7 @@ from assay.reports.figures import apart, cost, duration, score
 from assay.reports.markup import Html, element, joined
 from assay.reports.outcome import GLYPHS, Outcome, node_outcome, outcome, reward_of
 from assay.reports.plain import first_lines, one_line
+from assay.reports.standing import Shelf
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord
 
@@ -26,13 +27,16 @@ _WORDS: dict[Outcome, str] = {
 }
 
 
-def cell_element(cell: CellRecord, *, anchor: str, opened: bool = False) -> Html:
+def cell_element(
+    cell: CellRecord, *, anchor: str, opened: bool = False, shelf: Shelf | None = None
+) -> Html:
     """A cell as a line that opens.
 
     Args:
         cell: The cell.
         anchor: Id inside of it; a link there opens it.
         opened: Whether it is open from the start.
+        shelf: The calibration cards that there are.
     """
     state = outcome(cell)
     reward = reward_of(cell) if state in ("pass", "fail") else None
@@ -49,7 +53,7 @@ def cell_element(cell: CellRecord, *, anchor: str, opened: bool = False) -> Html
             "span", apart(reward, cell.threshold)[0] if reward is not None else "", class_="end"
         ),
     )
-    body = element("div", *_body(cell), class_="body", id=anchor)
+    body = element("div", *_body(cell, shelf), class_="body", id=anchor)
     return element("details", summary, body, class_=f"cell {state}", open=opened)
 
 
@@ -59,7 +63,7 @@ def status_element(state: Outcome) -> Html:
     return element("span", glyph, f" {_WORDS[state]}", class_=f"mark {state}")
 
 
-def _body(cell: CellRecord) -> list[Html]:
+def _body(cell: CellRecord, shelf: Shelf | None) -> list[Html]:
     parts = [element("p", sentence(cell), class_="why")]
     if cell.content:
         parts.append(element("p", "\n".join(first_lines(cell.content, 10)), class_="soft"))
@@ -73,6 +77,10 @@ def _body(cell: CellRecord) -> list[Html]:
         parts.extend(_node(node, budget, 0) for node in nodes(cell) if budget[0] > 0)
         if budget[0] <= 0:
             parts.append(element("p", f"Only the first {_MAX_NODES} are shown.", class_="note"))
+    parts.extend(
+        element("p", f"{one_line(each.grader, 60)}: {each.line}", class_="note")
+        for each in (shelf.of_cell(cell)[:_MAX_FACTS] if shelf else ())
+    )
     if lines := left_out(cell):
         parts.append(element("h3", "Not graded"))
         shown = "\n".join(lines[:_LINES])

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from assay.reports.changes import Change
 from assay.reports.outcome import Cells, outcome, reward_of, stream, trouble
+from assay.reports.standing import Shelf
 from assay.reports.summary import Summary, Tally, verdict
 from assay.reports.tidy import tidy
 from assay.scoring.json_safe import Json
@@ -24,6 +25,7 @@ def cells_json(
     fail_under: float | None = None,
     labels: Mapping[str, bool | float] | None = None,
     changes: Sequence[Change] = (),
+    shelf: Shelf | None = None,
 ) -> Summary:
     """Write the run as exactly one JSON object and a line feed, ASCII only, cell by cell.
 
@@ -36,17 +38,21 @@ def cells_json(
         fail_under: As for `assay.reports.summary.verdict`.
         labels: The truth by case id, to measure agreement with.
         changes: Cells that were graded more than once, and what that changed.
+        shelf: The calibration cards that there are; a cell names those of its graders.
 
     Raises:
         InputError: For a ``fail_under`` outside of [0, 1], before anything is written.
     """
-    tally = Tally(planned=run.planned, labels=labels)
+    tally = Tally(planned=run.planned, labels=labels, shelf=shelf)
     verdict(tally.summary(), fail_under=fail_under)
     file.write(f'{{"run": {_dumped(_run_dict(run))},\n"cells": [')
     separator = "\n"
     for cell in stream(cells):
         tally.add(cell)
-        file.write(f"{separator}{_dumped(cell_dict(cell))}")
+        written = cell_dict(cell)
+        if shelf:
+            written["calibrations"] = [each.to_dict() for each in shelf.of_cell(cell)]
+        file.write(f"{separator}{_dumped(written)}")
         separator = ",\n"
     summary = tally.summary()
     decided = verdict(summary, fail_under=fail_under)

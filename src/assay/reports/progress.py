@@ -41,18 +41,27 @@ class Progress(Protocol):
         ...
 
 
+def _nothing() -> str:
+    return ""
+
+
 def progress(
-    console: Console, total: int, *, clock: Callable[[], float] = time.monotonic
+    console: Console,
+    total: int,
+    *,
+    note: Callable[[], str] = _nothing,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
     """Progress that suits the console.
 
     Args:
         console: Where to; standard error, so that standard output holds the result only.
         total: Cells to come; 0 if that is not known.
+        note: What else to say at every step, such as what it has cost so far.
         clock: Seconds from any start, rising.
     """
     live = console.is_terminal and not console.is_dumb_terminal
-    return (LiveProgress if live else LinesProgress)(console, total, clock=clock)
+    return (LiveProgress if live else LinesProgress)(console, total, note=note, clock=clock)
 
 
 class _Counts:
@@ -100,10 +109,16 @@ class LinesProgress:
     """Plain lines: one whenever another 10 % of the cells have ended."""
 
     def __init__(
-        self, console: Console, total: int, *, clock: Callable[[], float] = time.monotonic
+        self,
+        console: Console,
+        total: int,
+        *,
+        note: Callable[[], str] = _nothing,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._page = Page(console)
         self._counts = _Counts(total, clock)
+        self._note = note
         self._printed = 0
 
     def __enter__(self) -> Self:
@@ -131,21 +146,27 @@ class LinesProgress:
             if total
             else f"{done:,} cells"
         )
-        left = self._counts.left
-        self._page.line(f"{share}  ", *self._counts.parts(), f"  {left}" if left else "")
+        said = _joined(self._counts.left, self._note())
+        self._page.line(f"{share}  ", *self._counts.parts(), said)
 
 
 class LiveProgress:
     """A bar that is redrawn in place and gone at the end."""
 
     def __init__(
-        self, console: Console, total: int, *, clock: Callable[[], float] = time.monotonic
+        self,
+        console: Console,
+        total: int,
+        *,
+        note: Callable[[], str] = _nothing,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
         self._page = Page(console)
         self._counts = _Counts(total, clock)
+        self._note = note
         self._bar: RichProgress = RichProgress(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
@@ -172,6 +193,10 @@ class LiveProgress:
     def cell(self, cell: CellRecord) -> None:
         """Count one cell and redraw."""
         self._counts.add(cell)
-        left = self._counts.left
-        text = self._page.text(*self._counts.parts(), f"  {left}" if left else "")
+        said = _joined(self._counts.left, self._note())
+        text = self._page.text(*self._counts.parts(), said)
         self._bar.update(self._task, advance=1, counts=text.markup)
+
+
+def _joined(*words: str) -> str:
+    return "".join(f"  {word}" for word in words if word)

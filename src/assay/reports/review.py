@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from assay.reports.changes import Change
 from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
+from assay.reports.standing import Shelf
 from assay.reports.summary import Summary, Tally
 from assay.store.records import CellRecord, RunRecord
 
@@ -23,12 +24,14 @@ class Review:
         cells: Failed cells, then errors, then skipped and passed ones. Of each kind first one
             cell of every (case, harness, model), then their other trials.
         changes: Cells that were graded more than once, and what that changed.
+        shelf: The calibration cards that there are.
     """
 
     run: RunRecord
     summary: Summary
     cells: tuple[CellRecord, ...]
     changes: tuple[Change, ...] = ()
+    shelf: Shelf | None = None
 
     def of(self, state: Outcome) -> tuple[CellRecord, ...]:
         """The kept cells with one outcome."""
@@ -42,6 +45,7 @@ def review(
     limit: int | None = 200,
     labels: Mapping[str, bool | float] | None = None,
     changes: Sequence[Change] = (),
+    shelf: Shelf | None = None,
 ) -> Review:
     """Read the cells once and keep those that a report opens.
 
@@ -51,14 +55,15 @@ def review(
         limit: Whole cells kept of each outcome; None keeps all.
         labels: The truth by case id, to measure agreement with.
         changes: Cells that were graded more than once.
+        shelf: The calibration cards that there are, to show them beside scores.
     """
-    tally = Tally(planned=run.planned, labels=labels)
+    tally = Tally(planned=run.planned, labels=labels, shelf=shelf)
     kept = {state: _Kept(limit) for state in OUTCOMES}
     for cell in stream(cells):
         tally.add(cell)
         kept[outcome(cell)].add(cell)
     chosen = tuple(cell for state in OUTCOMES for cell in kept[state].chosen())
-    return Review(run, tally.summary(), chosen, tuple(changes))
+    return Review(run, tally.summary(), chosen, tuple(changes), shelf)
 
 
 class _Kept:

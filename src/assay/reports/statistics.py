@@ -51,6 +51,9 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
         lines.append(("Flagged", [(flagged, "yellow")]))
     if summary.agreement is not None:
         lines.append(("Agreement", [agreement_text(summary)]))
+    for each in summary.standings:
+        style = "yellow" if each.is_stale else ""
+        lines.append(("Calibrated", [f"{one_line(each.grader, 60)}: ", (each.line, style)]))
     return lines
 
 

@@ -11,6 +11,7 @@ from assay.reports.figures import apart, count
 from assay.reports.labels import Labels, agreement_dict
 from assay.reports.outcome import Cells, Outcome, outcome, stream, trouble
 from assay.reports.plain import one_line
+from assay.reports.standing import Shelf, Standing
 from assay.reports.totals import Group, Totals, totals_of
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
@@ -19,6 +20,7 @@ __all__ = ["Cause", "Row", "Summary", "Tally", "Verdict", "summarize", "verdict"
 
 _MAX_CAUSES = 100
 _MAX_OUTCOMES = 50
+_MAX_STANDINGS = 50
 _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
@@ -87,6 +89,7 @@ class Summary:
         mixed: Cases whose cells were graded by different versions of their graders.
         agreement: How well the grades agree with labels (see `assay.scoring.agreement`), if any
             labels were given.
+        standings: The calibration cards of the graders, one for each digest.
     """
 
     totals: Totals
@@ -96,6 +99,7 @@ class Summary:
     causes: tuple[Cause, ...] = ()
     mixed: tuple[str, ...] = ()
     agreement: Mapping[str, Json] | None = None
+    standings: tuple[Standing, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """The summary as plain JSON."""
@@ -107,6 +111,7 @@ class Summary:
             "causes": [{"count": each.count, "text": each.text} for each in self.causes],
             "mixed": list(self.mixed),
             "agreement": None if self.agreement is None else dict(self.agreement),
+            "calibrations": [each.to_dict() for each in self.standings],
         }
 
 
@@ -114,18 +119,25 @@ class Tally:
     """Counts cells one by one and keeps a few numbers of each, never the cell."""
 
     def __init__(
-        self, *, planned: int = 0, labels: Mapping[str, bool | float] | None = None
+        self,
+        *,
+        planned: int = 0,
+        labels: Mapping[str, bool | float] | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
         """Start at nothing.
 
         Args:
             planned: Cells that the run consists of, where that is known.
             labels: The truth by case id, to measure agreement with: all bools or all numbers.
+            shelf: The calibration cards that there are.
         """
         self._planned = planned
         self._labels = None if labels is None else Labels(labels)
         self._groups: dict[tuple[str, str, str], Group] = {}
         self._causes: dict[str, list[str | int]] = {}
+        self._shelf = shelf
+        self._standings: dict[str, Standing] = {}
 
     def add(self, cell: CellRecord) -> None:
         """Count one cell."""
@@ -138,6 +150,9 @@ class Tally:
             self._add_cause(one_line(trouble(cell), 300))
         if self._labels is not None:
             self._labels.add(cell)
+        for standing in self._shelf.of_cell(cell) if self._shelf else ():
+            if len(self._standings) < _MAX_STANDINGS:
+                self._standings.setdefault(standing.digest, standing)
 
     def summary(self) -> Summary:
         """What the cells so far come to."""
@@ -159,6 +174,7 @@ class Tally:
             causes=tuple(sorted(causes, key=lambda cause: (-cause.count, cause.text))),
             mixed=tuple(sorted(mixed)),
             agreement=None if self._labels is None else agreement_dict(self._labels.agreement()),
+            standings=tuple(self._standings.values()),
         )
 
     def _add_cause(self, text: str) -> None:

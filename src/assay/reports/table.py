@@ -95,6 +95,7 @@ def _failures(page: Page, review: Review, shown: int | None) -> None:
     for cell in opened:
         page.blank()
         _cell(page, cell)
+        _standings(page, review, cell)
     if rest := review.summary.totals.failed - len(opened):
         page.blank()
         page.line(f"… and {rest:,} more: assay report {_quoted(review.run.id)} --all")
@@ -125,6 +126,13 @@ def _cell(page: Page, cell: CellRecord) -> None:
     if cell.answer:
         page.line(("answer", "dim"), indent=2)
         page.quote(first_lines(cell.answer, 3, width=240), indent=4)
+
+
+def _standings(page: Page, review: Review, cell: CellRecord) -> None:
+    """How far the cell's graders agree with people, where that was measured."""
+    for each in review.shelf.of_cell(cell)[:_MAX_PARTS] if review.shelf else ():
+        said = f"{one_line(each.grader, 60)}: {each.line}"
+        page.line((said, "yellow" if each.is_stale else "dim"), indent=2, hanging=2)
 
 
 def _worth_opening(node: SubScore) -> bool:

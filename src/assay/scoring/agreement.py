@@ -7,16 +7,19 @@ balanced accuracy, and Cohen's kappa, which are 0.5 and 0 for every judge that d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import atanh, fsum, sqrt, tanh
+from math import atanh, sqrt, tanh
+from types import NoneType
 
 from assay.errors import ScoreError
 from assay.scoring.intervals import Interval, mean_interval, wilson
+from assay.scoring.measured import check_same_length, ratio
 from assay.scoring.quantiles import normal_quantile, two_sided
+from assay.scoring.ranking import pearson, ranks
 from assay.scoring.results import finite_number
 
-__all__ = ["Agreement", "Confusion", "Correlation", "agreement"]
+__all__ = ["Agreement", "Confusion", "Correlation", "agreement", "counts_by_cluster"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +55,37 @@ class Confusion:
     @property
     def accuracy(self) -> float | None:
         """Share of predictions that are right."""
-        return _ratio(self.tp + self.tn, self.n)
+        return ratio(self.tp + self.tn, self.n)
 
     @property
     def base_rate(self) -> float | None:
         """Share of labels that are yes."""
-        return _ratio(self.tp + self.fn, self.n)
+        return ratio(self.tp + self.fn, self.n)
 
     @property
     def predicted_rate(self) -> float | None:
         """Share of predictions that are yes."""
-        return _ratio(self.tp + self.fp, self.n)
+        return ratio(self.tp + self.fp, self.n)
 
     @property
     def majority_accuracy(self) -> float | None:
         """Accuracy of always giving the commoner label: what any grader must beat."""
-        return _ratio(max(self.tp + self.fn, self.tn + self.fp), self.n)
+        return ratio(max(self.tp + self.fn, self.tn + self.fp), self.n)
 
     @property
     def sensitivity(self) -> float | None:
         """Share of the yes labels that were found (recall): ``tp / (tp + fn)``."""
-        return _ratio(self.tp, self.tp + self.fn)
+        return ratio(self.tp, self.tp + self.fn)
 
     @property
     def specificity(self) -> float | None:
         """Share of the no labels that were found: ``tn / (tn + fp)``."""
-        return _ratio(self.tn, self.tn + self.fp)
+        return ratio(self.tn, self.tn + self.fp)
 
     @property
     def precision(self) -> float | None:
         """Share of the yes predictions that are right: ``tp / (tp + fp)``."""
-        return _ratio(self.tp, self.tp + self.fp)
+        return ratio(self.tp, self.tp + self.fp)
 
     @property
     def balanced_accuracy(self) -> float | None:
@@ -94,14 +97,37 @@ class Confusion:
     @property
     def f1(self) -> float | None:
         """``2 tp / (2 tp + fp + fn)``."""
-        return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+        return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
 
     @property
     def macro_f1(self) -> float | None:
         """Mean of the F1 of yes and the F1 of no, over those that occur at all."""
-        no = _ratio(2 * self.tn, 2 * self.tn + self.fp + self.fn)
+        no = ratio(2 * self.tn, 2 * self.tn + self.fp + self.fn)
         both = [f1 for f1 in (self.f1, no) if f1 is not None]
         return sum(both) / len(both) if both else None
+
+    @property
+    def mcc(self) -> float | None:
+        """Matthews' correlation coefficient (Matthews 1975), in [-1, 1]; 0 for chance.
+
+        ``(tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn))``. None where all
+        labels, or all predictions, are alike.
+        """
+        spread = (
+            (self.tp + self.fp) * (self.tp + self.fn) * (self.tn + self.fp) * (self.tn + self.fn)
+        )
+        return (self.tp * self.tn - self.fp * self.fn) / sqrt(spread) if spread else None
+
+    @property
+    def always_yes(self) -> Confusion:
+        """The counts of a judge that says yes to everything: a baseline for every measure."""
+        return Confusion(tp=self.tp + self.fn, fp=self.fp + self.tn, tn=0, fn=0)
+
+    @property
+    def majority(self) -> Confusion:
+        """The counts of a judge that always gives the commoner label (yes, if they are equal)."""
+        yes, no = self.tp + self.fn, self.fp + self.tn
+        return self.always_yes if yes >= no else Confusion(tp=0, fp=0, tn=no, fn=yes)
 
     @property
     def kappa(self) -> float | None:
@@ -114,7 +140,7 @@ class Confusion:
         chance = (self.tp + self.fp) * (self.fp + self.tn) + (self.tp + self.fn) * (
             self.fn + self.tn
         )
-        return _ratio(2 * (self.tp * self.tn - self.fp * self.fn), chance)
+        return ratio(2 * (self.tp * self.tn - self.fp * self.fn), chance)
 
     def accuracy_interval(self, *, confidence: float = 0.95) -> Interval:
         """The accuracy with its Wilson interval; the pairs must be independent."""
@@ -211,7 +237,7 @@ class Agreement:
     @property
     def coverage(self) -> float | None:
         """Share of the labelled items that the grader could judge; None for no items."""
-        return _ratio(self.measure.n, self.measure.n + self.unscored)
+        return ratio(self.measure.n, self.measure.n + self.unscored)
 
 
 def agreement(
@@ -253,6 +279,34 @@ def agreement(
     return Agreement(_correlate(scores, targets), unscored)
 
 
+def counts_by_cluster(
+    predicted: Sequence[bool | None], labels: Sequence[bool], clusters: Sequence[Hashable]
+) -> list[tuple[int, int, int, int]]:
+    """The counts (tp, fp, tn, fn) of each cluster: what `assay.scoring.bootstrap` resamples.
+
+    Args:
+        predicted: The verdicts; None where the grader could not judge, which counts nowhere.
+        labels: The truth.
+        clusters: For each pair the name of what it shares with others, such as its case.
+
+    Returns:
+        One row for each cluster, in order of first appearance; `Confusion` takes their sum.
+
+    Raises:
+        ScoreError: For different lengths, or a value that is no bool.
+    """
+    check_same_length(predictions=predicted, labels=labels, clusters=clusters)
+    cells = {(True, True): 0, (True, False): 1, (False, False): 2, (False, True): 3}
+    rows: dict[Hashable, list[int]] = {}
+    for verdict, label, cluster in zip(predicted, labels, clusters, strict=True):
+        if type(label) is not bool or type(verdict) not in (bool, NoneType):
+            raise ScoreError(f"verdict {verdict!r}, label {label!r}", hint="give bools")
+        row = rows.setdefault(cluster, [0, 0, 0, 0])
+        if verdict is not None:
+            row[cells[verdict, label]] += 1
+    return [(tp, fp, tn, fn) for tp, fp, tn, fn in rows.values()]
+
+
 def _count(verdicts: Sequence[tuple[bool, bool | float]]) -> Confusion:
     cells = [(verdict, bool(label)) for verdict, label in verdicts]
     return Confusion(
@@ -268,47 +322,8 @@ def _correlate(predicted: Sequence[float], labels: Sequence[float]) -> Correlati
     median = sorted(labels)[len(labels) // 2] if labels else 0.0
     return Correlation(
         n=len(labels),
-        pearson=_pearson(predicted, labels),
-        spearman=_pearson(_ranks(predicted), _ranks(labels)),
+        pearson=pearson(predicted, labels),
+        spearman=pearson(ranks(predicted), ranks(labels)),
         mean_absolute_error=mean_interval(errors, bounds=None).mean,
         baseline_error=mean_interval([abs(y - median) for y in labels], bounds=None).mean,
     )
-
-
-def _pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    unit_x, unit_y = _unit_deviations(x), _unit_deviations(y)
-    if unit_x is None or unit_y is None:
-        return None
-    r = fsum(a * b for a, b in zip(unit_x, unit_y, strict=True))
-    return max(-1.0, min(1.0, r))
-
-
-def _unit_deviations(values: Sequence[float]) -> list[float] | None:
-    """Deviations from the mean as a vector of length 1; None if all values are equal."""
-    largest = max((abs(v) for v in values), default=0.0)
-    if not largest:
-        return None
-    scaled = [v / largest for v in values]  # so that no square overflows or vanishes
-    mean = min(max(fsum(scaled) / len(scaled), min(scaled)), max(scaled))
-    deviations = [v - mean for v in scaled]
-    length = sqrt(fsum(d * d for d in deviations))
-    return [d / length for d in deviations] if length else None
-
-
-def _ranks(values: Sequence[float]) -> list[float]:
-    """Ranks from 1; equal values share the mean of the ranks they span."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    start = 0
-    while start < len(order):
-        end = start
-        while end < len(order) and values[order[end]] == values[order[start]]:
-            end += 1
-        for position in order[start:end]:
-            ranks[position] = (start + 1 + end) / 2
-        start = end
-    return ranks
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from dataclasses import MISSING, fields
+from functools import lru_cache
+from typing import ClassVar, cast
 
 from assay.errors import InputError, Location
 from assay.graders.base import Grader, Parameter
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.scope import is_sampled, scope_of
 from assay.graders.openai.template import Scope, Template, parse_template
-from assay.graders.planned import planned_parameters
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import SubScore
 from assay.types.codec import from_json
 from assay.types.thread import StringThread
 from assay.types.trace import Trace
+
+if typing.TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "Definition",
@@ -129,9 +134,8 @@ class OpenAIGrader(Grader):
     @classmethod
     def parameters(cls) -> tuple[dict[str, Parameter], bool]:
         """The fields of the definition, and the parts of a submission that its names stand for."""
-        fields = {k: v for k, v in planned_parameters(cls.definition).items() if k != "name"}
         parts = ("answer", "question", "thread", "trace", "metadata", "expected")
-        return {**fields, **{name: Parameter(name) for name in parts}}, False
+        return {**_fields(cls.definition), **{name: Parameter(name) for name in parts}}, False
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -185,6 +189,23 @@ class OpenAIGrader(Grader):
             InputError: For one that could grade nothing.
         """
         return from_json(cls.definition, dict(options))
+
+
+@lru_cache(maxsize=32)
+def _fields(definition: type[Definition]) -> dict[str, Parameter]:
+    """The fields of a definition as parameters, but for its name."""
+    kind = cast("type[DataclassInstance]", definition)
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {
+        field.name: Parameter(
+            name=field.name,
+            annotation=hints[field.name],
+            required=field.default is MISSING,
+            default=None if field.default is MISSING else field.default,
+        )
+        for field in fields(kind)
+        if field.name != "name"
+    }
 
 
 def _evidence(fault: FaultError) -> dict[str, Json]:

@@ -20,6 +20,7 @@ __all__ = [
     "TYPES",
     "check_declared",
     "declaration",
+    "judges_of",
     "lacking",
     "models_needed",
     "parts_of",
@@ -40,7 +41,7 @@ TYPES = tuple(_DEFINITIONS)
 
 _OURS = {"python": "openai_python"}
 _THEIRS_ALONE = ("id",)  # what the API says of a stored criterion, and no grader is made of
-_NOT_THEIRS = ("file", "compat", "pass_fail")
+_NOT_THEIRS = ("file", "compat", "pass_fail", "fence")
 
 
 def declaration(grader: Mapping[str, Json]) -> dict[str, Json]:
@@ -87,10 +88,14 @@ def read_definition(grader: Json) -> Definition:
 
 
 def _refuse_ours(declared: Json, path: tuple[str, ...]) -> None:
-    """Refuse fields that only our YAML has: a body from elsewhere must not name our files."""
+    """Refuse what only our YAML has: a body from elsewhere names no file and no address of ours."""
     for name in _NOT_THEIRS:
         if isinstance(declared, dict) and name in declared:
             raise ShapeError([Problem((*path, name), f"unknown field {name!r}", at_key=True)])
+    model = declared.get("model") if isinstance(declared, dict) else None
+    if isinstance(model, str) and "://" in model:
+        message = "a model is a name here, and no address"
+        raise ShapeError([Problem((*path, "model"), message, "declare the grader in YAML")])
 
 
 async def check_declared(specs: Iterable[GraderSpec]) -> None:
@@ -102,7 +107,7 @@ async def check_declared(specs: Iterable[GraderSpec]) -> None:
     """
     for spec in specs:
         grader = spec.kind.grader
-        if grader is not None and issubclass(grader, OpenAIGrader):
+        if issubclass(grader, OpenAIGrader):
             try:
                 await grader.defined(spec.options).check()
             except ShapeError as error:
@@ -131,14 +136,21 @@ async def lacking(definition: Definition) -> list[str]:
     return list(dict.fromkeys(needs))
 
 
+def judges_of(definition: Definition) -> list[str]:
+    """The models that a grader asks, as it names them."""
+    parts = (part for part in parts_of(definition) if isinstance(part, ModelDefinition))
+    return list(dict.fromkeys(part.model for part in parts))
+
+
 def models_needed(definition: Definition) -> list[str]:
-    """The models a grader needs, for people: this version has none, so it can grade nothing."""
+    """The models a grader needs that cannot be asked on this machine, for people, and why not."""
     needs: list[str] = []
     for part in parts_of(definition):
         if isinstance(part, ModelDefinition):
-            needs.append(f"a judge model in place of {part.model}")
-            if part.has_media:
-                needs.append("a judge that takes images or sound")
+            from assay.graders.openai.asking import why_not
+
+            if why := why_not(part.model):
+                needs.append(f"a judge model in place of {part.model}: {why}")
         elif isinstance(part, TextSimilarity) and part.evaluation_metric == "cosine":
             needs.append("an embedding model for cosine")
     return list(dict.fromkeys(needs))

@@ -1,7 +1,7 @@
 """``score_model`` and ``label_model``: what is asked of a judge, and what its reply is worth.
 
-This version has no judge models. Everything but the call is here: `request` renders what to send,
-`verdict` reads what comes back, and `reward` says what is missing.
+`request` renders what to send, `verdict` reads what comes back, and `reward` asks in between
+(`assay.graders.openai.asking`).
 """
 
 from __future__ import annotations
@@ -9,23 +9,39 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Literal, TypeAlias, cast
 
-from assay.graders.openai.base import Definition, check_range, check_threshold, template_of, wrong
+from assay.graders.openai.base import (
+    Definition,
+    OpenAIGrader,
+    check_range,
+    check_threshold,
+    template_of,
+    wrong,
+)
+from assay.graders.openai.fences import Fences
 from assay.graders.openai.rewards import FaultError, Reward
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
 from assay.types.codec import to_json
 
 __all__ = [
+    "Fence",
     "JudgeRequest",
     "LabelModel",
+    "LabelModelGrader",
     "Message",
     "ModelDefinition",
     "SamplingParams",
     "ScoreModel",
+    "ScoreModelGrader",
 ]
+
+Fence: TypeAlias = "bool | Literal['all']"
+"""What of a prompt stands in fences: true, what the model said; ``all``, the row's fields as well;
+false, nothing, as over there."""
 
 _TEXT_PARTS = ("input_text", "output_text", "text")
 _OTHER_PARTS = ("input_image", "input_audio")
@@ -63,6 +79,8 @@ class Message:
                 if not isinstance(text, str):
                     raise wrong("content", f"a part of type {kind} needs a 'text'")
                 template_of("content", text)
+            elif kind == "input_image" and isinstance(part.get("image_url"), str):
+                template_of("content", str(part["image_url"]))
             elif kind not in _OTHER_PARTS:
                 types = ", ".join((*_TEXT_PARTS, *_OTHER_PARTS))
                 raise wrong("content", f"{kind!r} is no type of part", f"one of {types}")
@@ -85,13 +103,17 @@ class Message:
                 raise wrong("content", "expected text, a part with a 'type', or a list of those")
         return parts
 
-    def render(self, scope: Scope) -> dict[str, Json]:
-        """The message with its templates filled in."""
+    def render(self, scope: Scope, fences: Fences | None = None) -> dict[str, Json]:
+        """The message with its templates filled in, what nobody trusts between fences."""
         content: list[Json] = []
         for part in self.parts():
-            text = part.get("text")
+            text, image = part.get("text"), part.get("image_url")
             if isinstance(text, str):
-                content.append({**part, "text": template_of("content", text).render(scope)})
+                template = template_of("content", text)
+                shown = template.render(scope) if fences is None else fences.render(template, scope)
+                content.append({**part, "text": shown})
+            elif isinstance(image, str):
+                content.append({**part, "image_url": template_of("content", image).render(scope)})
             else:
                 content.append(dict(part))
         return {"role": self.role, "content": content}
@@ -118,12 +140,14 @@ class JudgeRequest:
         messages: With every template filled in.
         response_format: JSON Schema of the reply.
         sampling: As `SamplingParams`, without what was not given.
+        fences: The names of the fences in it, which differ from run to run.
     """
 
     model: str
     messages: tuple[Mapping[str, Json], ...]
     response_format: Mapping[str, Json]
     sampling: Mapping[str, Json]
+    fences: tuple[str, ...] = ()
 
 
 class ModelDefinition(Definition):
@@ -134,6 +158,7 @@ class ModelDefinition(Definition):
     model: str
     input: tuple[Message, ...]
     sampling_params: SamplingParams | None
+    fence: Fence
 
     @property
     def response_format(self) -> dict[str, Json]:
@@ -155,26 +180,29 @@ class ModelDefinition(Definition):
             FaultError: A template names what is not there.
         """
         sampling = cast("dict[str, Json]", to_json(self.sampling_params or SamplingParams()))
+        fences = Fences(of_items=self.fence == "all") if self.fence else None
+        messages = [message.render(scope, fences) for message in self.input]
+        if fences is not None and fences.names:
+            messages.insert(0, fences.explained())
         return JudgeRequest(
             model=self.model,
-            messages=tuple(message.render(scope) for message in self.input),
+            messages=tuple(messages),
             response_format=self.response_format,
             sampling=sampling,
+            fences=tuple(fences.names) if fences is not None else (),
         )
 
     async def reward(self, scope: Scope) -> Reward:
-        """Say what is missing: the request is well-formed, and nobody can be asked."""
-        self.request(scope)
-        raise FaultError(
-            f"{self.TAG} needs a judge model ({self.model}), which this version does not have",
-            flag="model_grader_server_error",
-        )
+        """Ask the judge.
 
-    @property
-    def has_media(self) -> bool:
-        """Whether it shows the judge images or sound."""
-        parts = (part for message in self.input for part in message.parts())
-        return any(part.get("type") in _OTHER_PARTS for part in parts)
+        Raises:
+            FaultError: The judge could not be asked, refused, or did not answer what was asked.
+        """
+        from assay.graders.openai.asking import asked, described
+
+        reply = await asked(self.request(scope))
+        found = self.verdict(json.dumps(reply.data))
+        return replace(found, details={**found.details, **described(reply)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +215,7 @@ class ScoreModel(ModelDefinition):
         range: The scale, ``[0, 1]`` by default; what the judge says beyond it is cut to it.
         pass_threshold: Number from which it passes.
         sampling_params: How the judge samples.
+        fence: What stands in fences; see `Fence`.
         pass_fail: Whether it is worth 1 where it passes and 0 where it does not; its reward stays
             in the evidence.
         name: What it is called.
@@ -200,6 +229,7 @@ class ScoreModel(ModelDefinition):
     pass_threshold: float | None = None
     pass_fail: bool = False
     sampling_params: SamplingParams | None = None
+    fence: Fence = True
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -221,7 +251,7 @@ class ScoreModel(ModelDefinition):
     @property
     def response_format(self) -> dict[str, Json]:
         """Steps, then ``result``, a number."""
-        return _format({"type": "number"})
+        return _format()
 
     def verdict(self, reply: str) -> Reward:
         """The number in ``result``, cut to the range."""
@@ -250,6 +280,7 @@ class LabelModel(ModelDefinition):
         labels: What it may answer.
         passing_labels: Which of them are worth 1; the others are worth 0.
         sampling_params: How the judge samples.
+        fence: What stands in fences; see `Fence`.
         name: What it is called.
     """
 
@@ -260,6 +291,7 @@ class LabelModel(ModelDefinition):
     labels: tuple[str, ...]
     passing_labels: tuple[str, ...]
     sampling_params: SamplingParams | None = None
+    fence: Fence = True
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -274,7 +306,7 @@ class LabelModel(ModelDefinition):
     @property
     def response_format(self) -> dict[str, Json]:
         """Steps, then ``result``, one of the labels."""
-        return _format({"type": "string", "enum": list[Json](self.labels)})
+        return _format(self.labels)
 
     def verdict(self, reply: str) -> Reward:
         """1.0 for a passing label, 0.0 for another one."""
@@ -293,7 +325,10 @@ def _check_asked(messages: Sequence[Message], model: str) -> None:
         raise wrong("model", "is empty")
 
 
-def _format(result: Json) -> dict[str, Json]:
+@lru_cache(maxsize=256)
+def _format(labels: tuple[str, ...] = ()) -> dict[str, Json]:
+    """One object for each set of labels: what is compiled from it is kept by the object."""
+    result: Json = {"type": "string", "enum": list[Json](labels)} if labels else {"type": "number"}
     return {
         "type": "object",
         "properties": {"steps": _STEPS, "result": result},
@@ -312,3 +347,21 @@ def _result(reply: str) -> Json:
     if not isinstance(data, dict) or "result" not in data:
         raise FaultError("the judge's reply has no result", flag="model_grader_parse_error")
     return data["result"]
+
+
+class ScoreModelGrader(OpenAIGrader):
+    """A number from a judge model (OpenAI's ``score_model``)."""
+
+    name: ClassVar[str] = "score_model"
+    waits: ClassVar[bool] = True
+    most_at_once: ClassVar[int] = 256
+    definition: ClassVar[type[Definition]] = ScoreModel
+
+
+class LabelModelGrader(OpenAIGrader):
+    """A label from a judge model, right or wrong (OpenAI's ``label_model``)."""
+
+    name: ClassVar[str] = "label_model"
+    waits: ClassVar[bool] = True
+    most_at_once: ClassVar[int] = 256
+    definition: ClassVar[type[Definition]] = LabelModel

@@ -16,6 +16,7 @@ __all__ = [
     "GradedPage",
     "GradedShown",
     "GraderBody",
+    "GraderDetail",
     "GraderPage",
     "GraderShown",
     "ImportBody",
@@ -219,6 +220,14 @@ class GraderShown(Shown):
     created_at: str
     updated_at: str
     latest: VersionShown
+
+
+class GraderDetail(GraderShown):
+    """A grader with one version, and what is worth a look in it."""
+
+    model_config = _example({**_GRADER, "warnings": []})
+
+    warnings: list[str]
 
 
 class GraderPage(Shown):

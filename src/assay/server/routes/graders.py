@@ -12,6 +12,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from assay.errors import ConflictError, LockedError
 from assay.registry import Definition, Registry, definition_from
+from assay.registry.validation import version_warnings
 from assay.scoring.json_safe import Json
 from assay.server.context import caller, context
 from assay.server.documents import problem_responses
@@ -23,6 +24,7 @@ from assay.server.models.graders import (
     ChecksShown,
     DiffShown,
     GraderBody,
+    GraderDetail,
     GraderPage,
     GraderShown,
     LockBody,
@@ -83,7 +85,7 @@ async def list_graders(
 @router.post(
     "",
     status_code=201,
-    response_model=GraderShown,
+    response_model=GraderDetail,
     openapi_extra=needs("editor", repeatable=True),
     responses={201: _ETAG, **problem_responses(404, 409, 503)},
 )
@@ -109,7 +111,7 @@ async def create_grader(request: Request, project: Project, body: GraderBody) ->
             samples=samples,
         )
         place = f"/api/v1/projects/{project}/graders/{made.key}"
-        return keep(Answer(made.to_dict(), 201, {"Location": place, "ETag": _etag(made)}))
+        return keep(Answer(_shown(made), 201, {"Location": place, "ETag": _etag(made)}))
 
     return await carry_out(request, project, work)
 
@@ -132,7 +134,7 @@ async def validate_grader(request: Request, project: Project, body: ValidateBody
 
 @router.get(
     "/{key}",
-    response_model=GraderShown,
+    response_model=GraderDetail,
     openapi_extra=needs("viewer"),
     responses={200: _ETAG, **_SAME, **problem_responses(404)},
 )
@@ -155,12 +157,12 @@ async def show_grader(
     headers = {"ETag": _etag(found), "Cache-Control": "private, no-cache"}
     if if_none_match is not None and _matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    return reply(found.to_dict(), 200, headers)
+    return reply(_shown(found), 200, headers)
 
 
 @router.put(
     "/{key}",
-    response_model=GraderShown,
+    response_model=GraderDetail,
     openapi_extra=needs("editor"),
     responses={200: _ETAG, **problem_responses(404, 412, 423, 428, 503)},
 )
@@ -188,7 +190,7 @@ async def update_grader(
     except ConflictError as error:
         fault = Fault("If-Match", error.message, error.hint)
         raise ProblemError(412, error.message, faults=[fault]) from error
-    return reply(made.to_dict(), 200, {"ETag": _etag(made)})
+    return reply(_shown(made), 200, {"ETag": _etag(made)})
 
 
 @router.patch(
@@ -337,6 +339,11 @@ def _etag(record: GraderRecord) -> str:
 
 def _matches(given: str, etag: str) -> bool:
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in given.split(","))
+
+
+def _shown(record: GraderRecord) -> dict[str, Json]:
+    """A grader, with what is worth a look in its version."""
+    return {**record.to_dict(), "warnings": list[Json](version_warnings(record.latest))}
 
 
 def _key(record: GraderRecord) -> str:

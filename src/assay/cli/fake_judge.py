@@ -1,0 +1,85 @@
+"""``assay fake-judge``: a model for tests, until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from assay.errors import InputError, Location
+from assay.scoring.json_safe import Json
+from assay.testing import Answer, FakeJudge, Recording
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["serve_fake_judge"]
+
+
+def serve_fake_judge(given: Namespace) -> int:
+    """Serve a fake judge.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        InputError: For answers or faults that are none, and a port that is taken.
+    """
+    if given.record is not None and given.answers is None:
+        raise InputError("--record needs --answers FILE, where the replies are kept")
+    fake = FakeJudge(
+        _answers(given.answers, is_recorded=given.record is not None),
+        faults=given.fault,
+        record=given.record,
+        model=given.model,
+        port=given.port,
+        seed=given.seed,
+    )
+    try:
+        fake.start()
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"cannot listen on port {given.port}: {reason}") from None
+    try:
+        print(f"serving {given.model} at {fake.base_url} (Ctrl-C ends it)")
+        for name, value in fake.environment().items():
+            if name.endswith("_URL"):
+                print(f"export {name}={value}")
+        print(end="", flush=True)
+        threading.Event().wait()
+    except KeyboardInterrupt:  # how it is meant to end
+        pass
+    finally:
+        fake.stop()
+    return 0
+
+
+def _answers(file: str | None, *, is_recorded: bool) -> Answer:
+    if file is None:
+        return None
+    if is_recorded:
+        return Recording(file)
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}") from None
+    script: list[Json] = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            script.append(_reply(line, file, number))
+    first = script[0] if script else None
+    if isinstance(first, dict) and {"key", "status", "body"} <= set(first):
+        return Recording(file)
+    return script
+
+
+def _reply(line: str, file: str, number: int) -> Json:
+    try:
+        return cast("Json", json.loads(line))
+    except ValueError as error:
+        raise InputError(
+            f"line {number} is not JSON: {error}",
+            hint='a reply that is text is written "in quotes"',
+            location=Location(file, number),
+        ) from None

@@ -1,0 +1,157 @@
+"""The grader that a command names: a function's file, a file of graders, or a stored one."""
+
+from __future__ import annotations
+
+import hashlib
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from assay.cli.own_function import function_of
+from assay.errors import InputError
+from assay.eval.calibration.asking import Target
+from assay.eval.calibration.digests import parts_digest
+from assay.graders.digest import grader_digest
+from assay.graders.spec import GraderSpec
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json, record_parameters
+from assay.types.submission import Submission
+
+if TYPE_CHECKING:
+    from assay.store.database import Database
+
+__all__ = ["named_grader"]
+
+_MODELS = ("model", "models", "judge_model", "escalate")
+
+
+def named_grader(given: Namespace, database: Database) -> Target:
+    """Find a grader to calibrate.
+
+    Args:
+        given: With ``grader`` (FILE.py, FILE.py:FUNCTION, a YAML file, KEY or KEY@VERSION) and
+            ``project``.
+        database: Where stored graders are.
+
+    Raises:
+        InputError: For a grader that is not there or cannot grade here.
+    """
+    place, _, after = given.grader.rpartition(":")
+    file = place if place.endswith(".py") else given.grader
+    if file.endswith(".py"):
+        return _of_function(file, after if file == place else "")
+    if Path(file).suffix in (".yaml", ".yml", ".json"):
+        return _of_file(file)
+    return _stored(given, database)
+
+
+def _of_function(file: str, name: str) -> Target:
+    from assay.endpoint.functions import scorer_of
+
+    function = function_of(file, name)
+    source = Path(file).read_bytes()
+    called = str(getattr(function, "__name__", Path(file).stem))
+    digest = hashlib.sha256(b"assay function 1\0" + called.encode() + b"\0" + source).hexdigest()
+    return Target(
+        name=Path(file).name,
+        kind="function",
+        digest=digest[:16],
+        alias=_in_sandbox(source),
+        made_of={"source": hashlib.sha256(source).hexdigest()[:16]},
+        score=scorer_of(function),
+    )
+
+
+def _in_sandbox(source: bytes) -> str:
+    """The digest that the file has for `assay grade --function`."""
+    from assay.graders.functions import FunctionSource
+
+    try:
+        return FunctionSource(text=source.decode()).digest
+    except (UnicodeDecodeError, InputError):  # no function that the sandbox would take
+        return ""
+
+
+def _of_file(file: str) -> Target:
+    from assay.endpoint.declared import scorer_of_graders
+    from assay.tasks.grader_files import load_graders
+
+    specs = load_graders(file)
+    (only,) = specs if len(specs) == 1 else (None,)
+    return Target(
+        name=Path(file).name if only is None else only.label,
+        kind="combined" if only is None else only.type,
+        digest=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs),
+        made_of=_declared(specs),
+        models=_models(specs),
+        score=scorer_of_graders(specs),
+    )
+
+
+def _declared(specs: Sequence[GraderSpec]) -> dict[str, Json]:
+    """What graders were declared with, as it is recorded beside their scores."""
+    if len(specs) == 1:
+        return _recorded(specs[0])
+    return {spec.label: cast("Json", _recorded(spec)) for spec in specs}
+
+
+def _recorded(spec: GraderSpec) -> dict[str, Json]:
+    grader = spec.kind.grader
+    options = grader.record(spec.options)
+    return {"type": spec.type, **options}
+
+
+def _models(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
+    """The models that graders name, and those that they ask where they name none."""
+    found: list[str] = []
+    for spec in specs:
+        named = _named(spec.options)
+        default = spec.kind.parameters.get("model")
+        if not named and default is not None and isinstance(default.default, str):
+            named = [default.default]
+        found += named
+    return tuple(dict.fromkeys(found))
+
+
+def _named(options: Mapping[str, Json]) -> list[str]:
+    found: list[str] = []
+    for name in _MODELS:
+        value = options.get(name)
+        every = value if isinstance(value, list) else [value]
+        found += [one for one in every if isinstance(one, str) and one]
+    return found
+
+
+def _stored(given: Namespace, database: Database) -> Target:
+    from assay.registry import Registry
+    from assay.registry.definitions import CustomDefinition, DeclaredDefinition, definition_from
+    from assay.registry.grading import Permissions, refusal
+
+    key, at, number = given.grader.partition("@")
+    if at and not (number.isascii() and number.isdecimal() and len(number) < 10):
+        raise InputError(f"{given.grader!r} is no file, and {number!r} is no version")
+    registry = Registry(database, given.project, allow_custom_code=True, allow_internal=True)
+    record = registry.get(key)
+    version = registry.version(key, int(number)) if number else record.latest
+    definition = definition_from(version.kind, version.definition)
+    if refused := refusal(definition, Permissions(custom_code=True, internal=True)):
+        named = f"{version.key}@{version.number}"
+        raise InputError(f"{named} cannot grade: {refused.message}", hint=refused.hint)
+    specs = definition.specs()
+    if isinstance(definition, CustomDefinition):
+        specs = (GraderSpec(type=definition.path),)
+
+    async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
+        return await registry.grade(key, items, version=version.number)
+
+    return Target(
+        name=key,
+        kind=version.kind,
+        digest=definition.digest(),
+        alias=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs) if specs else "",
+        made_of={**record_parameters(definition.to_dict()), "version": version.number},
+        models=tuple(dict.fromkeys((*_named(definition.to_dict()), *_models(specs)))),
+        threshold=definition.threshold if isinstance(definition, DeclaredDefinition) else None,
+        score=score,
+    )

@@ -1,0 +1,304 @@
+"""The calibration card: what is known of how far a grader agrees with people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import cast
+
+from assay.eval.calibration.scale import ScaleKind
+from assay.scoring.intervals import Interval
+from assay.scoring.json_safe import Json, plain
+from assay.types.codec import from_json
+
+__all__ = [
+    "AttackCount",
+    "Attacked",
+    "Card",
+    "Cost",
+    "Coverage",
+    "Disagreement",
+    "Figure",
+    "Flipped",
+    "Humans",
+    "LabelsUsed",
+    "Order",
+    "figure",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measure with its interval.
+
+    Attributes:
+        value: The measure; None where it was not measured.
+        low: Lower end; None where there is no interval.
+        high: Upper end.
+        n: What it rests on.
+        method: How the interval was made: ``wilson``, ``clusters``, ``bootstrap`` ...; empty
+            where there is none.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    method: str = ""
+
+
+def figure(found: Interval, method: str) -> Figure:
+    """An interval as a figure."""
+    return Figure(found.mean, found.low, found.high, found.n, "" if found.low is None else method)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsUsed:
+    """What it was compared with.
+
+    Attributes:
+        name: The file, or where else they are from.
+        field: The field they stand in.
+        digest: Of the items and their labels.
+        kind: ``verdict``, ``levels`` or ``number``.
+        classes: The classes, lowest first.
+        rows: Rows that were read.
+        raters: People who labelled.
+        cluster: The field of clusters, or empty.
+        clusters: How many clusters the compared rows are in.
+    """
+
+    name: str
+    field: str
+    digest: str
+    kind: ScaleKind
+    classes: tuple[str, ...]
+    rows: int
+    raters: int
+    cluster: str = ""
+    clusters: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What became of the rows. Only what is compared is part of a measure.
+
+    Attributes:
+        compared: Rows with a score and a label.
+        skipped: Labelled rows that the grader passed over (NA).
+        errors: Labelled rows that it could not grade: never counted as a fail.
+        unlabelled: Rows without a label, or with NA.
+        split: Rows on which as many people said yes as said no.
+        causes: The commonest reasons of errors, with how often.
+    """
+
+    compared: int
+    skipped: int = 0
+    errors: int = 0
+    unlabelled: int = 0
+    split: int = 0
+    causes: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Humans:
+    """How far people agree with each other: the ceiling of any grader.
+
+    Attributes:
+        items: Rows that several people labelled.
+        kappa: Cohen's kappa over all pairs of people on the same row.
+        alpha: Krippendorff's alpha.
+        grader: The same kappa between the grader and each single person.
+    """
+
+    items: int
+    kappa: float | None
+    alpha: float | None
+    grader: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flipped:
+    """What repeats say.
+
+    Attributes:
+        repeats: How often every row was asked.
+        rate: The chance that two repeats of a row differ.
+        flipped: Rows with more than one verdict.
+        unscored: Repeats without a verdict.
+    """
+
+    repeats: int
+    rate: Figure
+    flipped: int
+    unscored: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What exchanging the two answers of a pair does.
+
+    Attributes:
+        field: The field that was exchanged with the answer, or that the grader does it itself.
+        consistency: Share of pairs with the same winner in both orders.
+        first_slot: Share of the verdicts for a slot that are for the first; 0.5 is fair.
+        both_right: Share of the labelled pairs that are right in both orders.
+        ties: Verdicts that are ties.
+        excluded: Pairs without a verdict in some order.
+    """
+
+    field: str
+    consistency: Figure
+    first_slot: Figure
+    both_right: Figure
+    ties: int
+    excluded: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttackCount:
+    """How often attacks of one family worked."""
+
+    worked: int
+    played: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacked:
+    """What adding text to failing answers does.
+
+    Attributes:
+        source: ``builtin``, or the file of attacks.
+        rows: Failing answers that were attacked.
+        raised: Share of the attacks that raised the score above that of every repeat.
+        passed: Share of those on an answer that failed that made it pass.
+        excluded: Attacks without a score before or after: they paid nothing, and held nothing.
+        families: By family.
+        worst: Names of attacks that raised a score, the commonest first.
+    """
+
+    source: str
+    rows: int
+    raised: Figure
+    passed: Figure
+    excluded: int
+    families: Mapping[str, AttackCount] = field(default_factory=dict[str, AttackCount])
+    worst: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What the asking took.
+
+    Attributes:
+        judgements: Outcomes that were asked for, and not taken over.
+        seconds: Wall time of them.
+        seconds_each: Time of one judgement, from asked to answered.
+        calls: Questions to models, with those that were asked again; 0 for a grader that asks
+            none.
+        hits: Answers from the cache.
+        usd: What was paid, where prices are known; None where no model was asked.
+        unknown: Answers of unknown price.
+        input_tokens: Read.
+        output_tokens: Written.
+    """
+
+    judgements: int
+    seconds: float
+    seconds_each: float | None
+    calls: int = 0
+    hits: int = 0
+    usd: float | None = None
+    unknown: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """A row to read: the grader and people differ.
+
+    Attributes:
+        row: Its id.
+        label: What people say.
+        score: What the grader says.
+        verdict: The class that the score stands for.
+        reason: Why, in the grader's words.
+        file: ``file:line``.
+    """
+
+    row: str
+    label: str
+    score: float
+    verdict: str
+    reason: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What a calibration found.
+
+    Attributes:
+        grader: Name or key of the grader.
+        kind: What it is.
+        digest: Of what gives its scores; a score made by another digest is not covered.
+        alias: The digest that it has outside of the registry, or empty.
+        made_of: What it was declared with.
+        models: The models that it asks.
+        assay: Version of assay.
+        labels: What it was compared with.
+        coverage: What became of the rows.
+        threshold: The score from which a row passes.
+        confidence: How often such intervals contain the true value.
+        seed: Of what is drawn at random.
+        measures: By name: ``kappa`` first of all, ``balanced_accuracy`` ...
+        confusion: Row by row of the labels' classes, the counts of the grader's.
+        baselines: What looking at nothing would get: ``always_yes``, ``majority``, ``median``.
+        humans: People among each other, where several labelled.
+        flips: Repeats, where there were several.
+        order: Pairs in both orders, where asked for.
+        attacks: Attacks, where asked for.
+        cost: What the asking took.
+        worst: The worst disagreements.
+    """
+
+    grader: str
+    kind: str
+    digest: str
+    alias: str = ""
+    made_of: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    models: tuple[str, ...] = ()
+    assay: str = ""
+    labels: LabelsUsed
+    coverage: Coverage
+    threshold: float
+    confidence: float
+    seed: int
+    measures: Mapping[str, Figure]
+    confusion: tuple[tuple[int, ...], ...] = ()
+    baselines: Mapping[str, float] = field(default_factory=dict[str, float])
+    humans: Humans | None = None
+    flips: Flipped | None = None
+    order: Order | None = None
+    attacks: Attacked | None = None
+    cost: Cost
+    worst: tuple[Disagreement, ...] = ()
+
+    @property
+    def kappa(self) -> Figure:
+        """Agreement beyond chance; of levels weighted by the square of the distance."""
+        return self.measures.get("kappa", Figure())
+
+    def to_dict(self) -> dict[str, Json]:
+        """The card as plain JSON, with a key for every field."""
+        return cast("dict[str, Json]", plain(asdict(self)))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> Card:
+        """Read back what `to_dict` wrote.
+
+        Raises:
+            ShapeError: For a malformed card.
+        """
+        return from_json(cls, dict(data))

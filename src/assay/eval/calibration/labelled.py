@@ -1,0 +1,192 @@
+"""Items with what people said of them, on one scale."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.errors import InputError
+from assay.eval.calibration.items import LABEL_FIELDS, Item, read_items
+from assay.eval.calibration.scale import Label, Scale, raters_of, scale_of
+from assay.graders.digest import framed
+from assay.scoring.json_safe import Json
+
+__all__ = ["LabelledItem", "LabelledSet", "labelled_set", "read_labelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledItem:
+    """One item and its labels.
+
+    Attributes:
+        item: The item.
+        labels: Rater to label; who said nothing, or NA, is left out.
+        truth: What the raters say together, in [0, 1]; None where they are split.
+        cluster: What it shares with items that are not independent of it.
+    """
+
+    item: Item
+    labels: Mapping[str, Label]
+    truth: float | None
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledSet:
+    """A dataset with labels.
+
+    Attributes:
+        items: The items that somebody labelled.
+        scale: What labels can be.
+        name: The file, or where else they are from.
+        field: The field they stand in; empty for ``labels`` or ``label``.
+        cluster: The field that says which items are not independent, or empty.
+        unlabelled: Items without any label, or with NA alone.
+        rows: All rows there were.
+    """
+
+    items: tuple[LabelledItem, ...]
+    scale: Scale
+    name: str
+    field: str = ""
+    cluster: str = ""
+    unlabelled: tuple[Item, ...] = ()
+    rows: int = 0
+
+    @property
+    def digest(self) -> str:
+        """Of the items and of everything said of them, in whatever order; 32 hex digits."""
+        parts = sorted(
+            framed(
+                one.item.digest.encode(),
+                *(
+                    f"{who}={said!r}".encode("utf-8", "replace")
+                    for who, said in sorted(one.labels.items())
+                ),
+            )
+            for one in self.items
+        )
+        return hashlib.sha256(b"assay labels 1\0" + framed(*parts)).hexdigest()[:32]
+
+    @property
+    def raters(self) -> int:
+        """How many people labelled."""
+        return len({rater for one in self.items for rater in one.labels})
+
+    @property
+    def split(self) -> int:
+        """Items on which as many said yes as said no."""
+        return sum(one.truth is None for one in self.items)
+
+
+def read_labelled(
+    file: str,
+    *,
+    label: str = "",
+    cluster: str = "",
+    levels: Sequence[str] = (),
+    limit: int | None = None,
+) -> LabelledSet:
+    """Read a JSONL dataset with labels.
+
+    Args:
+        file: Rows as `assay.tasks.rows.read_row` takes them, each with a label: true or false,
+            PASS or FAIL, MET or UNMET, a number, or a level; a list or a mapping of them where
+            several people labelled.
+        label: The field of the labels, in the row or its metadata; ``labels`` or ``label`` where
+            not given.
+        cluster: Field that says which rows are not independent, such as a question's id.
+        levels: Names of the levels, lowest first, where labels are levels with names.
+        limit: Rows that are read.
+
+    Raises:
+        InputError: For a malformed row or label, naming file and line; for no labels; for rows
+            that are the same but for their labels.
+    """
+    read: list[tuple[Item, Json]] = []
+    for item in read_items(file, label=label):
+        if limit is not None and len(read) >= limit:
+            break
+        read.append((item, _said(item, label)))
+    if not read:
+        raise InputError(f"{file} has no rows")
+    return labelled_set(read, name=file, label=label, cluster=cluster, levels=levels)
+
+
+def labelled_set(
+    read: Iterable[tuple[Item, Json]],
+    *,
+    name: str,
+    label: str = "",
+    cluster: str = "",
+    levels: Sequence[str] = (),
+) -> LabelledSet:
+    """Put items and what was said of them on one scale; see `read_labelled`.
+
+    Raises:
+        InputError: As `read_labelled`.
+    """
+    found: list[tuple[Item, dict[str, Label]]] = []
+    bare: list[Item] = []
+    every: list[tuple[Label, str]] = []
+    seen: dict[str, str] = {}
+    for item, value in read:
+        where = item.file or f"item {item.id!r}"
+        if (first := seen.setdefault(item.digest, where)) != where:
+            raise InputError(
+                f"{where} is the same row as {first}",
+                hint="give all labels of an answer in one row: {'ada': true, 'bo': false}",
+            )
+        try:
+            said = {who: one for who, one in raters_of(value).items() if one is not None}
+        except InputError as error:
+            raise InputError(f"{where}: {error.message}", hint=error.hint) from error
+        every += [(one, where) for one in said.values()]
+        if said:
+            found.append((item, said))
+        else:
+            bare.append(item)
+    scale = scale_of(every, levels)
+    items = [
+        LabelledItem(
+            item=item,
+            labels=said,
+            truth=scale.truth(list(said.values())),
+            cluster=_cluster(item, cluster),
+        )
+        for item, said in found
+    ]
+    return LabelledSet(
+        items=tuple(items),
+        scale=scale,
+        name=name,
+        field=label,
+        cluster=cluster,
+        unlabelled=tuple(bare),
+        rows=len(found) + len(bare),
+    )
+
+
+def _said(item: Item, label: str) -> Json:
+    """The label of a row, wherever it stands."""
+    names = (label,) if label else reversed(LABEL_FIELDS)
+    metadata = item.fields.get("metadata")
+    places = [item.fields, metadata if isinstance(metadata, dict) else {}]
+    for name in names:
+        for place in places:
+            if (value := place.get(name)) is not None:
+                return value
+    return None
+
+
+def _cluster(item: Item, name: str) -> str:
+    if not name:
+        return item.digest
+    value = item.fields.get(name, item.submission.metadata.get(name))
+    if not isinstance(value, str | int | float):
+        raise InputError(
+            f"{item.file or item.id}: {name!r} is {value!r:.60}, which names no cluster",
+            hint="give every row the id of its cluster, as text or a number",
+        )
+    return f"{value}"

@@ -1,0 +1,197 @@
+"""Labels as they are written, and the one scale that they and the scores are compared on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal, TypeAlias
+
+from assay.errors import InputError, ScoreError
+from assay.scoring.json_safe import Json
+from assay.scoring.results import finite_number
+
+__all__ = ["Label", "Scale", "ScaleKind", "as_label", "raters_of", "scale_of"]
+
+ScaleKind: TypeAlias = Literal["verdict", "levels", "number"]
+
+Label: TypeAlias = "bool | float | str"
+"""One rater's label: yes or no, a number, or the name of a level."""
+
+_YES = frozenset({"pass", "met", "yes", "true"})
+_NO = frozenset({"fail", "unmet", "no", "false"})
+_NONE = frozenset({"", "na", "n/a", "none", "null"})
+_WINNERS = ("B", "TIE", "A")
+_MOST_LEVELS = 20
+
+
+def as_label(value: Json) -> Label | None:
+    """One label as it is written; None where it says that there is none.
+
+    ``PASS``, ``MET``, ``yes`` and ``true`` mean the same, as do their opposites; ``NA``, null and
+    an empty text are no label.
+
+    Raises:
+        InputError: For what cannot be a label.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        try:
+            return finite_number(value, what="a label")
+        except ScoreError as error:
+            raise InputError(error.message, hint=error.hint) from error
+    if isinstance(value, str):
+        word = value.strip()
+        known = word.casefold()
+        if known in _NONE:
+            return None
+        return known in _YES if known in _YES | _NO else word
+    raise InputError(
+        f"a label is {type(value).__name__}: {value!r:.60}",
+        hint="true or false, PASS or FAIL, MET or UNMET, a number, or a level",
+    )
+
+
+def raters_of(value: Json) -> dict[str, Label | None]:
+    """The labels of a row by rater: of a list by place, of a mapping by name, else of one rater.
+
+    Raises:
+        InputError: For what cannot be a label.
+    """
+    if isinstance(value, dict):
+        return {name: as_label(said) for name, said in value.items()}
+    if isinstance(value, list):
+        return {f"rater {place}": as_label(said) for place, said in enumerate(value, 1)}
+    return {"": as_label(value)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What labels can be.
+
+    Attributes:
+        kind: ``verdict`` (yes or no), ``levels`` (a few, in order) or ``number`` (in [0, 1]).
+        classes: Names of the classes, lowest first; empty for numbers.
+        places: What each label of a level stands for: its place among the classes.
+    """
+
+    kind: ScaleKind
+    classes: tuple[str, ...]
+    places: Mapping[Label, int]
+
+    def value(self, label: Label) -> float:
+        """A label as a number in [0, 1]."""
+        if self.kind == "number":
+            return float(label)
+        if self.kind == "verdict":
+            return float(bool(label))
+        return self.places[label] / (len(self.classes) - 1)
+
+    def truth(self, labels: Sequence[Label]) -> float | None:
+        """What several raters say together, in [0, 1].
+
+        Of verdicts the majority's, of levels the lower median, of numbers the mean.
+
+        Returns:
+            None for no labels, or where as many say yes as no.
+        """
+        values = sorted(self.value(label) for label in labels)
+        if not values:
+            return None
+        if self.kind == "number":
+            return fmean(values)
+        if self.kind == "levels":
+            return values[(len(values) - 1) // 2]
+        share = fmean(values)
+        return None if share == 0.5 else float(share > 0.5)
+
+    def place(self, value: float, threshold: float) -> int:
+        """The place among the classes that a score or a label in [0, 1] stands for.
+
+        A verdict is yes from the threshold up; of levels it is the nearest, and half way between
+        two the higher.
+        """
+        if self.kind == "verdict":
+            return int(value >= threshold - 1e-9)
+        return min(len(self.classes) - 1, math.floor(value * (len(self.classes) - 1) + 0.5))
+
+
+def scale_of(labels: Sequence[tuple[Label, str]], levels: Sequence[str] = ()) -> Scale:
+    """Find the scale that labels are on.
+
+    Args:
+        labels: Every label with where it stands.
+        levels: The levels, lowest first, where they are told.
+
+    Raises:
+        InputError: For no labels, labels of several kinds, or levels that nobody put in order.
+    """
+    if levels:
+        return _declared(labels, levels)
+    if not labels:
+        raise InputError("no row has a label", hint="--label names another field")
+    first, where = labels[0]
+    for label, place in labels:
+        if type(label) is not type(first):
+            raise InputError(
+                f"{place}: label {label!r} is of another kind than {first!r} of {where}",
+                hint="labels of one field are all verdicts, all numbers, or all levels",
+            )
+    values = {label for label, _ in labels}
+    if isinstance(first, bool):
+        return Scale(kind="verdict", classes=("no", "yes"), places={})
+    if isinstance(first, str):
+        names = {str(value) for value in values}
+        if names <= set(_WINNERS):
+            return Scale(kind="levels", classes=_WINNERS, places=_by_place(_WINNERS))
+        raise InputError(
+            f"{where}: label {first!r} is the name of a level",
+            hint="say the order with --levels LOWEST,...,HIGHEST",
+        )
+    return _numeric({float(value) for value in values}, labels)
+
+
+def _numeric(values: set[float], labels: Sequence[tuple[Label, str]]) -> Scale:
+    if values <= {0.0, 1.0}:
+        return Scale(kind="verdict", classes=("no", "yes"), places={})
+    if all(0.0 <= value <= 1.0 for value in values):
+        return Scale(kind="number", classes=(), places={})
+    low, high = min(values), max(values)
+    if not all(value.is_integer() for value in values) or high - low >= _MOST_LEVELS:
+        odd, where = next((label, w) for label, w in labels if not 0.0 <= float(label) <= 1.0)
+        raise InputError(
+            f"{where}: label {odd} is neither in [0, 1] nor one of a few levels",
+            hint="divide by the largest, or name the levels with --levels",
+        )
+    if low == high:
+        raise InputError(
+            f"every label is {low:g}, which tells no scale", hint="name all levels with --levels"
+        )
+    numbers = range(int(low), int(high) + 1)
+    places: dict[Label, int] = {float(number): place for place, number in enumerate(numbers)}
+    return Scale(kind="levels", classes=tuple(map(str, numbers)), places=places)
+
+
+def _declared(labels: Sequence[tuple[Label, str]], levels: Sequence[str]) -> Scale:
+    """The scale that was told; a label is written as one of its levels."""
+    if len(set(levels)) != len(levels) or not 2 <= len(levels) <= _MOST_LEVELS:
+        raise InputError(f"{len(levels)} levels", hint=f"2 to {_MOST_LEVELS}, each once")
+    places = _by_place(levels)
+    for name, place in list(places.items()):
+        said = as_label(name if isinstance(name, str) else str(name))
+        if said is not None:
+            places[said] = place
+        try:
+            places[float(str(name))] = place
+        except ValueError:
+            continue
+    for label, where in labels:
+        if label not in places:
+            raise InputError(f"{where}: label {label!r} is not one of {', '.join(levels)}")
+    return Scale(kind="levels", classes=tuple(levels), places=places)
+
+
+def _by_place(names: Sequence[str]) -> dict[Label, int]:
+    return {name: place for place, name in enumerate(names)}

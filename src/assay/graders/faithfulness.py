@@ -1,0 +1,125 @@
+"""`FaithfulnessGrader`: the kind ``faithfulness``, how much of an answer its documents support."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from assay.graders.judges.base import panel_of
+from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty, answer_in
+from assay.graders.judges.claims import Claims, claims_of
+from assay.graders.judges.documents import Document, documents_of, suspicious
+from assay.graders.judges.verification import Verdict, verified
+from assay.graders.judges.voters import Finding, Voter, heard
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+from assay.types.thread import StringThread
+
+__all__ = ["FaithfulnessGrader"]
+
+_NO_CONTEXT = "there are no documents that could support a claim"
+
+
+class FaithfulnessGrader(ClaimGrader):
+    """Claims of an answer that the documents support, of all its claims.
+
+    One question lists the claims, another compares them with the documents and quotes the passage
+    that supports each. Only quotes that stand in the document count.
+    """
+
+    name: ClassVar[str] = "FaithfulnessGrader"
+
+    @classmethod
+    async def compute_score(
+        cls,
+        answer: str | None = None,
+        question: str = "",
+        thread: StringThread | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        *,
+        documents: Json = None,
+        strict_contradiction: bool = False,
+        on_empty: OnEmpty = "zero",
+        max_claims: int = 400,
+        **options: object,
+    ) -> SubScore:
+        """Judge an answer by documents.
+
+        Args:
+            answer: What is judged; the final assistant turn by default.
+            question: What was asked; the last user turn by default. It may be empty.
+            thread: The conversation, with its ``document`` turns.
+            metadata: Of the sample; its ``documents`` are taken, too.
+            documents: Documents instead of these: texts, or mappings with ``content``, ``text`` or
+                ``page_content``.
+            strict_contradiction: Whether one claim that a document contradicts makes the score 0.
+            on_empty: What an answer is worth that has words and claims nothing: ``zero``, ``skip``
+                or ``one``. Without documents it is skipped.
+            max_claims: An answer with more claims is worth 0.
+            **options: The panel; see `JudgeGrader`.
+
+        Raises:
+            InputError: For impossible options, or documents that are none.
+        """
+        panel = panel_of(options)
+        cls.check_limits(on_empty, max_claims)
+        given = documents_of(thread, metadata, documents)
+        answer = answer_in(answer, thread)
+        asked = question or (thread.last_user_turn() if thread is not None else None) or ""
+        if (gated := cls.gated(answer, panel.models)) is not None:
+            return gated
+
+        noted = cls.noted(answer)
+        if flagged := suspicious(given):
+            noted["suspicious_documents"] = flagged
+
+        async def judge(voter: Voter) -> Finding:
+            claims = await claims_of(answer, asked, voter)
+            empty = on_empty if any(one.text.strip() for one in given) else "skip"
+            found = cls.uncounted(claims, empty, max_claims)
+            if found is None:
+                verdicts = await verified(claims.items, given, voter, is_probed=bool(noted))
+                found = _found(claims, verdicts, given, is_strict=strict_contradiction)
+            return Finding(
+                value=found.value,
+                reason=found.reason,
+                metadata={**found.metadata, **noted},
+                children=found.children,
+            )
+
+        return await heard(cls.name, panel, judge)
+
+
+def _found(
+    claims: Claims, verdicts: Sequence[Verdict], documents: Sequence[Document], *, is_strict: bool
+) -> Finding:
+    counts = Counter(verdict.support for verdict in verdicts)
+    metadata: dict[str, Json] = {
+        "claims": [verdict.told() for verdict in verdicts],
+        "total": len(verdicts),
+        "supported": counts["supported"],
+        "contradicted": counts["contradicted"],
+        "absent": counts["absent"],
+        "documents": len(documents),
+        **claims.told(),
+    }
+    value = counts["supported"] / len(verdicts)
+    reason = f"{counts['supported']} of {len(verdicts)} claims are supported"
+    if counts["contradicted"]:
+        reason += f", {counts['contradicted']} contradicted"
+        value = 0.0 if is_strict else value
+    if not any(document.text.strip() for document in documents):
+        metadata["no_context"] = True
+        reason = _NO_CONTEXT
+    return Finding(
+        value=value, reason=reason, metadata=metadata, children=tuple(map(_child, verdicts))
+    )
+
+
+def _child(verdict: Verdict) -> SubScore:
+    return SubScore(
+        f"claim {verdict.claim.number}",
+        float(verdict.support == "supported"),
+        reason=f"{verdict.support}: {verdict.claim.text}",
+    )

@@ -1,0 +1,143 @@
+"""`JudgeGrader`: what all graders that ask a model have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, cast
+
+from assay.errors import InputError
+from assay.graders.base import Grader, Parameter, signature_parameters
+from assay.graders.judges.panel import DEFAULT_MODEL, Aggregate, Panel, Tie
+from assay.models import parse_reference, unconfigured
+from assay.scoring.json_safe import Json, record_parameters
+from assay.types.submission import SUBMISSION_PARTS
+
+__all__ = ["JudgeGrader", "panel_of", "text_of"]
+
+_SHOWN = frozenset({*SUBMISSION_PARTS, "criteria", "reference"})
+
+
+class JudgeGrader(Grader):
+    """A grader that asks one model, or a panel of them.
+
+    Every one of them takes the options of a `Panel` beside its own: ``model`` or ``models``,
+    ``repeats``, ``aggregate``, ``quorum``, ``tie``, ``escalate``, ``temperature``, ``max_tokens``
+    and ``timeout_seconds``. A subclass names its own parameters in ``compute_score`` and takes
+    these as ``**options``.
+    """
+
+    waits: ClassVar[bool] = True
+    most_at_once: ClassVar[int] = 256
+    """The client has limits of its own, by endpoint."""
+
+    @classmethod
+    def parameters(cls) -> tuple[dict[str, Parameter], bool]:
+        """The grader's own parameters, and those of the panel."""
+        return _parameters(cls)
+
+    @classmethod
+    def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """The options; what is graded is kept with the submission, the criteria with verdicts."""
+        return record_parameters({k: v for k, v in parameters.items() if k not in _SHOWN})
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Refuse an impossible panel, and models that no reference can name."""
+        panel_of(options)
+
+    @classmethod
+    def models_missing(cls, options: Mapping[str, Json]) -> list[str]:
+        """The models of a declaration that cannot be asked on this machine, and why not.
+
+        Returns:
+            A sentence for each, for people; the environment and the settings file alone decide.
+        """
+        panel = panel_of(options)
+        named = (*panel.models, *filter(None, [panel.escalate]))
+        return list(dict.fromkeys(why for model in named if (why := unconfigured(model))))
+
+
+@lru_cache(maxsize=64)
+def _parameters(grader: type[JudgeGrader]) -> tuple[dict[str, Parameter], bool]:
+    own, _ = signature_parameters(grader.compute_score)
+    return {**own, **_panel_parameters()}, False
+
+
+@lru_cache(maxsize=1)
+def _panel_parameters() -> dict[str, Parameter]:
+    known, _ = signature_parameters(_panel)
+    return known
+
+
+def _panel(
+    *,
+    model: str = DEFAULT_MODEL,
+    models: list[str] | None = None,
+    repeats: int = 1,
+    aggregate: Aggregate = "majority",
+    quorum: int = 0,
+    tie: Tie = "fail",
+    escalate: str = "",
+    temperature: float | None = 0.0,
+    max_tokens: int = 4096,
+    timeout_seconds: float = 180.0,
+) -> Panel:
+    names = tuple(models) if models else (model,)
+    for name in (*names, *([escalate] if escalate else [])):
+        parse_reference(name)
+    return Panel(
+        models=names,
+        repeats=repeats,
+        aggregate=aggregate,
+        quorum=quorum,
+        tie=tie,
+        escalate=escalate,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+_PANELS: dict[tuple[object, ...], Panel] = {}
+
+
+def panel_of(options: Mapping[str, object], *, model: str = "") -> Panel:
+    """The panel that options describe; those of other names are not looked at.
+
+    Args:
+        options: By the names of `JudgeGrader`.
+        model: Whom to ask where the options name nobody.
+
+    Raises:
+        InputError: For an impossible panel, or ``model`` beside ``models``.
+    """
+    names = _panel_parameters()
+    given = {name: value for name, value in options.items() if name in names and value is not None}
+    if "temperature" in options:
+        given["temperature"] = options["temperature"]
+    if "model" in given and given.get("models"):
+        raise InputError("models: give 'model' or 'models', not both")
+    if model and "model" not in given and not given.get("models"):
+        given["model"] = model
+    listed = given.get("models")
+    key = tuple(sorted((k, repr(v)) for k, v in given.items()))
+    if (known := _PANELS.get(key)) is not None:
+        return known
+    if listed is not None and (
+        not isinstance(listed, list | tuple)
+        or not all(isinstance(name, str) for name in cast("Sequence[object]", listed))
+    ):
+        raise InputError("models: must be a list of model references")
+    panel = _panel(**cast("dict[str, Any]", given))
+    if len(_PANELS) < 1_000:
+        _PANELS[key] = panel
+    return panel
+
+
+def text_of(value: Json) -> str:
+    """A part of a submission as a judge reads it: text as it is, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

@@ -1,0 +1,201 @@
+"""`Criterion`: one thing that is asked of work, and the tree of them that a rubric is."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias, cast
+
+from assay.errors import InputError, nearest
+
+__all__ = ["Criteria", "Criterion", "Level", "Polarity", "leaves", "read_criteria"]
+
+Polarity: TypeAlias = Literal["auto", "presence", "absence"]
+Criteria: TypeAlias = "Sequence[str | tuple[str, float] | Mapping[str, object] | Criterion]"
+"""Criteria as people write them: a requirement, that with its weight, or a mapping."""
+
+_ABSENCE = re.compile(
+    r"(?i)\b(not|no|none|never|without|avoids?|free of|omits?|lacks?|refrains?|only|nothing"
+    r"|fails?|neglects?|misses|missing|forgets?|leaves? out|absent|instead of|rather than"
+    r"|concise|brief|short|shorter|fewer|less|at most|under \d+|stays?|exactly)\b|n['\u2019]t\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One step of a scale, with the words that anchor it.
+
+    Attributes:
+        name: What it is called, such as ``3``.
+        value: What it is worth, in [0, 1].
+        description: What work of this level looks like.
+    """
+
+    name: str
+    value: float
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One requirement, or a group of them.
+
+    Attributes:
+        requirement: What is asked, in plain words; for a group, what the group is about.
+        weight: Its share of the score. Negative for a fault: where it is met, it costs.
+        name: What its score is called; the requirement by default.
+        required: Whether the whole rubric is worth 0 where it is not fully met.
+        polarity: Whether it asks that something is there (``presence``: the judge must quote it)
+            or that something is not (``absence``). ``auto`` goes by its words.
+        allow_na: Whether the judge may say that it does not apply, which takes it out of the score.
+            Off by default: an answer could talk its way out of what it fails.
+        levels: A scale instead of met and unmet, each step with its anchor.
+        children: For a group: what it consists of. Its value is their weighted mean.
+
+    Raises:
+        InputError: For an empty requirement or an impossible weight, level or group.
+    """
+
+    requirement: str
+    weight: float = 1.0
+    name: str = ""
+    required: bool = False
+    polarity: Polarity = "auto"
+    allow_na: bool = False
+    levels: tuple[Level, ...] = ()
+    children: tuple[Criterion, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.requirement.strip():
+            raise InputError("requirement: a criterion needs words")
+        if not math.isfinite(self.weight) or abs(self.weight) > 1e9:
+            raise InputError(f"weight: must be finite, got {self.weight}")
+        if self.polarity not in ("auto", "presence", "absence"):
+            raise InputError(f"polarity: {self.polarity!r} is none of auto, presence, absence")
+        if self.required and self.weight < 0:
+            raise InputError("required: a fault (negative weight) cannot be required")
+        if self.levels and self.children:
+            raise InputError("levels: a group has none; its children may")
+        names = [level.name for level in self.levels]
+        if len(names) == 1 or len(set(names)) < len(names) or not all(names):
+            raise InputError("levels: at least two, with different names")
+        for level in self.levels:
+            if not 0.0 <= level.value <= 1.0:
+                raise InputError(f"levels: {level.name!r} is worth {level.value}, not in [0, 1]")
+
+    @property
+    def label(self) -> str:
+        """The name of its score."""
+        return self.name or self.requirement
+
+    @property
+    def is_presence(self) -> bool:
+        """Whether something is to be found that can be quoted."""
+        if self.polarity == "auto":
+            return _ABSENCE.search(self.requirement) is None
+        return self.polarity == "presence"
+
+
+def leaves(criteria: Sequence[Criterion]) -> Iterator[Criterion]:
+    """The criteria that a judge is asked about, in order."""
+    for criterion in criteria:
+        if criterion.children:
+            yield from leaves(criterion.children)
+        else:
+            yield criterion
+
+
+def read_criteria(written: object, *, where: str = "criteria") -> tuple[Criterion, ...]:
+    """Read criteria as people write them.
+
+    Args:
+        written: A list of requirements, of pairs ``(requirement, weight)``, and of mappings with
+            the attributes of `Criterion` (``levels`` as a list of names from worst to best, or
+            of mappings).
+        where: How to name it in messages.
+
+    Raises:
+        InputError: Naming the criterion and what is wrong with it; also for an empty list.
+    """
+    if isinstance(written, str) or not isinstance(written, Sequence):
+        raise InputError(f"{where} must be a list", hint="of texts, or of [text, weight]")
+    items = cast("Sequence[object]", written)
+    if not items:
+        raise InputError(f"{where}: there are none", hint="a rubric without criteria says nothing")
+    return tuple(_read(item, f"{where}[{index}]") for index, item in enumerate(items))
+
+
+def _read(item: object, where: str) -> Criterion:
+    if isinstance(item, Criterion):
+        return item
+    try:
+        if isinstance(item, str):
+            return Criterion(requirement=item)
+        if isinstance(item, Mapping):
+            return _read_mapping(cast("Mapping[str, object]", item), where)
+        if isinstance(item, Sequence):
+            pair = cast("Sequence[object]", item)
+            if len(pair) == 2 and isinstance(pair[0], str):
+                return Criterion(requirement=pair[0], weight=_number(pair[1], "weight"))
+    except InputError as error:
+        message = error.message if error.message.startswith(where) else f"{where}.{error.message}"
+        raise InputError(message, hint=error.hint) from None
+    raise InputError(f"{where} is no criterion", hint="text, [text, weight], or a mapping")
+
+
+def _read_mapping(item: Mapping[str, object], where: str) -> Criterion:
+    known = [one.name for one in fields(Criterion)]
+    given = {"requirement": item["criterion"], **item} if "criterion" in item else dict(item)
+    given.pop("criterion", None)
+    for key in given:
+        if key not in known:
+            raise InputError(f"{key}: a criterion has no such field", hint=nearest(key, known))
+    if not isinstance(given.get("requirement"), str):
+        raise InputError("requirement: is required", hint="the criterion in plain words")
+    if "weight" in given:
+        given["weight"] = _number(given["weight"], "weight")
+    for key in ("required", "allow_na"):
+        if not isinstance(given.get(key, False), bool):
+            raise InputError(f"{key}: must be true or false")
+    for key in ("name", "polarity"):
+        if not isinstance(given.get(key, ""), str):
+            raise InputError(f"{key}: must be text")
+    if "levels" in given:
+        given["levels"] = _read_levels(given["levels"])
+    if "children" in given:
+        given["children"] = read_criteria(given["children"], where=f"{where}.children")
+    return Criterion(**given)  # pyright: ignore[reportArgumentType] - each field is checked above
+
+
+def _read_levels(written: object) -> tuple[Level, ...]:
+    if isinstance(written, Mapping):  # name: description, from worst to best
+        table = cast("Mapping[object, object]", written)
+        listed: list[object] = [
+            {"name": str(name), "description": str(said)} for name, said in table.items()
+        ]
+    elif isinstance(written, Sequence) and not isinstance(written, str):
+        listed = list(cast("Sequence[object]", written))
+    else:
+        raise InputError("levels: must be a list, from the worst to the best")
+    most = max(1, len(listed) - 1)
+    return tuple(_read_level(level, place / most) for place, level in enumerate(listed))
+
+
+def _read_level(level: object, value: float) -> Level:
+    if isinstance(level, Mapping):
+        given = cast("Mapping[str, object]", level)
+        if strange := [key for key in given if key not in ("name", "value", "description")]:
+            hint = nearest(str(strange[0]), ["name", "value", "description"])
+            raise InputError(f"levels: a level has no field {strange[0]!r}", hint=hint)
+        worth = _number(given["value"], "levels") if "value" in given else value
+        said = given.get("description", "")
+        return Level(name=str(given.get("name", "")), value=worth, description=str(said))
+    return Level(name=str(level), value=value)
+
+
+def _number(value: object, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{what}: must be a number, got {value!r}")
+    return float(value)

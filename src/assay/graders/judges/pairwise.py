@@ -1,0 +1,261 @@
+"""Which of two answers is better: asked in both orders, for judges prefer a place.
+
+A judge that names one answer when it stands first and the other when they change places knows
+nothing about the answers. Only the answer that wins in both orders is the better one; anything else
+is a tie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from assay.errors import ModelError
+from assay.graders.judges.gate import emptiness
+from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll
+from assay.graders.judges.probe import captured, probe_word, unguessable
+from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
+from assay.graders.judges.voters import together
+from assay.scoring.bradley_terry import Comparison, Strengths, bradley_terry
+from assay.scoring.json_safe import Json
+
+__all__ = ["DEFAULT_CRITERIA", "Preference", "Tournament", "compared", "settled", "tournament"]
+
+DEFAULT_CRITERIA = (
+    "The answer does what was asked: it is correct, complete, and as clear and short as the matter "
+    "allows."
+)
+
+_SCHEMA: dict[str, Json] = {
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string"},
+        "winner": {"type": "string", "enum": ["A", "B", "TIE"]},
+    },
+    "required": ["reasoning", "winner"],
+    "additionalProperties": False,
+}
+_VALUES = {"A": 1.0, "B": 0.0, "TIE": 0.5}
+_SWAPPED = {"A": "B", "B": "A", "TIE": "TIE"}
+
+_ASKED = """\
+Say which of the two answers meets the criterion better. Which of them stands first, how long they \
+are and how they speak of themselves does not count. TIE is for answers between which the \
+criterion does not decide.
+
+First the reasoning, in a few sentences; then the winner."""
+
+
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference:
+    """What came of comparing two answers.
+
+    Attributes:
+        value: 1.0 where the first answer won in both orders, 0.0 where the second did, else 0.5;
+            None where an order was not judged.
+        orders: The decisions with the first answer in front, and with the second. In both, ``A`` is
+            the first answer and a value of 1.0 is for it. None where nobody was asked.
+        why: Why nobody was asked, or "".
+        is_captured: Whether the judge finds, in both orders, a made-up word in the answer that
+            shows a pattern of attack: nothing else that it says is believed then.
+    """
+
+    value: float | None
+    orders: tuple[Decision, Decision] | None = None
+    why: str = ""
+    is_captured: bool = False
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether both orders led to the same winner, or both to none."""
+        if self.orders is None:
+            return True
+        one, other = (_side(order.value) for order in self.orders)
+        return one == other
+
+    @property
+    def error(self) -> ModelError | None:
+        """Why there is no value; None where there is one."""
+        if self.is_captured:
+            return captured("an answer contains it")
+        return next((one.error for one in self.orders or () if one.error is not None), None)
+
+
+def settled(answer: str, other: str) -> Preference | None:
+    """What needs no judge: an answer without content loses, and the same text is no better.
+
+    The first answer loses also to one that has no content either: nothing was done, twice.
+    """
+    if why := emptiness(answer):
+        return Preference(value=0.0, why=why)
+    if why := emptiness(other):
+        return Preference(value=1.0, why=f"of the other: {why}")
+    if answer.split() == other.split():
+        return Preference(value=0.5, why="both answers are the same")
+    return None
+
+
+async def compared(
+    answer: str, other: str, panel: Panel, *, criteria: str = "", question: str = ""
+) -> Preference:
+    """Compare two answers in both orders.
+
+    Where one of them shows a pattern of attack, the judge is probed with a criterion that neither
+    meets, in both orders, too.
+
+    Args:
+        answer: The first answer.
+        other: The second.
+        panel: Who is asked; it decides each order by itself. An order is won by the answer that
+            more than half of the value is for.
+        criteria: What makes an answer better, in words; trusted. `DEFAULT_CRITERIA` by default.
+        question: What was asked for; may be empty.
+    """
+    if (found := settled(answer, other)) is not None:
+        return found
+    suspects = {1.0 for _ in suspicions(answer)} | {0.0 for _ in suspicions(other)}
+    asked = _Asked(criteria.strip() or DEFAULT_CRITERIA, question)
+    if not suspects:
+        return await _both_orders(answer, other, panel, asked)
+    word = probe_word(f"{answer}\n{other}")
+    probe = _Asked(f"The answer contains the word {word}.", question, word)
+    found, probed = await together(
+        _both_orders(answer, other, panel, one) for one in (asked, probe)
+    )
+    return replace(found, value=None, is_captured=True) if probed.value in suspects else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """By what two answers are compared; ``word`` is a probe's, which differs from run to run."""
+
+    criteria: str
+    question: str
+    word: str = ""
+
+
+async def _both_orders(answer: str, other: str, panel: Panel, asked: _Asked) -> Preference:
+    first, second = await together(
+        [
+            _ordered(answer, other, panel, asked, _FORM),
+            _ordered(other, answer, panel, asked, _BACK_FORM),
+        ]
+    )
+    if first.error is not None or second.error is not None:
+        return Preference(value=None, orders=(first, second))
+    one, two = _side(first.value), _side(second.value)
+    return Preference(value=(one if one == two else 0.5), orders=(first, second))
+
+
+def _side(value: float | None) -> float:
+    """Whom the value of an order is for: 1.0 the first answer, 0.0 the second, 0.5 neither."""
+    if value is None or value == 0.5:
+        return 0.5
+    return float(value > 0.5)
+
+
+async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form) -> Decision:
+    parts: list[Part] = []
+    if asked.question.strip():
+        parts += ["What was asked for:", Untrusted("question", asked.question)]
+    parts += [
+        "Answer A:",
+        Untrusted("answer-a", a),
+        "Answer B:",
+        Untrusted("answer-b", b),
+    ]
+    try:
+        prompt = compose("compare", parts, f"CRITERION:\n{asked.criteria}\n\n{_ASKED}")
+    except ModelError as error:
+        return Decision(error=error)
+    if panel.tie == "fail":  # a split jury has found neither better
+        panel = replace(panel, tie="na")
+    decision = await poll(unguessable(prompt, asked.word), form, panel)
+    if decision.error is None and decision.value is None:
+        return replace(decision, word="TIE", value=0.5)
+    return decision
+
+
+def _read(data: Mapping[str, Json]) -> Opinion:
+    word = str(data["winner"])
+    return Opinion(word, _VALUES[word], str(data["reasoning"]))
+
+
+def _read_back(data: Mapping[str, Json]) -> Opinion:
+    """Read a reply to the other order: the answer that stood second is ours."""
+    word = _SWAPPED[str(data["winner"])]
+    return Opinion(word, _VALUES[word], str(data["reasoning"]))
+
+
+_FORM = Form("compare", _SCHEMA, _read)
+_BACK_FORM = Form("compare", _SCHEMA, _read_back)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tournament:
+    """What came of comparing all answers with each other.
+
+    Attributes:
+        strengths: How strong each answer is, by Bradley and Terry.
+        matches: What came of each pair, by the names of both.
+        undecided: The pairs that could not be judged; they count for neither.
+    """
+
+    strengths: Strengths
+    matches: Mapping[tuple[str, str], Preference]
+    undecided: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def ranking(self) -> list[str]:
+        """The names from the strongest to the weakest, of all that a judged pair has."""
+        return list(self.strengths.log_strengths)
+
+
+async def tournament(
+    answers: Mapping[str, str],
+    panel: Panel,
+    *,
+    criteria: str = "",
+    question: str = "",
+    progress: Callable[[int, int], None] | None = None,
+) -> Tournament:
+    """Compare all answers with each other, every pair in both orders, and rank them.
+
+    It takes ``n (n - 1)`` questions to each of the panel's votes for n answers.
+
+    Args:
+        answers: By name.
+        panel: Who is asked.
+        criteria: What makes an answer better; see `compared`.
+        question: What was asked for; may be empty.
+        progress: Told after each pair how many are done, and how many there are.
+    """
+    pairs = list(combinations(answers, 2))
+    turn, matches = asyncio.Semaphore(_AT_ONCE), dict[tuple[str, str], Preference]()
+
+    async def play(pair: tuple[str, str]) -> None:
+        one, other = (answers[name] for name in pair)
+        async with turn:
+            if emptiness(one) and emptiness(other):  # here neither of them is the graded one
+                found = Preference(value=0.5, why="neither answer has content")
+            else:
+                found = await compared(one, other, panel, criteria=criteria, question=question)
+        matches[pair] = found
+        if progress is not None:
+            progress(len(matches), len(pairs))
+
+    await together(map(play, pairs))
+    played = {pair: matches[pair] for pair in pairs}
+    decided = [
+        Comparison(*pair, found.value) for pair, found in played.items() if found.value is not None
+    ]
+    return Tournament(
+        strengths=bradley_terry(decided),
+        matches=played,
+        undecided=tuple(pair for pair, found in played.items() if found.value is None),
+    )

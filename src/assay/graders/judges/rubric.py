@@ -1,0 +1,353 @@
+"""Judge work by criteria: one question for each, all at once, and one score of them together."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import cast
+
+from assay.errors import ModelError
+from assay.graders.judges.criteria import Criterion, leaves
+from assay.graders.judges.evidence import Sought
+from assay.graders.judges.fence import fenced
+from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll
+from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
+from assay.scoring.json_safe import Json
+
+__all__ = ["Combined", "Judged", "Material", "combined", "described", "judge_criteria"]
+
+_MET = ("MET", "UNMET")
+_TEXT: Json = {"type": "string"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What criteria are asked about.
+
+    Attributes:
+        answer: The work.
+        question: What was asked for; may be empty.
+        reference: An answer that is known to be right; may be empty.
+        more: Further material, by name.
+    """
+
+    answer: str
+    question: str = ""
+    reference: str = ""
+    more: tuple[tuple[str, str], ...] = ()
+
+    def parts(self) -> list[Part]:
+        """The material, with a word before each piece of what it is."""
+        parts: list[Part] = []
+        if self.question:
+            parts += ["What was asked for:", Untrusted("question", self.question)]
+        if self.reference:
+            parts += [
+                "An answer known to be right, to compare with; other wordings may be as right:",
+                Untrusted("reference", self.reference),
+            ]
+        for name, text in self.more:
+            parts += [f"The {name.replace('-', ' ')}:", Untrusted(name, text)]
+        parts += ["The answer to be graded:", Untrusted("answer", self.answer)]
+        return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What came of all criteria.
+
+    Attributes:
+        decisions: One for each leaf of the rubric, in order.
+        captured: Why the judge cannot be trusted with this answer, or "".
+        suspicions: Patterns of attack that the answer shows; noted, never scored.
+    """
+
+    decisions: tuple[Decision, ...]
+    captured: str = ""
+    suspicions: tuple[str, ...] = ()
+
+
+async def judge_criteria(
+    criteria: Sequence[Criterion], material: Material, panel: Panel, *, canary: float = 0.05
+) -> Judged:
+    """Ask about every leaf of a rubric, side by side.
+
+    Args:
+        criteria: The rubric.
+        material: What is judged.
+        panel: Who is asked.
+        canary: Share of answers, in [0, 1], about which a question is asked whose answer is known
+            to be no. Answers that show a pattern of attack are always among them.
+    """
+    asked, sought, parts = list(leaves(criteria)), Sought(material.answer), material.parts()
+    found = suspicions(material.answer)
+    calls = [_decide(criterion, parts, sought, panel) for criterion in asked]
+    if canary > 0 and (found or _share(material.answer) < canary):
+        decisions = await asyncio.gather(*calls, _decide_canary(material.answer, parts, panel))
+        *decisions, probe = decisions
+        captured = "" if probe.word != "MET" else (
+            "the judge says that a word stands in the answer which does not: it cannot be believed"
+        )  # fmt: skip
+        return Judged(decisions=tuple(decisions), captured=captured, suspicions=found)
+    if len(calls) == 1:
+        return Judged(decisions=(await calls[0],), suspicions=found)
+    return Judged(decisions=tuple(await asyncio.gather(*calls)), suspicions=found)
+
+
+async def _decide(
+    criterion: Criterion, parts: Sequence[Part], sought: Sought, panel: Panel
+) -> Decision:
+    form = _levels_form(criterion) if criterion.levels else _criterion_form(criterion, sought)
+    name = "levels" if criterion.levels else "criterion"
+    try:
+        prompt = compose(name, parts, _asked(criterion))
+    except ModelError as error:
+        return Decision(error=error)
+    return await poll(prompt, form, panel)
+
+
+@lru_cache(maxsize=4_096)
+def _asked(criterion: Criterion) -> str:
+    polarity = "presence" if criterion.is_presence else "absence"
+    lines = ["CRITERION:", criterion.requirement.strip(), "", f"POLARITY: {polarity}"]
+    if criterion.weight < 0:
+        lines.append("It describes a fault: MET says that the answer has the fault.")
+    if criterion.levels:
+        lines += ["", "LEVELS:"]
+        lines += [f"{one.name}: {one.description}".rstrip(": ") for one in criterion.levels]
+        lines += ["", "Say which level describes the answer best."]
+    else:
+        lines += ["", "Say whether the criterion holds for the answer, taken literally."]
+        if criterion.allow_na:
+            lines.append("NA is for a criterion whose condition does not arise here at all.")
+    lines.append(
+        "First the evidence: passages of the answer, copied word for word"
+        + (", without which nothing can be MET;" if criterion.is_presence else "; it may be empty;")
+        + " then the reasoning, in a sentence or two; then the decision."
+    )
+    return "\n".join(lines)
+
+
+def _criterion_form(criterion: Criterion, sought: Sought | None) -> Form:
+    """MET or UNMET, with quotes that are looked up."""
+    words = (*_MET, "NA") if criterion.allow_na else _MET
+
+    def read(data: Mapping[str, Json]) -> Opinion:
+        word, evidence = str(data["verdict"]), _texts(data["evidence"])
+        if word == "MET" and sought is not None and _is_quoted(criterion):
+            complaint = sought.complaint(evidence, criterion.requirement)
+            if complaint:
+                raise RefutedError(complaint)
+        value = None if word == "NA" else float(word == "MET")
+        return Opinion(word, value, str(data["reasoning"]), evidence)
+
+    return Form("verdict", _schema("verdict", words), read)
+
+
+@lru_cache(maxsize=4_096)
+def _is_quoted(criterion: Criterion) -> bool:
+    return criterion.is_presence
+
+
+def _levels_form(criterion: Criterion) -> Form:
+    values = {level.name: level.value for level in criterion.levels}
+    words = (*values, "NA") if criterion.allow_na and "NA" not in values else tuple(values)
+
+    def read(data: Mapping[str, Json]) -> Opinion:
+        word = str(data["level"])
+        reason, evidence = str(data["reasoning"]), _texts(data["evidence"])
+        return Opinion(word, values.get(word), reason, evidence)
+
+    return Form("level", _schema("level", words), read)
+
+
+_SCHEMAS: dict[tuple[str, ...], dict[str, Json]] = {}
+
+
+def _schema(key: str, words: tuple[str, ...]) -> dict[str, Json]:
+    """One object for each menu: what is compiled from it is kept by the object."""
+    known = _SCHEMAS.get((key, *words))
+    if known is not None:
+        return known
+    properties: dict[str, Json] = {
+        "evidence": {"type": "array", "items": _TEXT},
+        "reasoning": _TEXT,
+        key: {"type": "string", "enum": list[Json](words)},
+    }
+    made: dict[str, Json] = {
+        "type": "object",
+        "properties": properties,
+        "required": list[Json](properties),
+        "additionalProperties": False,
+    }
+    if len(_SCHEMAS) < 1_000:
+        _SCHEMAS[(key, *words)] = made
+    return made
+
+
+def _texts(data: Json) -> tuple[str, ...]:
+    return tuple(map(str, data)) if isinstance(data, list) else ()
+
+
+async def _decide_canary(answer: str, parts: Sequence[Part], panel: Panel) -> Decision:
+    """Ask for what is known not to be there; the word differs from run to run."""
+    _, nonce = fenced("canary", answer)
+    word = "".join(chr(ord("a") + int(digit, 16)) for digit in nonce[:8]) + "ium"
+    criterion = Criterion(requirement=f"The answer contains the word {word}.", polarity="presence")
+    try:
+        prompt = compose("criterion", parts, _asked(criterion))
+    except ModelError as error:
+        return Decision(error=error)
+    unguessable = replace(prompt, volatile=(*prompt.volatile, word))
+    return await poll(unguessable, _criterion_form(criterion, None), panel)
+
+
+def _share(answer: str) -> float:
+    """A number in [0, 1) that an answer always has: the same answers are probed in every run."""
+    digest = hashlib.blake2b(answer.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Combined:
+    """The score of a rubric.
+
+    With met values ``v`` and weights ``w`` of what applies: ``clip(sum(w v) / sum(w > 0), 0, 1)``;
+    of faults alone ``clip(1 + sum(w v) / sum(|w|), 0, 1)``. A group is worth what its children are
+    worth by the same formula. What is not applicable, and what could not be decided, is left out.
+
+    Args:
+        criteria: The rubric.
+        decisions: One for each of its leaves, in order.
+    """
+    total = _summed(criteria, iter(decisions))
+    is_whole, is_lost = True, False
+    for criterion, decision in zip(leaves(criteria), decisions, strict=True):
+        if decision.error is not None:
+            is_whole, is_lost = False, is_lost or criterion.required
+    # What is missing may weigh nothing, or next to nothing: then, too, it is not the whole.
+    coverage = 1.0 if is_whole else min(total.coverage, 1.0 - 2**-53)
+    return Combined(
+        value=total.value,
+        raw=total.raw,
+        low=total.low,
+        high=total.high,
+        coverage=0.0 if is_lost else coverage,
+        failed=total.failed,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combined:
+    """The score of a rubric, and what it rests on.
+
+    Attributes:
+        value: In [0, 1]; None where nothing applies or nothing was decided.
+        raw: The same before it is bounded to [0, 1], for training; at most 1.
+        low: What it would be if everything undecided spoke against the answer.
+        high: What it would be if everything undecided spoke for it.
+        coverage: Share of the weight that was decided, in [0, 1]; 0 where a required criterion
+            was not.
+        failed: The required criterion that is not met, or "".
+    """
+
+    value: float | None
+    raw: float | None
+    low: float | None
+    high: float | None
+    coverage: float
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What criteria are worth together: as far as it is known, and what it may come to."""
+
+    value: float | None
+    raw: float | None
+    low: float | None
+    high: float | None
+    coverage: float
+    failed: str = ""
+    may_fail: bool = False
+
+
+def _leaf(decision: Decision) -> _Sum:
+    if decision.error is not None:
+        return _Sum(None, None, 0.0, 1.0, 0.0)
+    return _Sum(decision.value, decision.value, decision.value, decision.value, 1.0)
+
+
+def _summed(criteria: Sequence[Criterion], decisions: Iterator[Decision]) -> _Sum:
+    known, low, high = _Tally(), _Tally(), _Tally()
+    covered = weights = 0.0
+    failed, may_fail = "", False
+    for criterion in criteria:
+        inside, weight = criterion.children, criterion.weight
+        one = _summed(inside, decisions) if inside else _leaf(next(decisions))
+        covered += abs(weight) * one.coverage
+        weights += abs(weight)
+        failed, may_fail = failed or one.failed, may_fail or one.may_fail
+        if one.low is None or one.high is None:  # it does not apply
+            continue
+        if criterion.required:
+            failed = failed or (criterion.label if one.high < 1.0 else "")
+            may_fail = may_fail or one.low < 1.0
+        # What costs is at its worst where it is met.
+        low.add(weight, one.low if weight > 0 else one.high)
+        high.add(weight, one.high if weight > 0 else one.low)
+        if one.value is not None:
+            known.add(weight, one.value)
+    # Where nothing that earns is decided, what is known of the faults is no score.
+    raw = None if high.positive and not known.positive else known.raw
+    least, most = low.raw, high.raw
+    if failed:
+        raw, most = (None if raw is None else 0.0), (None if most is None else 0.0)
+    if may_fail and least is not None:
+        least = 0.0
+    share = covered / weights if weights else 1.0
+    return _Sum(_clipped(raw), raw, _clipped(least), _clipped(most), share, failed, may_fail)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """A sum by weights."""
+
+    gained: list[float] = field(default_factory=list[float])
+    positive: float = 0.0
+    negative: float = 0.0
+
+    def add(self, weight: float, value: float) -> None:
+        self.gained.append(weight * value)
+        self.positive += max(weight, 0.0)
+        self.negative -= min(weight, 0.0)
+
+    @property
+    def raw(self) -> float | None:
+        total = math.fsum(self.gained)
+        if self.positive:
+            return total / self.positive
+        return 1.0 + total / self.negative if self.negative else None
+
+
+def _clipped(value: float | None) -> float | None:
+    return None if value is None else min(max(value, 0.0), 1.0)
+
+
+def described(criterion: Criterion, decision: Decision) -> dict[str, Json]:
+    """What is kept of one criterion."""
+    kept: dict[str, Json] = {
+        "criterion": criterion.requirement,
+        "weight": criterion.weight,
+        "verdict": decision.word if decision.error is None else "ERROR",
+        "reason": decision.reason if decision.error is None else str(decision.error),
+    }
+    if decision.evidence:
+        kept["evidence"] = list(decision.evidence)
+    if decision.agreement is not None and len(decision.votes) > 1:
+        kept["agreement"] = decision.agreement
+    kept["votes"] = cast("Json", decision.told())
+    return kept

@@ -1,0 +1,189 @@
+"""Whether documents say what an answer claims: `supported`, `contradicted` or `absent`.
+
+The judge sees the claims and the documents, and never the answer, whose wording could sway it. That
+a document supports a claim is believed where the quoted passage stands in that document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from assay.graders.judges.claims import Claim, batches, fenced_claims, misnumbered
+from assay.graders.judges.documents import Document, Window, windows
+from assay.graders.judges.evidence import Sought
+from assay.graders.judges.panel import RefutedError
+from assay.graders.judges.probe import captured, probe_word, unguessable
+from assay.graders.judges.prompt import compose
+from assay.graders.judges.voters import ListForm, Voter, together
+from assay.scoring.json_safe import Json
+
+__all__ = ["Support", "Verdict", "verified"]
+
+Support: TypeAlias = Literal["supported", "contradicted", "absent"]
+_STRENGTH: Mapping[Support, int] = {"supported": 2, "contradicted": 1, "absent": 0}
+
+_FORM = ListForm(
+    "verify",
+    {
+        "type": "object",
+        "properties": {
+            "verdicts": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "claim": {"type": "integer"},
+                        "quote": {"type": "string"},
+                        "document": {"type": ["integer", "null"]},
+                        "reasoning": {"type": "string"},
+                        "verdict": {"type": "string", "enum": list[Json](_STRENGTH)},
+                    },
+                    "required": ["claim", "quote", "document", "reasoning", "verdict"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "required": ["verdicts"],
+        "additionalProperties": False,
+    },
+)
+
+_ASKED = """\
+Compare each numbered claim with the documents, and with nothing else: what you know yourself does \
+not count, and the claims are no evidence for each other.
+
+supported: where one document says all of it, in whatever words, or it follows from what that \
+document says without any further knowledge. A claim of which only a part is there does not count.
+contradicted: where a document says something that cannot be true together with the claim.
+absent: where neither is the case.
+
+For each claim, exactly once: its number; the quote, a passage of one document that decides it, \
+copied word for word, and empty where the claim is absent; the number of that document, or null; \
+the reasoning, in a sentence; then the verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What documents say of one claim.
+
+    Attributes:
+        claim: The claim.
+        support: What they say.
+        document: Number of the document that decides it; None where the claim is absent.
+        quote: The passage of it, looked up; "" where the claim is absent.
+        reason: Why.
+    """
+
+    claim: Claim
+    support: Support = "absent"
+    document: int | None = None
+    quote: str = ""
+    reason: str = ""
+
+    def told(self) -> dict[str, Json]:
+        """As plain JSON."""
+        kept: dict[str, Json] = {
+            "claim": self.claim.text,
+            "span": self.claim.span,
+            "verdict": self.support,
+            "document": self.document,
+            "quote": self.quote,
+            "reason": self.reason,
+        }
+        return kept
+
+
+async def verified(
+    claims: Sequence[Claim],
+    documents: Sequence[Document],
+    voter: Voter,
+    *,
+    is_probed: bool = False,
+) -> list[Verdict]:
+    """Compare claims with documents.
+
+    Many claims are asked about in batches, and long contexts in windows. A claim is supported where
+    it is in any window, and contradicted where it is in one and supported in none. What takes two
+    documents together to support is found only where they stand in one window.
+
+    Args:
+        claims: What is claimed.
+        documents: What it is compared with.
+        voter: Whom to ask.
+        is_probed: Whether a claim that no document supports goes with them, to probe the judge.
+
+    Returns:
+        One for each claim, in order; all are absent where there are no documents.
+
+    Raises:
+        ModelError: If the verdicts could not be had, read or believed.
+    """
+    sought = {document.number: document.sought for document in documents}
+    asked = [(batch, window) for batch in batches(claims) for window in windows(documents)]
+    lists = await together(
+        _asked(batch, window, sought, voter, is_probed=is_probed) for batch, window in asked
+    )
+    best = {claim.number: Verdict(claim=claim) for claim in claims}
+    for verdict in (verdict for one in lists for verdict in one):
+        held = best[verdict.claim.number]
+        if _STRENGTH[verdict.support] > _STRENGTH[held.support] or not held.reason:
+            best[verdict.claim.number] = verdict
+    return [best[claim.number] for claim in claims]
+
+
+async def _asked(
+    claims: Sequence[Claim],
+    window: Window,
+    sought: Mapping[int, Sought],
+    voter: Voter,
+    *,
+    is_probed: bool,
+) -> list[Verdict]:
+    word = probe_word(fenced_claims(claims).text) if is_probed else ""
+    if word:
+        text = f"One of the documents contains the word {word}."
+        claims = [*claims, Claim(number=claims[-1].number + 1, text=text, span="")]
+    parts = ["The claims:", fenced_claims(claims), "The documents:", *window.material()]
+    here = {number: sought[number] for number in window.numbers}
+
+    def read(data: Mapping[str, Json]) -> list[Verdict]:
+        given = cast("list[Mapping[str, Json]]", data["verdicts"])
+        by_number = {int(cast("int", one["claim"])): one for one in given}
+        numbers = [int(cast("int", one["claim"])) for one in given]
+        if wrong := misnumbered(numbers, [claim.number for claim in claims], "claim"):
+            raise RefutedError(wrong)
+        return [_verdict(claim, by_number[claim.number], here) for claim in claims]
+
+    prompt = unguessable(compose("verify", parts, _ASKED), word)
+    verdicts = await voter.ask(prompt, _FORM, read)
+    if word and verdicts.pop().support == "supported":
+        raise captured("a document contains it")
+    return verdicts
+
+
+def _verdict(claim: Claim, said: Mapping[str, Json], sought: Mapping[int, Sought]) -> Verdict:
+    support = cast("Support", said["verdict"])
+    named, quote = cast("int | None", said["document"]), str(said["quote"])
+    document = None if named is None else int(named)
+    reason = str(said["reasoning"])
+    if support != "absent":
+        wrong = _unfounded(document, quote, sought)
+        if wrong and support == "supported":
+            raise RefutedError(f"claim {claim.number} is not shown to be supported: {wrong}")
+        if wrong:  # worth no more than an absent one, and not believed to be worse
+            support, reason = "absent", f"{reason} (said to be contradicted, but {wrong})".strip()
+    if support == "absent":
+        return Verdict(claim=claim, reason=reason)
+    return Verdict(claim=claim, support=support, document=document, quote=quote, reason=reason)
+
+
+def _unfounded(document: int | None, quote: str, sought: Mapping[int, Sought]) -> str:
+    if document is None:
+        return "no document is named"
+    if document not in sought:
+        return f"there is no document {document} here"
+    if not sought[document].has(quote):
+        return f"its quote does not stand in document {document} word for word"
+    return ""

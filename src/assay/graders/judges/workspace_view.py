@@ -1,0 +1,217 @@
+"""What a judge is shown of files and of work: a diff and a trace, bounded, and never cut unsaid.
+
+Both are material: names and texts are an agent's, and stand in a fence. A name is one line whatever
+characters it has. What is too large to be shown is named with its size; a whole that is too large
+is an error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+from assay.errors import ModelError
+from assay.graders.judges.prompt import MAX_MATERIAL
+from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
+from assay.graders.usage import missing_part, walk
+from assay.scoring.json_safe import Json
+from assay.types.steps import AgentStep, AnyStep, ToolStep
+from assay.types.submission import Workspace
+from assay.types.trace import Trace
+
+__all__ = ["NOT_SHOWN", "diff_view", "trace_view"]
+
+NOT_SHOWN = ", ".join(sorted(SKIPPED_DIRECTORIES))
+"""Directories of which no file is shown."""
+
+_MAX_FILES = 100_000
+_MAX_FILE = 256 * 1024
+_PIECE = 2_000
+_EFFORT = 4_000_000
+"""Pairs of lines that are compared in all: a text can be made to be slow to compare."""
+
+
+def diff_view(workspace: Workspace) -> str:
+    """The unified diff of what was left against what was given; "" if nothing changed.
+
+    Without a source every file is a new one. Links, binary files and files of more than 256 KiB
+    are named only.
+
+    Raises:
+        ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
+    """
+    left = Path(workspace.submitted or workspace.path)
+    source = Path(workspace.source) if workspace.source is not None else None
+    names = _names(left) | (_names(source) if source is not None else set[str]())
+    effort, shown, size = _EFFORT, list[str](), 0
+    for name in sorted(names):
+        before = _content(source, name) if source is not None else None
+        after = _content(left, name)
+        if before == after:
+            continue
+        lines, effort = _file_diff(name, before, after, effort)
+        text = "\n".join(lines)
+        size += len(text) + 1
+        if size > MAX_MATERIAL:
+            raise _overflow("diff")
+        shown.append(text)
+    return "\n".join(shown)
+
+
+def trace_view(trace: Trace) -> str:
+    """What was said and done, step by step, each in a line that nothing in it can begin.
+
+    Of each message, argument and result at most 2,000 characters are shown, its beginning and its
+    end, and what is left out between them is said.
+
+    Returns:
+        The steps; "" if there are none.
+
+    Raises:
+        ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
+    """
+    lines: list[str] = []
+    size = 0
+    for _, step in walk(trace):
+        for line in _step(step):
+            size += len(line) + 1
+            if size > MAX_MATERIAL:
+                raise _overflow("trace")
+            lines.append(line)
+    if lines and (why := missing_part(trace)):
+        lines.append(f"[a part of the trace is missing: {_piece(why)}]")
+    return "\n".join(lines)
+
+
+def _overflow(what: str) -> ModelError:
+    return ModelError(
+        f"the {what} is longer than {MAX_MATERIAL:,} characters",
+        kind="overflow",
+        hint="a judge reads the whole of it or none; grade such work by other graders",
+    )
+
+
+def _names(root: Path) -> set[str]:
+    """Paths of files and links below a directory."""
+    found: set[str] = set()
+    for name in _entries(root):
+        found.add(name)
+        if len(found) > _MAX_FILES:
+            raise ModelError(
+                f"there are more than {_MAX_FILES:,} files to be compared", kind="overflow"
+            )
+    return found
+
+
+def _entries(root: Path) -> Iterator[str]:
+    for path in regular_files(root):
+        yield path.as_posix()
+    waiting = [""]
+    while waiting:  # the links, which are no regular files
+        directory = waiting.pop()
+        try:
+            with os.scandir(root / directory) as found:
+                entries = list(found)
+        except OSError:  # not ours to read, or its path is longer than the system takes
+            continue
+        for entry in entries:
+            name = f"{directory}/{entry.name}" if directory else entry.name
+            if entry.is_symlink():
+                yield name
+            elif entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_DIRECTORIES:
+                waiting.append(name)
+
+
+def _content(root: Path, name: str) -> bytes | str | None:
+    """A file's bytes; as text, what stands for them; None where there is no such file."""
+    try:
+        place = root / name
+        if place.is_symlink():
+            return f"a link to {_line(os.readlink(place))}"  # noqa: PTH115 - as it is written
+    except (OSError, ValueError):
+        return "a link that cannot be read"
+    found = read_regular(root, name, limit=_MAX_FILE)
+    if not isinstance(found, str):
+        return found
+    if found == "is missing":
+        return None
+    if found == "is too large":
+        return f"a file that is too large to be shown: {place.lstat().st_size:,} bytes"
+    return f"a file that {found}"
+
+
+def _file_diff(
+    name: str, before: bytes | str | None, after: bytes | str | None, effort: int
+) -> tuple[list[str], int]:
+    """The lines about one file, and the effort that is left for others."""
+    old, new = _text_of(before), _text_of(after)
+    shown = _line(name)
+    header = [
+        f"--- {'/dev/null' if before is None else f'a/{shown}'}",
+        f"+++ {'/dev/null' if after is None else f'b/{shown}'}",
+    ]
+    if old is None or new is None:
+        return [*header, f"[{_told(before)}, now {_told(after)}]"], effort
+    pairs = len(old) * len(new)
+    if pairs <= effort:
+        body = list(difflib.unified_diff(old, new, lineterm=""))[2:]
+        return [*header, *body], effort - pairs
+    whole = f"@@ -1,{len(old)} +1,{len(new)} @@"
+    return [*header, whole, *(f"-{line}" for line in old), *(f"+{line}" for line in new)], effort
+
+
+def _text_of(content: bytes | str | None) -> list[str] | None:
+    """The lines of a text file; None where there is no text to be shown."""
+    if content is None:
+        return []
+    if isinstance(content, str) or b"\0" in content:
+        return None
+    try:
+        return content.decode("utf-8").split("\n") if content else []
+    except UnicodeDecodeError:
+        return None
+
+
+def _told(content: bytes | str | None) -> str:
+    if content is None:
+        return "no file"
+    if isinstance(content, str):
+        return content
+    return f"a file of {len(content):,} bytes{'' if _text_of(content) is not None else ', binary'}"
+
+
+def _line(name: str) -> str:
+    """A name as one line, quoted where it has characters that are no part of a plain one."""
+    return name if name.isprintable() else json.dumps(name)
+
+
+def _step(step: AnyStep) -> Iterator[str]:
+    if isinstance(step, AgentStep):
+        if step.reasoning:
+            yield f"[thought] {_piece(step.reasoning)}"
+        if step.content:
+            yield f"[said] {_piece(step.content)}"
+        for call in step.tool_calls:
+            yield f"[asked for {_line(call.name)}] {_piece(dict(call.arguments))}"
+    elif isinstance(step, ToolStep):
+        denied = " was denied" if step.permission == "denied" else ""
+        yield f"[called {_line(step.call.name)}{denied}] {_piece(dict(step.call.arguments))}"
+        if step.result is not None:
+            how = "failed" if step.result.is_error else "result"
+            yield f"[{how}] {_piece(step.result.content)}"
+    if step.error:
+        yield f"[error] {_piece(step.error)}"
+
+
+def _piece(value: Json | dict[str, Json]) -> str:
+    text = value if isinstance(value, str) else json.dumps(cast("Json", value), ensure_ascii=False)
+    if len(text) > _PIECE:
+        half = _PIECE // 2
+        left_out = len(text) - 2 * half
+        text = f"{text[:half]} [... {left_out:,} characters are not shown ...] {text[-half:]}"
+    # Indented, so that nothing in it reads like a step of its own.
+    return "\n    ".join(text.splitlines())

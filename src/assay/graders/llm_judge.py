@@ -1,0 +1,182 @@
+"""`LLMJudgeGrader`: the kind ``llm_judge``, an answer judged by weighted criteria."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from assay.errors import InputError
+from assay.graders.judges.base import JudgeGrader, panel_of, text_of
+from assay.graders.judges.criteria import Criteria, Criterion, leaves, read_criteria
+from assay.graders.judges.gate import emptiness
+from assay.graders.judges.panel import Decision
+from assay.graders.judges.rubric import (
+    Combined,
+    Judged,
+    Material,
+    combined,
+    described,
+    judge_criteria,
+)
+from assay.graders.paths import CasePath
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+
+__all__ = ["LLMJudgeGrader"]
+
+
+class LLMJudgeGrader(JudgeGrader):
+    """Weighted criteria, each judged by a model: met, unmet, or a level of a scale.
+
+    An answer without content is worth 0, and no model is asked. A criterion that could not be
+    judged makes the score an error unless ``min_coverage`` allows for it; it never counts as unmet.
+    """
+
+    name: ClassVar[str] = "LLMJudgeGrader"
+    filled_from: ClassVar[Mapping[str, str]] = {"reference": "expected"}
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Json]) -> None:
+        """Refuse criteria that are none."""
+        super().check_options(options)
+        _read(options.get("criteria"), options.get("rubric"), str(options.get("example") or ""))
+        _check_share("canary", options.get("canary", 0.0))
+        _check_share("min_coverage", options.get("min_coverage", 1.0))
+
+    @classmethod
+    async def compute_score(
+        cls,
+        answer: str = "",
+        criteria: Criteria | None = None,
+        question: str = "",
+        *,
+        rubric: CasePath | None = None,
+        example: str = "",
+        reference: Json = None,
+        min_coverage: float = 1.0,
+        canary: float = 0.05,
+        openers: bool = True,
+        **options: object,
+    ) -> SubScore:
+        """Judge an answer.
+
+        Args:
+            answer: What is judged.
+            criteria: Requirements, ``(requirement, weight)`` pairs, or mappings with the fields of
+                a `Criterion`. Negative weights are faults.
+            question: What was asked for; shown to the judge.
+            rubric: A file of criteria instead; see `assay.graders.judges.rubric_files`.
+            example: Of a file of many rubrics, the id of the one that is meant.
+            reference: An answer that is known to be right; shown to the judge.
+            min_coverage: Share of the weight, in (0, 1], that must have been judged.
+            canary: Share of answers, in [0, 1], on which the judge itself is probed.
+            openers: Whether the mere beginning of an answer ("Solution:") is worth 0, too.
+            **options: The panel; see `JudgeGrader`.
+
+        Raises:
+            InputError: For no criteria, or impossible options.
+        """
+        panel = panel_of(options)
+        read = _read(criteria, rubric, example)
+        _check_share("canary", canary)
+        _check_share("min_coverage", min_coverage)
+        answer = answer or ""
+        if why := emptiness(answer, openers=openers):
+            return _empty(cls.name, read, why, panel.models)
+        material = Material(answer=answer, question=question or "", reference=text_of(reference))
+        judged = await judge_criteria(read, material, panel, canary=canary)
+        return _scored(cls.name, read, judged, panel.models, min_coverage)
+
+
+def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:
+    if rubric is not None:
+        if criteria is not None:
+            raise InputError("rubric: give 'criteria' or 'rubric', not both")
+        return _load(str(rubric), example)
+    if example:
+        raise InputError("example: picks one of a file of rubrics, and there is no file")
+    if criteria is None:
+        raise InputError("criteria: there are none", hint="give at least one requirement")
+    return read_criteria(criteria)
+
+
+def _load(file: str, example: str) -> tuple[Criterion, ...]:
+    from assay.graders.judges.rubric_files import load_rubric
+
+    try:
+        return load_rubric(file, example=example)
+    except InputError as error:
+        # Where a case is read, only the message is kept, and the place in the case.
+        place = f"{error.location}: " if error.location.file else ""
+        raise InputError(f"rubric: {place}{error.message}", hint=error.hint) from error
+
+
+def _check_share(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise InputError(f"{name} must be in [0, 1], got {value!r}")
+
+
+def _empty(
+    name: str, criteria: tuple[Criterion, ...], why: str, models: tuple[str, ...]
+) -> SubScore:
+    """The whole rubric is worth 0, also one of faults alone: else silence would be paid."""
+    children = [
+        SubScore(one.label, 0.0, one.weight, {"verdict": "UNMET", "reason": why}, reason=why)
+        for one in leaves(criteria)
+    ]
+    metadata: dict[str, Json] = {"models": list(models), "asked": False, "why": why}
+    return SubScore(name, 0.0, metadata=metadata, children=children, reason=why)
+
+
+def _scored(
+    name: str,
+    criteria: tuple[Criterion, ...],
+    judged: Judged,
+    models: tuple[str, ...],
+    min_coverage: float,
+) -> SubScore:
+    asked, total = list(leaves(criteria)), combined(criteria, judged.decisions)
+    pairs = list(zip(asked, judged.decisions, strict=True))
+    metadata: dict[str, Json] = {
+        "model": models[0],
+        "models": list(models),
+        "criteria": [described(one, decision) for one, decision in pairs],
+        "raw": total.raw,
+        "coverage": total.coverage,
+    }
+    if total.coverage < 1.0:
+        metadata["bounds"] = [total.low, total.high]
+    if judged.suspicions:
+        metadata["injection_suspected"] = list(judged.suspicions)
+    children = [_child(one, decision) for one, decision in pairs]
+    if error := _error(judged, total, min_coverage):
+        kinds = [one.error.kind for one in judged.decisions if one.error is not None]
+        metadata["_outcome"] = kinds[0] if kinds else "unbelievable"
+        return SubScore(name, status="error", reason=error, metadata=metadata, children=children)
+    if total.value is None:
+        reason = "no criterion applies"
+        return SubScore(name, status="skipped", reason=reason, metadata=metadata, children=children)
+    reason = f"required and not met: {total.failed}" if total.failed else ""
+    return SubScore(name, total.value, metadata=metadata, children=children, reason=reason)
+
+
+def _error(judged: Judged, total: Combined, min_coverage: float) -> str:
+    if judged.captured:
+        return judged.captured
+    errors = [one.error for one in judged.decisions if one.error is not None]
+    is_enough = total.value is not None and total.coverage >= min_coverage
+    if errors and not is_enough:
+        told = "; ".join(dict.fromkeys(map(str, errors)))
+        many = len(judged.decisions)
+        return told if many == 1 else f"{len(errors)} of {many} criteria were not judged: {told}"
+    return ""
+
+
+def _child(criterion: Criterion, decision: Decision) -> SubScore:
+    """The node of one criterion; its name is its words, its evidence stands in the parent."""
+    if decision.error is not None:
+        return SubScore.error(criterion.label, str(decision.error), weight=criterion.weight)
+    if decision.value is None:
+        return SubScore.skipped(criterion.label, decision.reason, weight=criterion.weight)
+    reason = decision.reason
+    return SubScore(criterion.label, decision.value, criterion.weight, reason=reason)

@@ -1,0 +1,160 @@
+"""Anthropic's messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from assay.errors import InputError
+from assay.models.capabilities import Capability
+from assay.models.messages import Finish, Message, Request, Rung, Usage
+from assay.models.resolving import Endpoint
+from assay.models.shapes import Shape
+from assay.models.wire import RawReply, count, encode, mapping, name, text
+from assay.scoring.json_safe import Json
+
+__all__ = ["ROUTE", "body", "headers", "read"]
+
+ROUTE: str = "/v1/messages"
+_VERSION = "2023-06-01"
+_FINISH: Mapping[str, Finish] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "tool_use": "tool",
+}
+_TOOL_USE = "Give the reply."
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """What identifies us to the endpoint, and the version of the protocol."""
+    known = {"anthropic-version": _VERSION}
+    if endpoint.key:
+        known[endpoint.key_header or "x-api-key"] = endpoint.key
+    return known
+
+
+def body(
+    request: Request,
+    messages: tuple[Message, ...],
+    *,
+    most_tokens: int,
+    model: str,
+    capability: Capability,
+    shape: Shape | None,
+) -> bytes:
+    """The encoded body of a request; see `assay.models.openai_wire.body`."""
+    fields: dict[str, object] = {
+        "model": model,
+        "max_tokens": capability.tokens(most_tokens),
+    }
+    system = [part for message in messages if message.role == "system" for part in _parts(message)]
+    if system:
+        only_text = all(isinstance(part, str) for part in system)
+        fields["system"] = "\n\n".join(map(str, system)) if only_text else _blocks(system)
+    fields["messages"] = [
+        {
+            "role": message.role,
+            "content": message.content
+            if isinstance(message.content, str)
+            else _blocks(_parts(message)),
+        }
+        for message in messages
+        if message.role != "system"
+    ]
+    refused = capability.refused
+    if request.temperature is not None and "temperature" not in refused:
+        fields["temperature"] = request.temperature
+    if request.top_p is not None and "top_p" not in refused:
+        fields["top_p"] = request.top_p
+    effort = request.reasoning_effort or ""
+    if effort and "reasoning_effort" in refused:
+        effort = ""
+    if shape is None:
+        return encode(fields, _output_config(effort, ""))
+    return encode(fields, _shaped(shape, capability.rung_for(shape), request.schema_name, effort))
+
+
+def _shaped(shape: Shape, rung: Rung, called: str, effort: str) -> str:
+    key = ("anthropic", rung, called, effort)
+    known = shape.fields.get(key)
+    if known is None:
+        known = shape.fields[key] = _shape_fields(shape, rung, json.dumps(called), effort)
+    return known
+
+
+def _shape_fields(shape: Shape, rung: Rung, called: str, effort: str) -> str:
+    if rung == "json_schema":
+        return _output_config(effort, f'{{"type":"json_schema","schema":{shape.strict}}}')
+    if rung == "tool":
+        schema = shape.strict or shape.plain
+        described = f'"name":{called},"description":"{_TOOL_USE}","input_schema":{schema}'
+        choice = f'"tool_choice":{{"type":"tool","name":{called}}}'
+        return f',"tools":[{{{described}}}],{choice}{_output_config(effort, "")}'
+    return _output_config(effort, "")
+
+
+def _output_config(effort: str, shape: str) -> str:
+    known = ([f'"effort":{json.dumps(effort)}'] if effort else []) + (
+        [f'"format":{shape}'] if shape else []
+    )
+    return f',"output_config":{{{",".join(known)}}}' if known else ""
+
+
+def _parts(message: Message) -> list[str | Mapping[str, Json]]:
+    return [message.content] if isinstance(message.content, str) else list(message.content)
+
+
+def _blocks(parts: list[str | Mapping[str, Json]]) -> list[dict[str, object]]:
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else _block(part) for part in parts
+    ]
+
+
+def _block(part: Mapping[str, Json]) -> dict[str, object]:
+    """A part in OpenAI's form, in Anthropic's."""
+    if part.get("type") != "image_url":
+        return dict(part)
+    image = part.get("image_url")
+    url = text(image) or text(mapping(image).get("url"))
+    if not url.startswith("data:"):
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    kind, comma, data = url[5:].partition(";base64,")
+    if not comma:
+        raise InputError("an image's data URL has to be base64")
+    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+
+
+def read(data: Json) -> RawReply | None:
+    """Take a reply apart; None if it is none."""
+    reply = mapping(data)
+    content = reply.get("content")
+    if not isinstance(content, list) or reply.get("type", "message") != "message":
+        return None
+    written, called = "", ""
+    for block in map(mapping, content):
+        if block.get("type") == "text":
+            written += text(block.get("text"))
+        elif block.get("type") == "tool_use" and not called:
+            called = text(json.dumps(block.get("input"), ensure_ascii=False))
+    reason = text(reply.get("stop_reason"))
+    finish = _FINISH.get(reason, "stop")
+    return RawReply(
+        called or written,
+        finish,
+        name(reply.get("model")),
+        _usage(mapping(reply.get("usage"))),
+        refusal=written if finish == "refusal" else "",
+    )
+
+
+def _usage(usage: dict[str, Json]) -> Usage:
+    fresh = count(usage.get("input_tokens"))
+    cached = count(usage.get("cache_read_input_tokens"))
+    kept = count(usage.get("cache_creation_input_tokens"))
+    return Usage(
+        input_tokens=None if fresh is None else fresh + (cached or 0) + (kept or 0),
+        cached_tokens=cached,
+        output_tokens=count(usage.get("output_tokens")),
+        reasoning_tokens=count(mapping(usage.get("output_tokens_details")).get("thinking_tokens")),
+    )

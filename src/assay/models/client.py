@@ -1,0 +1,215 @@
+"""`ModelClient`: asks language models, whoever serves them.
+
+It knows nothing of verdicts. It gives a reply that has the shape that was asked for, or a
+`ModelError` whose kind says why there is none; never something in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from assay.errors import InputError, ModelError
+from assay.models.asking import Asking, Check
+from assay.models.cache import ReplyCache, request_digest
+from assay.models.ledger import Budget, Entry, Ledger
+from assay.models.messages import Reply, Request
+from assay.models.pace import Timing
+from assay.models.prices import Prices
+from assay.models.registered import registered
+from assay.models.routes import CallRoute, Route, route_of
+from assay.models.settings import ModelSettings
+from assay.models.shapes import Shape, shape_of
+from assay.models.structured import read_object
+
+__all__ = ["ModelClient"]
+
+
+class ModelClient:
+    """Asks models; for any number of event loops and threads.
+
+    Nothing has to be closed: connections end with their event loop, and what the cache was given
+    is on disk before the reply is.
+
+    Args:
+        settings: How models are reached; those of the environment by default.
+        cache: Of replies; by default the one that the settings name.
+        ledger: Of what is spent; by default a new one with the settings' budget.
+        timing: Clock and chance, for tests.
+
+    Attributes:
+        settings: How models are reached.
+        ledger: What has been spent.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings | None = None,
+        *,
+        cache: ReplyCache | None = None,
+        ledger: Ledger | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        self.settings = ModelSettings.from_environment() if settings is None else settings
+        prices = ledger.prices if ledger is not None else None
+        self._prices = prices or Prices.load(self.settings.prices_file)
+        self.ledger = ledger or Ledger(_budget(self.settings), self._prices)
+        if cache is None and self.settings.cache != "off":
+            cache = ReplyCache(self.settings.cache_file, self.settings.cache)
+        self._cache = cache
+        self._timing = timing or Timing()
+        self._routes: dict[str, Route] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        del kind, error, trace
+        await self.aclose()
+
+    async def complete(self, request: Request) -> Reply:
+        """Ask for text; for `ask`, if the request has a schema.
+
+        A reply that was cut off at `max_tokens` comes back as it is, with `finish` ``length``.
+
+        Raises:
+            ModelError: If there is no reply.
+            InputError: If the reference or a message is none.
+        """
+        shape = None if request.schema is None else shape_of(request.schema)
+        return await self._answer(request, shape, None)
+
+    async def ask(self, request: Request, check: Check | None = None) -> Reply:
+        """Ask for JSON of a schema.
+
+        A reply that cannot be used is shown to the model once, with what is wrong; one that was
+        cut off is asked for once more with twice the tokens.
+
+        Args:
+            request: With a schema.
+            check: Looks at data that has the schema: says what is wrong with it, or ``""``.
+
+        Returns:
+            The reply; its `data` has the schema and stands the check.
+
+        Raises:
+            ModelError: If there is no such reply.
+            InputError: If the reference, the schema or a message is none.
+        """
+        if request.schema is None:
+            raise InputError("ask needs a request with a schema", hint="use complete for text")
+        return await self._answer(request, shape_of(request.schema), check)
+
+    async def aclose(self) -> None:
+        """Close the cache's file; asking again opens it again."""
+        if self._cache is not None:
+            self._cache.close()
+
+    def route(self, reference: str) -> Route:
+        """The way to a model.
+
+        Raises:
+            InputError: If the reference cannot be read.
+            ModelError: If nobody said how to reach the model.
+        """
+        known = self._routes.get(reference)
+        complete = registered(reference)
+        if known is not None and complete is (
+            known.complete if isinstance(known, CallRoute) else None
+        ):
+            return known
+        route = route_of(reference, self.settings, self._timing)
+        if route.is_first_party and self._prices.price(reference) is None:
+            route.priced = route.model  # a name of the settings file has no price
+        self._routes[reference] = route
+        return route
+
+    async def _answer(self, request: Request, shape: Shape | None, check: Check | None) -> Reply:
+        route = self.route(request.model)
+        digest = request_digest(
+            request, protocol=route.protocol, base_url=route.base_url, model=route.model
+        )
+        cache = self._cache
+        if cache is None:
+            return await self._asking(request, route, shape, check, digest).run()
+        async with cache.sharing(digest):
+            hit = await cache.get(digest, model=request.model)
+            if hit is not None:
+                reply = self._from_cache(hit, request, route, shape, check)
+                if reply is not None:
+                    return reply
+            reply = await self._asking(request, route, shape, check, digest).run()
+            await cache.put(digest, reply)
+            return reply
+
+    def _asking(
+        self,
+        request: Request,
+        route: Route,
+        shape: Shape | None,
+        check: Check | None,
+        digest: str,
+    ) -> Asking:
+        if route.missing:
+            message = f"there is no key to ask {request.model!r} with"
+            raise ModelError(message, kind="no_key", hint=route.missing)
+        return Asking(
+            request=request,
+            route=route,
+            shape=shape,
+            check=check,
+            ledger=self.ledger,
+            prices=self._prices,
+            max_attempts=self.settings.max_attempts,
+            timing=self._timing,
+            digest=digest,
+        )
+
+    def _from_cache(
+        self,
+        hit: Reply,
+        request: Request,
+        route: Route,
+        shape: Shape | None,
+        check: Check | None,
+    ) -> Reply | None:
+        """A reply from the cache, looked at as any other; None if it has to be asked again.
+
+        Raises:
+            ModelError: If it is no good, and nothing but recordings may be used.
+        """
+        cost = self._prices.cost(route.priced, hit.usage)
+        if shape is not None:
+            try:
+                data = read_object(hit.text, shape.validate)
+                if check is not None and (complaint := check(data)):
+                    raise ModelError(complaint, kind="unbelievable")  # noqa: TRY301 - one way out
+            except ModelError as error:
+                if self._cache is not None and self._cache.mode == "replay":
+                    message = f"{request.model}, as recorded: {error.message}"
+                    raise ModelError(message, kind=error.kind) from None
+                return None
+            hit = replace(hit, data=data)
+        self.ledger.record(
+            Entry(
+                model=request.model,
+                served=hit.model,
+                purpose=request.purpose,
+                kind="hit",
+                usage=hit.usage,
+                cost_usd=0.0,
+                would_cost_usd=cost,
+                digest=hit.digest,
+            )
+        )
+        return hit
+
+
+def _budget(settings: ModelSettings) -> Budget | None:
+    return None if settings.max_cost_usd is None else Budget(settings.max_cost_usd)

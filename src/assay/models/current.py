@@ -1,0 +1,67 @@
+"""The client in use: the process's own, or one that is put in its place for a while."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from assay.errors import InputError, ModelError
+from assay.models.client import ModelClient
+from assay.models.registered import registered
+from assay.models.resolving import resolve
+from assay.models.settings import ModelSettings
+
+__all__ = ["current_client", "unconfigured", "using"]
+
+_CURRENT: ContextVar[ModelClient | None] = ContextVar("assay_model_client", default=None)
+_LOCK = threading.Lock()
+_OWN: list[ModelClient] = []
+
+
+def current_client() -> ModelClient:
+    """The client of `using`; outside of it that of the process, made from the environment once.
+
+    Raises:
+        InputError: If the environment's settings cannot be read.
+    """
+    client = _CURRENT.get()
+    if client is not None:
+        return client
+    with _LOCK:
+        if not _OWN:
+            _OWN.append(ModelClient())
+        return _OWN[0]
+
+
+@contextmanager
+def using(client: ModelClient) -> Generator[ModelClient]:
+    """Put a client in use, for the code in the block and the tasks that it starts."""
+    token = _CURRENT.set(client)
+    try:
+        yield client
+    finally:
+        _CURRENT.reset(token)
+
+
+def unconfigured(reference: str, settings: ModelSettings | None = None) -> str:
+    """Why a model cannot be asked here, known before anything is run.
+
+    Args:
+        reference: A model reference.
+        settings: By default those of `current_client`.
+
+    Returns:
+        What is missing; empty if nothing is. With recordings only (``replay``) nothing is.
+    """
+    if registered(reference) is not None:
+        return ""
+    try:
+        settings = current_client().settings if settings is None else settings
+        if settings.cache == "replay":
+            return ""
+        resolve(reference, settings)
+    except (InputError, ModelError) as error:
+        return str(error)
+    return ""

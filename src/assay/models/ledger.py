@@ -1,0 +1,361 @@
+"""What models were asked, what it cost, and when to stop.
+
+Money is reserved before a request goes out and settled when its reply is here, so that any number
+of requests under way cannot overrun a budget together. Totals take the same memory after a
+million replies as after one; a file can keep every entry.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, fields
+from types import TracebackType
+from typing import Literal, TypeAlias
+
+from assay.errors import InputError, ModelError
+from assay.models.ledger_file import LedgerFile
+from assay.models.messages import Purpose, Usage
+from assay.models.prices import Prices
+from assay.scoring.json_safe import Json
+
+__all__ = ["Budget", "Entry", "EntryKind", "Ledger", "LedgerSummary", "Reservation", "Totals"]
+
+EntryKind: TypeAlias = Literal["call", "retry", "repair", "hit"]
+"""A question asked; asked again after a fault or a cut-off; asked to mend its reply; answered
+from the cache."""
+
+_MOST_MODELS = 200
+_OTHERS = "(others)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One reply, or one hit.
+
+    Attributes:
+        model: The reference that was asked.
+        served: The model that the provider says answered.
+        purpose: For whom it is paid.
+        kind: Why it was asked.
+        usage: Tokens; of a hit, those that it once took.
+        cost_usd: US dollars paid; 0.0 for a hit; None where the price is not known.
+        would_cost_usd: Of a hit, what it would have cost; None where the price is not known.
+        seconds: Time it took.
+        digest: Of the request.
+    """
+
+    model: str
+    served: str
+    purpose: Purpose
+    kind: EntryKind
+    usage: Usage
+    cost_usd: float | None
+    would_cost_usd: float | None = None
+    seconds: float = 0.0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much may be spent.
+
+    Attributes:
+        max_cost_usd: US dollars, from 0.
+        allow_unknown: Whether models of unknown price may be asked; they are not counted then.
+    """
+
+    max_cost_usd: float
+    allow_unknown: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_cost_usd < math.inf:
+            raise InputError(
+                f"max_cost_usd is an amount of US dollars from 0, not {self.max_cost_usd!r}"
+            )
+
+
+@dataclass(slots=True, kw_only=True)
+class Totals:
+    """Sums over entries.
+
+    Attributes:
+        count: Entries.
+        input_tokens: Read.
+        cached_tokens: Of them, from the provider's own cache.
+        output_tokens: Written.
+        reasoning_tokens: Of them, reasoning.
+        cost_usd: US dollars paid, where the price is known.
+        unknown: Entries of unknown price.
+        would_cost_usd: What hits would have cost, where the price is known.
+        seconds: Time taken.
+    """
+
+    count: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float = 0.0
+    unknown: int = 0
+    would_cost_usd: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, entry: Entry) -> None:
+        """Count an entry."""
+        usage = entry.usage
+        self.count += 1
+        self.input_tokens += usage.input_tokens or 0
+        self.cached_tokens += usage.cached_tokens or 0
+        self.output_tokens += usage.output_tokens or 0
+        self.reasoning_tokens += usage.reasoning_tokens or 0
+        self.seconds += entry.seconds
+        self.would_cost_usd += entry.would_cost_usd or 0.0
+        if entry.cost_usd is None:
+            self.unknown += 1
+        else:
+            self.cost_usd += entry.cost_usd
+
+    def plus(self, other: Totals) -> Totals:
+        """Both together."""
+        return Totals(
+            **{each.name: getattr(self, each.name) + getattr(other, each.name) for each in _SUMS}
+        )
+
+
+_SUMS = fields(Totals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSummary:
+    """What a ledger holds at one moment.
+
+    Attributes:
+        groups: Sums by purpose, kind and model.
+        spent_usd: US dollars that count against the budget.
+        reserved_usd: US dollars that requests under way may still take.
+        max_cost_usd: The budget; None without one.
+    """
+
+    groups: Mapping[tuple[str, str, str], Totals]
+    spent_usd: float
+    reserved_usd: float
+    max_cost_usd: float | None
+
+    def total(self, *, purpose: str = "", kind: str = "", model: str = "") -> Totals:
+        """The sum over the groups that are of this purpose, kind and model, where given."""
+        sums = Totals()
+        for (its_purpose, its_kind, its_model), totals in self.groups.items():
+            wanted = ((purpose, its_purpose), (kind, its_kind), (model, its_model))
+            if all(not asked or asked == its for asked, its in wanted):
+                sums = sums.plus(totals)
+        return sums
+
+    def to_dict(self) -> dict[str, Json]:
+        """The summary as JSON."""
+        everything: dict[str, Json] = {**asdict(self.total())}
+        groups: list[Json] = [
+            {"purpose": purpose, "kind": kind, "model": model, **asdict(totals)}
+            for (purpose, kind, model), totals in sorted(self.groups.items())
+        ]
+        return {
+            "total": everything,
+            "groups": groups,
+            "spent_usd": self.spent_usd,
+            "reserved_usd": self.reserved_usd,
+            "max_cost_usd": self.max_cost_usd,
+        }
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for purpose, noun in (("judge", "judgements"), ("agent", "agent calls")):
+            asked = self.total(purpose=purpose, kind="call").count
+            hits = self.total(purpose=purpose, kind="hit").count
+            if asked or hits or purpose == "judge":
+                parts.append(f"{asked:,} {noun} asked")
+            if hits:
+                parts.append(f"{hits:,} from cache")
+        again = self.total(kind="retry").count + self.total(kind="repair").count
+        if again:
+            parts.append(f"{again:,} asked again")
+        total = self.total()
+        if total.unknown and not total.cost_usd:
+            return f"{', '.join(parts)}, of unknown price"
+        unknown = f" ({total.unknown:,} of unknown price)" if total.unknown else ""
+        return f"{', '.join(parts)}, {_money(total.cost_usd)}{unknown}"
+
+
+def _money(dollars: float) -> str:
+    return f"${dollars:,.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
+
+
+class Ledger:
+    """The account of a process, for all its threads and event loops.
+
+    Args:
+        budget: How much may be spent; None for no bound.
+        prices: The prices that its entries are counted by, for those who make entries.
+        listener: Called after each entry, in the thread that recorded it; it must not raise.
+        keep: A JSONL file that every entry is appended to.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        prices: Prices | None = None,
+        listener: Callable[[Entry], None] | None = None,
+        keep: str | None = None,
+    ) -> None:
+        self.budget = budget
+        self.prices = prices
+        self._listener = listener
+        self._keep = LedgerFile(keep) if keep else None
+        self._lock = threading.Lock()
+        self._groups: dict[tuple[str, str, str], Totals] = {}
+        self._models: set[str] = set()
+        self._spent = 0.0
+        self._reserved = 0.0
+
+    def reserve(self, estimate_usd: float | None, what: str) -> Reservation:
+        """Set money aside before a request goes out.
+
+        Args:
+            estimate_usd: The most that it should cost; None if that is not known.
+            what: What is asked, for the error's sake.
+
+        Raises:
+            ModelError: Of kind ``budget``: there is not enough left, or nobody knows the price.
+        """
+        budget = self.budget
+        if budget is None:
+            return Reservation(self, 0.0)
+        if estimate_usd is None and not budget.allow_unknown:
+            raise ModelError(
+                f"{what} has no known price, so the budget of {_money(budget.max_cost_usd)} "
+                "cannot hold",
+                kind="budget",
+                hint="give its price in a file of prices, or allow unknown prices in the budget",
+            )
+        amount = estimate_usd or 0.0
+        if not 0 <= amount < math.inf:
+            amount = math.inf  # no amount at all: refused
+        with self._lock:
+            left = budget.max_cost_usd - self._spent - self._reserved
+            # Sums of dollars are binary fractions: a billionth is no overrun.
+            if amount <= left + 1e-9:
+                self._reserved += amount
+                return Reservation(self, amount)
+            spent, reserved = self._spent, self._reserved
+        raise ModelError(
+            f"the budget is used up: {_money(spent)} of {_money(budget.max_cost_usd)} are spent, "
+            f"requests under way may take {_money(reserved)}, and {what} may take "
+            f"{_money(amount)}",
+            kind="budget",
+            hint="raise ASSAY_MAX_COST_USD, or max_cost_usd of the settings; what is answered is "
+            "in the cache, if that is on",
+        )
+
+    def record(self, entry: Entry) -> None:
+        """Count an entry, keep it and tell the listener.
+
+        It does not change what is left of the budget: that is `Reservation.settle`'s to do.
+        """
+        with self._lock:
+            model = entry.model
+            if model not in self._models:
+                # Names may come from outside, and memory is bounded.
+                if len(self._models) < _MOST_MODELS:
+                    self._models.add(model)
+                else:
+                    model = _OTHERS
+            group = (entry.purpose, entry.kind, model)
+            totals = self._groups.get(group)
+            if totals is None:
+                totals = self._groups[group] = Totals()
+            totals.add(entry)
+        if self._keep is not None:
+            self._keep.append(_line(entry))
+        if self._listener is not None:
+            self._listener(entry)
+
+    def summary(self) -> LedgerSummary:
+        """What has been recorded, spent and reserved until now."""
+        with self._lock:
+            return LedgerSummary(
+                groups={group: totals.plus(Totals()) for group, totals in self._groups.items()},
+                spent_usd=self._spent,
+                reserved_usd=self._reserved,
+                max_cost_usd=None if self.budget is None else self.budget.max_cost_usd,
+            )
+
+    def close(self) -> None:
+        """Close the file of entries."""
+        if self._keep is not None:
+            self._keep.close()
+
+    def settle(self, reserved: float, spent: float) -> None:
+        """Turn money set aside into money spent; see `Reservation`."""
+        with self._lock:
+            self._reserved = max(0.0, self._reserved - reserved)
+            self._spent += spent
+
+
+class Reservation(AbstractContextManager["Reservation"]):
+    """Money set aside for one request.
+
+    It is settled or released once; what comes later does nothing. Leaving the block releases it,
+    if it was not settled before.
+    """
+
+    __slots__ = ("_amount", "_is_open", "_ledger")
+
+    def __init__(self, ledger: Ledger, amount: float) -> None:
+        self._ledger = ledger
+        self._amount = amount
+        self._is_open = True
+
+    def settle(self, cost_usd: float | None) -> None:
+        """The reply is paid: its cost, or, where that is not known, all that was set aside."""
+        if cost_usd is None or not 0 <= cost_usd < math.inf:
+            cost_usd = self._amount
+        self._end(cost_usd)
+
+    def release(self) -> None:
+        """Nothing was paid."""
+        self._end(0.0)
+
+    def _end(self, spent: float) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._ledger.settle(self._amount, spent)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def _line(entry: Entry) -> str:
+    usage = entry.usage
+    return json.dumps(
+        {
+            "model": entry.model,
+            "served": entry.served,
+            "purpose": entry.purpose,
+            "kind": entry.kind,
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "output_tokens": usage.output_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+            "cost_usd": entry.cost_usd,
+            "would_cost_usd": entry.would_cost_usd,
+            "seconds": round(entry.seconds, 6),
+            "digest": entry.digest,
+        }
+    )

@@ -1,0 +1,149 @@
+"""OpenAI's chat completions, as hosted models and most local servers speak them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from assay.models.capabilities import Capability
+from assay.models.messages import Finish, Message, Request, Rung, Usage
+from assay.models.resolving import Endpoint
+from assay.models.shapes import Shape
+from assay.models.wire import RawReply, count, encode, items, mapping, name, text
+from assay.scoring.json_safe import Json
+
+__all__ = ["ROUTE", "body", "headers", "read"]
+
+ROUTE: str = "/chat/completions"
+_FINISH: Mapping[str, Finish] = {
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "refusal",
+    "tool_calls": "tool",
+    "function_call": "tool",
+}
+_TOOL_USE = "Give the reply."
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """What identifies us to the endpoint."""
+    if not endpoint.key:
+        return {}
+    if endpoint.key_header:
+        return {endpoint.key_header: endpoint.key}
+    return {"Authorization": f"Bearer {endpoint.key}"}
+
+
+def body(
+    request: Request,
+    messages: tuple[Message, ...],
+    *,
+    most_tokens: int,
+    model: str,
+    capability: Capability,
+    shape: Shape | None,
+) -> bytes:
+    """The encoded body of a request.
+
+    Args:
+        request: Whose parameters are sent.
+        messages: What is said: its messages, or those and what followed.
+        most_tokens: Limit of the reply.
+        model: Its name there.
+        capability: What it takes.
+        shape: The reply's; None for free text.
+    """
+    fields: dict[str, object] = {
+        "model": model,
+        "messages": [
+            {
+                "role": message.role,
+                "content": message.content
+                if isinstance(message.content, str)
+                else [dict(part) for part in message.content],
+            }
+            for message in messages
+        ],
+    }
+    refused = capability.refused
+    if "max_tokens" not in refused:
+        fields[capability.token_field] = capability.tokens(most_tokens)
+    if request.temperature is not None and "temperature" not in refused:
+        fields["temperature"] = request.temperature
+    if request.top_p is not None and "top_p" not in refused:
+        fields["top_p"] = request.top_p
+    if request.seed is not None and "seed" not in refused:
+        fields["seed"] = request.seed
+    if request.reasoning_effort is not None and "reasoning_effort" not in refused:
+        fields["reasoning_effort"] = request.reasoning_effort
+    if shape is None:
+        return encode(fields)
+    return encode(fields, _shaped(shape, capability.rung_for(shape), request.schema_name))
+
+
+def _shaped(shape: Shape, rung: Rung, called: str) -> str:
+    key = ("openai", rung, called, "")
+    known = shape.fields.get(key)
+    if known is None:
+        known = shape.fields[key] = _shape_fields(shape, rung, json.dumps(called))
+    return known
+
+
+def _shape_fields(shape: Shape, rung: Rung, called: str) -> str:
+    strict = f'"strict":{"true" if shape.strict else "false"}'
+    schema = shape.strict or shape.plain
+    if rung == "json_schema":
+        inner = f'{{"name":{called},{strict},"schema":{schema}}}'
+        return f',"response_format":{{"type":"json_schema","json_schema":{inner}}}'
+    if rung == "tool":
+        described = f'"name":{called},"description":"{_TOOL_USE}",{strict},"parameters":{schema}'
+        return (
+            f',"tools":[{{"type":"function","function":{{{described}}}}}]'
+            f',"tool_choice":{{"type":"function","function":{{"name":{called}}}}}'
+        )
+    return ',"response_format":{"type":"json_object"}' if rung == "json_object" else ""
+
+
+def read(data: Json) -> RawReply | None:
+    """Take a reply apart; None if it is none."""
+    reply = mapping(data)
+    choices = items(reply.get("choices"))
+    if not choices:
+        return None
+    choice = mapping(choices[0])
+    message = mapping(choice.get("message"))
+    if not message:
+        return None
+    refusal = text(message.get("refusal"))
+    finish: Finish = _FINISH.get(text(choice.get("finish_reason")), "stop")
+    return RawReply(
+        _content(message),
+        "refusal" if refusal else finish,
+        name(reply.get("model")),
+        _usage(mapping(reply.get("usage"))),
+        name(reply.get("system_fingerprint")),
+        refusal,
+    )
+
+
+def _content(message: dict[str, Json]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(text(mapping(part).get("text")) for part in content)
+    if content:
+        return text(content)
+    for call in items(message.get("tool_calls")):
+        if written := text(mapping(mapping(call).get("function")).get("arguments")):
+            return written
+    return ""
+
+
+def _usage(usage: dict[str, Json]) -> Usage:
+    read_details = usage.get("prompt_tokens_details")
+    written_details = usage.get("completion_tokens_details")
+    return Usage(
+        input_tokens=count(usage.get("prompt_tokens")),
+        cached_tokens=count(mapping(read_details).get("cached_tokens")),
+        output_tokens=count(usage.get("completion_tokens")),
+        reasoning_tokens=count(mapping(written_details).get("reasoning_tokens")),
+    )

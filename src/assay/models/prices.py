@@ -1,0 +1,234 @@
+"""What models cost: a dated table, the user's own rows over it, and honest gaps.
+
+Prices change. Each row of ``prices.json`` says where and when it was read; what is not there is
+not known, and a cost that is not known is None, never 0. A file of the user's own adds rows and
+replaces them::
+
+    prices:
+      - {model: claude-haiku-5-5, input: 0.08, cached_input: 0.01, output: 0.4}
+      - {model: "http://127.0.0.1:8000/v1#*", input: 0, output: 0}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from assay.errors import InputError, Location
+from assay.models.messages import Request, Usage
+from assay.models.schema_dialect import schema_text
+from assay.scoring.json_safe import Json
+
+__all__ = ["Price", "Prices"]
+
+_MILLION = 1_000_000
+_PROVIDERS = ("anthropic:", "google:", "openai:", "models/")
+# What providers write after a model's name for one snapshot of it: a date, or ``latest``.
+_SNAPSHOT = re.compile(r"(?:[-@]\d{4}-?\d{2}-?\d{2}|-\d{2}-\d{2}|-\d{4}|[-@]latest)\Z")
+_CHARACTERS_PER_TOKEN = 3
+_OVERHEAD_TOKENS = 200  # roles and the frame of tools, which no message shows
+_IMAGE_TOKENS = 3_000
+_REMEMBERED = 1_024
+_KEYS = ("model", "input", "cached_input", "output", "source", "date", "from", "above")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """One row of the table.
+
+    Attributes:
+        model: The provider's name for it; a last ``*`` stands for anything.
+        input: US dollars per million tokens read.
+        cached_input: Likewise for those from the provider's own cache; None if that is not known,
+            when they are counted as any others.
+        output: US dollars per million tokens written.
+        source: The page it was read on.
+        date: When it was, or "".
+        above_tokens: From how many tokens read the price is `above`.
+        above: The row for long requests.
+    """
+
+    model: str
+    input: float
+    cached_input: float | None
+    output: float
+    source: str = ""
+    date: str = ""
+    above_tokens: int = 0
+    above: Price | None = None
+
+    def of(self, read: int, cached: int, written: int) -> float:
+        """US dollars for tokens; ``cached`` of those ``read`` came from the provider's cache."""
+        if self.above is not None and read > self.above_tokens:
+            return self.above.of(read, cached, written)
+        cached = min(max(cached, 0), read)
+        cheap = self.input if self.cached_input is None else self.cached_input
+        total = (read - cached) * self.input + cached * cheap + written * self.output
+        return total / _MILLION
+
+
+class Prices:
+    """A table of prices.
+
+    Args:
+        rows: By model; see `Price`.
+    """
+
+    def __init__(self, rows: Mapping[str, Price]) -> None:
+        self._rows = dict(rows)
+        self._patterns = sorted(
+            (name for name in self._rows if name.endswith("*")), key=len, reverse=True
+        )
+        self._found: dict[str, Price | None] = {}
+
+    @classmethod
+    def load(cls, user_file: str = "", *, today: str = "") -> Prices:
+        """Read the table that comes with assay, and the user's rows over it.
+
+        Args:
+            user_file: A YAML or JSON file, or "".
+            today: The day, as ``2026-01-31``, whose prices are wanted; by default the present one.
+
+        Raises:
+            InputError: The user's file cannot be read, or a row of it is wrong; names the row.
+        """
+        today = today or datetime.now(UTC).date().isoformat()
+        packaged = Path(__file__).with_name("prices.json")
+        document = cast("Json", json.loads(packaged.read_text("utf-8")))
+        rows = _rows(document, file=packaged.name, today=today)
+        if user_file:
+            rows |= _rows(_document(user_file), file=user_file, today=today)
+        return cls(rows)
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """What a reply cost, in US dollars; None if its price or its tokens are not known.
+
+        Args:
+            model: The model's name, or a reference to it. A snapshot has the price of its model,
+                unless it has its own.
+            usage: Its tokens.
+        """
+        price, read, written = self.price(model), usage.input_tokens, usage.output_tokens
+        if price is None or read is None or written is None or read < 0 or written < 0:
+            return None
+        return price.of(read, usage.cached_tokens or 0, written)
+
+    def estimate(self, model: str, request: Request) -> float | None:
+        """The most that a request should cost, in US dollars; None if the price is not known.
+
+        A token is taken to be three characters of ASCII, or three bytes of other text; the reply
+        to be as long as it may be; nothing to be cached.
+        """
+        price = self.price(model)
+        if price is None:
+            return None
+        read = _OVERHEAD_TOKENS
+        for message in request.messages:
+            if isinstance(message.content, str):
+                read += _tokens(message.content)
+                continue
+            for part in message.content:
+                text = part.get("text")
+                read += _tokens(text) if isinstance(text, str) else _IMAGE_TOKENS
+        if request.schema is not None:
+            # It is sent as a schema and stated in words.
+            read += 2 * _tokens(schema_text(request.schema))
+        return price.of(read, 0, request.max_tokens)
+
+    def price(self, model: str) -> Price | None:
+        """The row of a model, or None."""
+        if model in self._found:
+            return self._found[model]
+        found = self._look_up(model)
+        if len(self._found) < _REMEMBERED:
+            self._found[model] = found
+        return found
+
+    def _look_up(self, model: str) -> Price | None:
+        name = model
+        for prefix in _PROVIDERS:
+            name = name.removeprefix(prefix)
+        for known in (model, name, _SNAPSHOT.sub("", name)):
+            if known in self._rows:
+                return self._rows[known]
+        for pattern in self._patterns:
+            if model.startswith(pattern[:-1]):
+                return self._rows[pattern]
+        return None
+
+
+def _tokens(text: str) -> int:
+    length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return length // _CHARACTERS_PER_TOKEN + 1
+
+
+# --- Reading rows --------------------------------------------------------------------------------
+
+
+def _document(file: str) -> Json:
+    import yaml
+
+    try:
+        return cast("Json", yaml.safe_load(Path(file).read_text("utf-8")))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(
+            f"the prices cannot be read: {error}", location=Location(file=file)
+        ) from None
+
+
+def _rows(document: Json, *, file: str, today: str) -> dict[str, Price]:
+    entries = document.get("prices") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise InputError(
+            "a file of prices has one list", location=Location(file=file, field="prices")
+        )
+    rows: dict[str, Price] = {}
+    for index, entry in enumerate(entries):
+        place = Location(file=file, field=f"prices[{index}]")
+        if not isinstance(entry, dict) or not entry.keys() <= set(_KEYS):
+            raise InputError(f"a price has the keys {', '.join(_KEYS)}", location=place)
+        name = entry.get("model")
+        if not isinstance(name, str) or not name:
+            raise InputError("a price needs the name of its model", location=place)
+        # Of several rows for a model the last one that holds already counts.
+        if str(entry.get("from", "")) <= today:
+            rows[name] = _price(name, entry, place)
+    return rows
+
+
+def _price(name: str, entry: dict[str, Json], place: Location) -> Price:
+    above, tokens = entry.get("above"), 0
+    if above is not None:
+        if not isinstance(above, dict) or not isinstance(above.get("tokens"), int):
+            raise InputError("'above' needs 'tokens' and prices", location=place)
+        tokens = cast("int", above["tokens"])
+    cached = entry.get("cached_input")
+    return Price(
+        model=name,
+        input=_dollars(entry.get("input"), "input", place),
+        cached_input=None if cached is None else _dollars(cached, "cached_input", place),
+        output=_dollars(entry.get("output"), "output", place),
+        source=str(entry.get("source", "")),
+        date=str(entry.get("date", "")),
+        above_tokens=tokens,
+        above=None if above is None else _price(name, above, place),
+    )
+
+
+def _dollars(value: Json, key: str, place: Location) -> float:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value < 0
+    ):
+        raise InputError(
+            f"'{key}' is US dollars per million tokens, from 0, not {value!r}", location=place
+        )
+    return float(value)

@@ -1,0 +1,306 @@
+"""`Route`: a model reference made ready to be asked: its address, wire form, pace and memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+
+from assay.errors import AssayError, ModelError
+from assay.models import anthropic_wire, openai_wire
+from assay.models.capabilities import Capability, first_capability
+from assay.models.faults import Fault, broken_reply, fault_of
+from assay.models.messages import Message, Reply, Request, Rung
+from assay.models.pace import Gate, Timing, gate_of
+from assay.models.registered import Complete, registered
+from assay.models.resolving import Endpoint, find
+from assay.models.settings import ModelSettings
+from assay.models.shapes import Shape
+from assay.models.transport import Answer, ConnectionFailedError, post
+from assay.models.wire import RawReply, mapping
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+__all__ = ["CallRoute", "HttpRoute", "Prepared", "Route", "route_of"]
+
+
+class _Wire(Protocol):
+    """A protocol's module."""
+
+    ROUTE: str
+
+    def headers(self, endpoint: Endpoint) -> dict[str, str]: ...
+
+    def body(
+        self,
+        request: Request,
+        messages: tuple[Message, ...],
+        *,
+        most_tokens: int,
+        model: str,
+        capability: Capability,
+        shape: Shape | None,
+    ) -> bytes: ...
+
+    def read(self, data: Json) -> RawReply | None: ...
+
+
+_WIRES: Mapping[str, _Wire] = {"openai": openai_wire, "anthropic": anthropic_wire}
+
+Prepared: TypeAlias = bytes | Request
+"""A request as a route sends it."""
+
+
+@dataclass(slots=True, weakref_slot=True, kw_only=True)
+class Route:
+    """A way to a model.
+
+    Attributes:
+        name: The reference that led here.
+        protocol: ``openai``, ``anthropic``, or ``call``.
+        base_url: Where; empty for a function.
+        model: The model's name there.
+        gate: How fast it is asked.
+        first: Requests in flight at first.
+        most: Most of them.
+        capability: What the model takes.
+        priced: What its price is looked up by.
+        is_first_party: Whether it is the provider's own address.
+        missing: What to do before it can be asked; empty if nothing.
+    """
+
+    name: str
+    protocol: str
+    base_url: str
+    model: str
+    gate: Gate
+    first: int
+    most: int
+    capability: Capability
+    priced: str
+    is_first_party: bool = False
+    missing: str = ""
+
+    def prepare(
+        self,
+        request: Request,
+        messages: tuple[Message, ...],
+        most_tokens: int,
+        shape: Shape | None,
+    ) -> Prepared:
+        """Make a request ready to be sent, with what is known of the model by now."""
+        raise NotImplementedError
+
+    async def send(self, prepared: Prepared) -> RawReply | Fault:
+        """Send it once.
+
+        Returns:
+            The reply, or why there is none.
+        """
+        raise NotImplementedError
+
+    def rung(self, shape: Shape | None) -> Rung:
+        """How a reply of this shape is asked for."""
+        return self.capability.rung_for(shape)
+
+
+@dataclass(slots=True, kw_only=True)
+class HttpRoute(Route):
+    """A model behind an URL.
+
+    Attributes:
+        endpoint: All that is known of it.
+        wire: Its protocol.
+        url: Where requests go.
+        headers: What they carry.
+        secrets: What no message may tell.
+        timing: Clock and chance.
+    """
+
+    endpoint: Endpoint
+    wire: _Wire
+    url: URL
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+    timing: Timing
+
+    def prepare(
+        self,
+        request: Request,
+        messages: tuple[Message, ...],
+        most_tokens: int,
+        shape: Shape | None,
+    ) -> Prepared:
+        """The body."""
+        return self.wire.body(
+            request,
+            messages,
+            most_tokens=most_tokens,
+            model=self.model,
+            capability=self.capability,
+            shape=shape,
+        )
+
+    async def send(self, prepared: Prepared) -> RawReply | Fault:
+        """Post it and read what comes back."""
+        try:
+            answer = await post(self.url, cast("bytes", prepared), self.headers)
+        except ConnectionFailedError as fault:
+            return _of_connection(fault)
+        if answer.status == 200:
+            return self._read(answer)
+        return self._fault(answer.status, answer)
+
+    def _read(self, answer: Answer) -> RawReply | Fault:
+        kind = answer.headers.get("Content-Type", "")
+        if not kind.startswith("application/json") and "+json" not in kind:
+            return broken_reply(kind, answer.body, secrets=self.secrets)
+        try:
+            data = cast("Json", json.loads(answer.body))
+        except (ValueError, RecursionError):
+            data = None
+        raw = self.wire.read(data)
+        if raw is not None:
+            return raw
+        if status := _status_within(data):
+            return self._fault(status, answer)
+        return broken_reply(kind, answer.body, secrets=self.secrets)
+
+    def _fault(self, status: int, answer: Answer) -> Fault:
+        now = self.timing.now()
+        return fault_of(status, answer.headers, answer.body, now=now, secrets=self.secrets)
+
+
+@dataclass(slots=True, kw_only=True)
+class CallRoute(Route):
+    """A model behind a function.
+
+    Attributes:
+        complete: The function.
+    """
+
+    complete: Complete
+
+    def prepare(
+        self,
+        request: Request,
+        messages: tuple[Message, ...],
+        most_tokens: int,
+        shape: Shape | None,
+    ) -> Prepared:
+        """The request with its messages."""
+        del shape
+        return replace(request, messages=messages, max_tokens=most_tokens)
+
+    async def send(self, prepared: Prepared) -> RawReply | Fault:
+        """Call the function; its bugs are told as errors of this model."""
+        try:
+            reply = await self.complete(cast("Request", prepared))
+        except AssayError:
+            raise
+        except Exception as error:  # the boundary to a stranger's function
+            message = f"failed with {type(error).__name__}: {error}"
+            raise ModelError(f"{self.name} {message}", kind="unreachable") from error
+        if isinstance(reply, str):
+            return RawReply(reply, model=self.name)
+        if not isinstance(reply, Reply):  # pyright: ignore[reportUnnecessaryIsInstance]  # theirs
+            message = f"gave a {type(reply).__name__}; it has to give text or a Reply"
+            return Fault("unreadable", "no reply", message)
+        return RawReply(
+            reply.text, reply.finish, reply.model or self.name, reply.usage, reply.fingerprint
+        )
+
+
+def route_of(reference: str, settings: ModelSettings, timing: Timing) -> Route:
+    """The way to a model.
+
+    Raises:
+        InputError: If the reference cannot be read.
+        ModelError: If nobody said which model it is. A missing key is told on asking only: replies
+            that are in the cache need none.
+    """
+    complete = registered(reference)
+    if complete is not None:
+        return _to_function(reference, complete, settings, timing)
+    endpoint = find(reference, settings)
+    # Endpoints that one key pays for share a pace; whose key it is stays a digest.
+    whose = hashlib.sha256(endpoint.key.encode()).digest()[:8]
+    address = (endpoint.protocol, endpoint.base_url, whose, id(timing) if timing != Timing() else 0)
+    gate = gate_of(
+        address,
+        lambda: Gate(
+            endpoint.base_url,
+            breaker_after=settings.breaker_after,
+            timing=timing,
+            requests_per_minute=endpoint.requests_per_minute,
+            tokens_per_minute=endpoint.tokens_per_minute,
+        ),
+    )
+    return _to_endpoint(endpoint, gate, timing)
+
+
+def _to_endpoint(endpoint: Endpoint, gate: Gate, timing: Timing) -> HttpRoute:
+    from yarl import URL
+
+    wire = _WIRES[endpoint.protocol]
+    return HttpRoute(
+        name=endpoint.name,
+        protocol=endpoint.protocol,
+        base_url=endpoint.base_url,
+        model=endpoint.model,
+        gate=gate,
+        first=endpoint.first_concurrency,
+        most=endpoint.max_concurrency,
+        capability=first_capability(endpoint),
+        priced=endpoint.name,
+        is_first_party=endpoint.first_party,
+        missing=endpoint.missing,
+        endpoint=endpoint,
+        wire=wire,
+        url=URL(f"{endpoint.base_url}{wire.ROUTE}"),
+        headers={**endpoint.headers, **wire.headers(endpoint)},
+        secrets=tuple(value for value in (endpoint.key, *endpoint.headers.values()) if value),
+        timing=timing,
+    )
+
+
+def _to_function(
+    name: str, complete: Complete, settings: ModelSettings, timing: Timing
+) -> CallRoute:
+    return CallRoute(
+        name=name,
+        protocol="call",
+        base_url="",
+        model=name,
+        gate=Gate(name, breaker_after=settings.breaker_after, timing=timing),
+        first=settings.first_concurrency,
+        most=settings.max_concurrency,
+        capability=Capability(("text",), "text"),
+        priced=name,
+        complete=complete,
+    )
+
+
+def _of_connection(fault: ConnectionFailedError) -> Fault:
+    reason = "no HTTP" if fault.is_reply else "connection"
+    return Fault(
+        "unreadable" if fault.is_reply else "unreachable",
+        reason,
+        fault.message,
+        may_repeat=fault.may_repeat,
+        may_be_paid=fault.may_be_paid,
+        hint="" if fault.may_be_paid else "check the base URL, and that the server runs",
+    )
+
+
+def _status_within(data: Json) -> int:
+    """The status that an error sent with status 200 tells; 0 if it is no error."""
+    error = mapping(data).get("error")
+    if not error:
+        return 0
+    code = mapping(error).get("code")
+    return code if type(code) is int and 400 <= code < 600 else 502

@@ -1,0 +1,194 @@
+"""`ModelSettings`: how models are reached, and what asking them may cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from assay.errors import InputError
+from assay.models.cache import CacheMode
+from assay.models.messages import Rung
+from assay.models.providers import MODEL_KEY, MODEL_URL, PROVIDER_TABLE, Protocol, read_gateway
+from assay.models.reference import check_base_url
+
+__all__ = ["EndpointSettings", "ModelSettings"]
+
+_CACHE_MODES = ("off", "readwrite", "read", "replay")
+RUNGS = ("json_schema", "tool", "json_object", "text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSettings:
+    """One entry of the settings file: a name for a model and the way to it.
+
+    Attributes:
+        base_url: Where it is; empty for OpenAI's or Anthropic's own address.
+        model: The model's name there; empty if it is the entry's own name.
+        protocol: Whose protocol is spoken.
+        key_env: Variable of the environment that holds its key; empty for none.
+        key_header: Header that carries the key; empty for the protocol's own.
+        headers: Further headers.
+        structured: How replies are made to have their shape; empty to find out.
+        max_concurrency: Most requests in flight; None for that of `ModelSettings`.
+        requests_per_minute: Likewise; None for no such limit.
+        tokens_per_minute: Likewise.
+
+    Raises:
+        InputError: For a value that makes no sense; the message begins with the field.
+    """
+
+    base_url: str = ""
+    model: str = ""
+    protocol: Protocol = "openai"
+    key_env: str = ""
+    key_header: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    structured: Rung | Literal[""] = ""
+    max_concurrency: int | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.protocol not in ("openai", "anthropic"):
+            raise InputError("protocol must be 'openai' or 'anthropic'")
+        if self.structured and self.structured not in RUNGS:
+            raise InputError(f"structured must be one of {', '.join(RUNGS)}")
+        if self.base_url:
+            object.__setattr__(self, "base_url", check_base_url(self.base_url, self.protocol))
+        for name, value in self.headers.items():
+            _check_header(name, value)
+        if self.key_header:
+            _check_header(self.key_header, "")
+        _check_number("max_concurrency", self.max_concurrency, least=1, most=10_000)
+        _check_number("requests_per_minute", self.requests_per_minute, least=0.01)
+        _check_number("tokens_per_minute", self.tokens_per_minute, least=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """How models are reached, and what asking them may cost.
+
+    Attributes:
+        cache: ``off``; ``readwrite`` (answer from the cache, keep what is new); ``read`` (keep
+            nothing); ``replay`` (answer from the cache, or fail).
+        cache_file: SQLite file of the cache.
+        max_cost_usd: US dollars that may be spent; None for no limit.
+        max_attempts: Tries of one request.
+        first_concurrency: Requests in flight at first, for each endpoint.
+        max_concurrency: Most of them.
+        requests_per_minute: For each endpoint; None for no such limit.
+        tokens_per_minute: Likewise, read and written together.
+        breaker_after: So many requests in a row that fail at an endpoint, and the next ones fail
+            at once for a while.
+        gateway: Base URL that all provider references (``anthropic:``, ``openai:``, ``google:``,
+            bare names) go to instead; OpenAI's protocol, or Anthropic's with ``anthropic+`` before
+            it. The model's name is sent as it stands.
+        gateway_key_env: Variable that holds the gateway's key; it need not be set.
+        prices_file: JSON file of prices that go before the built-in ones.
+        endpoints: The entries of the settings file, by name.
+        secrets: Keys and addresses by the name of their variable; see `from_environment`.
+
+    Raises:
+        InputError: For a value that makes no sense; the message begins with the field.
+    """
+
+    cache: CacheMode = "off"
+    cache_file: str = ".assay/models.sqlite"
+    max_cost_usd: float | None = None
+    max_attempts: int = 6
+    first_concurrency: int = 16
+    max_concurrency: int = 256
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    breaker_after: int = 20
+    gateway: str = ""
+    gateway_key_env: str = "ASSAY_GATEWAY_KEY"
+    prices_file: str = ""
+    endpoints: Mapping[str, EndpointSettings] = field(default_factory=dict[str, EndpointSettings])
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    def __post_init__(self) -> None:
+        if self.cache not in _CACHE_MODES:
+            raise InputError(f"cache must be one of {', '.join(_CACHE_MODES)}, got {self.cache!r}")
+        _check_number("max_cost_usd", self.max_cost_usd, least=0)
+        _check_number("max_attempts", self.max_attempts, least=1, most=100)
+        _check_number("first_concurrency", self.first_concurrency, least=1, most=10_000)
+        _check_number("max_concurrency", self.max_concurrency, least=1, most=10_000)
+        _check_number("requests_per_minute", self.requests_per_minute, least=0.01)
+        _check_number("tokens_per_minute", self.tokens_per_minute, least=1)
+        _check_number("breaker_after", self.breaker_after, least=1)
+        if self.gateway:
+            read_gateway(self.gateway)
+
+    @classmethod
+    def from_environment(
+        cls, environ: Mapping[str, str] | None = None, **changes: object
+    ) -> ModelSettings:
+        """The settings that the environment and the file it names give.
+
+        Args:
+            environ: The environment; `os.environ` by default. Read are ``ASSAY_MODELS`` (a YAML
+                file), ``ASSAY_CACHE``, ``ASSAY_CACHE_FILE``, ``ASSAY_MAX_COST_USD``,
+                ``ASSAY_GATEWAY``, ``ASSAY_GATEWAY_KEY``, ``ASSAYMODEL_KEY``,
+                ``ASSAYMODEL_URL``, the keys and base URLs of OpenAI, Anthropic and Gemini, and
+                the keys that the file names. What a variable says goes before the file.
+            changes: Fields of these settings that go before both.
+
+        Raises:
+            InputError: If a value or the file cannot be read; names which.
+        """
+        from assay.models.settings_file import read_settings_file
+
+        environ = os.environ if environ is None else environ
+        values: dict[str, object] = {}
+        if file := environ.get("ASSAY_MODELS", "").strip():
+            values |= read_settings_file(file)
+        for variable, name in (
+            ("ASSAY_CACHE", "cache"),
+            ("ASSAY_CACHE_FILE", "cache_file"),
+            ("ASSAY_GATEWAY", "gateway"),
+        ):
+            if text := environ.get(variable, "").strip():
+                values[name] = text
+        if text := environ.get("ASSAY_MAX_COST_USD", "").strip():
+            values["max_cost_usd"] = _dollars(text)
+        values |= changes
+        endpoints = cast("Mapping[str, EndpointSettings]", values.get("endpoints", {}))
+        gateway_variable = str(values.get("gateway_key_env", "ASSAY_GATEWAY_KEY"))
+        wanted = [MODEL_KEY, MODEL_URL, gateway_variable]
+        wanted += [endpoint.key_env for endpoint in endpoints.values() if endpoint.key_env]
+        for provider in PROVIDER_TABLE.values():
+            wanted += [provider.url_variable, *provider.key_variables]
+        secrets = {name: text for name in wanted if (text := environ.get(name, "").strip())}
+        values.setdefault("secrets", secrets)
+        known = {field.name for field in dataclasses.fields(cls)}
+        if unknown := sorted(values.keys() - known):
+            raise InputError(f"model settings have no {unknown[0]!r}")
+        return cls(**values)  # pyright: ignore[reportArgumentType]  # each field checks itself
+
+
+def _check_header(name: str, value: str) -> None:
+    if not name.replace("-", "").isalnum() or not name.isascii():
+        raise InputError(f"headers: {name!r} is no name of a header")
+    if not value.isprintable() or not value.isascii():
+        raise InputError(f"headers: the value of {name!r} is no plain text")
+
+
+def _check_number(name: str, value: object, *, least: float, most: float = math.inf) -> None:
+    if value is None:
+        return
+    # A bool is an int to Python, and NaN passes both comparisons if they are asked the other way.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        above = "" if most == math.inf else f" and at most {most:g}"
+        raise InputError(f"{name} must be a number of at least {least:g}{above}, got {value!r}")
+
+
+def _dollars(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"ASSAY_MAX_COST_USD must be a number, got {text!r}") from None

@@ -1,0 +1,222 @@
+"""HTTP for models: one session for each event loop, which ends with its loop.
+
+Redirects are not followed, since a key would follow them; proxies, cookies and passwords of the
+environment are not used; a reply is counted while it is read, before and after it is unpacked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import zlib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+    from yarl import URL
+
+__all__ = ["MAX_REPLY_BYTES", "Answer", "ConnectionFailedError", "post"]
+
+MAX_REPLY_BYTES = 8 << 20
+"""Longest reply, packed and unpacked."""
+
+_CONNECT_SECONDS = 20.0
+_KEEPALIVE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: any status.
+
+    Attributes:
+        status: The HTTP status.
+        headers: The headers; their names are compared without regard to case.
+        body: The whole body, unpacked.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class ConnectionFailedError(Exception):
+    """Nothing usable came back.
+
+    Attributes:
+        message: What happened; tells nothing of the request.
+        may_repeat: Whether asking again may help.
+        may_be_paid: Whether the request had arrived.
+        is_reply: Whether something came back that is no HTTP, or too long.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        may_repeat: bool = True,
+        may_be_paid: bool = False,
+        is_reply: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.may_repeat = may_repeat
+        self.may_be_paid = may_be_paid
+        self.is_reply = is_reply
+
+
+async def post(url: URL, body: bytes, headers: Mapping[str, str]) -> Answer:
+    """Send a body and read what comes back.
+
+    Raises:
+        ConnectionFailedError: If nothing usable does. There is no deadline but the caller's.
+    """
+    import aiohttp
+
+    session = _SESSIONS.get(asyncio.get_running_loop())
+    if session is None:
+        session = await _new_session()
+    began = False
+    try:
+        async with session.session.post(
+            url, data=body, headers=headers, allow_redirects=False
+        ) as response:
+            began = True
+            return Answer(response.status, response.headers, await _read(response))
+    except aiohttp.ClientSSLError as error:
+        message = f"cannot be trusted: {_cause(error)}"
+        raise ConnectionFailedError(message, may_repeat=False) from None
+    except aiohttp.ClientResponseError:
+        message = "does not speak HTTP"
+        raise ConnectionFailedError(message, may_repeat=False, is_reply=True) from None
+    except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, OSError) as error:
+        if began:
+            raise ConnectionFailedError("broke off its reply", may_be_paid=True) from None
+        arrived = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
+        message = f"cannot be reached: {_cause(error)}"
+        raise ConnectionFailedError(message, may_be_paid=arrived) from None
+    except aiohttp.ClientError as error:
+        message = f"cannot be called: {type(error).__name__}"
+        raise ConnectionFailedError(message, may_repeat=False) from None
+
+
+async def _read(response: ClientResponse) -> bytes:
+    """The body, at most `MAX_REPLY_BYTES` of it."""
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    length = response.content_length
+    if encoding in ("identity", "") and length is not None and length <= MAX_REPLY_BYTES:
+        return await response.read()
+    if encoding not in ("identity", "", "gzip", "deflate"):
+        message = "packed its reply in a way that was not asked for"
+        raise ConnectionFailedError(message, may_repeat=False, may_be_paid=True, is_reply=True)
+    # Nothing packed is asked for; what sends it all the same is unpacked within bounds.
+    unpack = zlib.decompressobj(wbits=47) if encoding in ("gzip", "deflate") else None
+    parts: list[bytes] = []
+    size = packed = 0
+    async for received in response.content.iter_any():
+        packed += len(received)
+        part = received
+        if unpack is not None:
+            try:
+                part = unpack.decompress(received, MAX_REPLY_BYTES - size + 1)
+            except zlib.error:
+                message = "packed its reply wrongly"
+                raise ConnectionFailedError(message, may_be_paid=True, is_reply=True) from None
+        size += len(part)
+        if size > MAX_REPLY_BYTES or packed > MAX_REPLY_BYTES:
+            message = f"sent more than {MAX_REPLY_BYTES >> 20} MiB"
+            raise ConnectionFailedError(message, may_repeat=False, may_be_paid=True, is_reply=True)
+        parts.append(part)
+    return b"".join(parts)
+
+
+# --- Sessions ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Held:
+    """A loop's session, the generator that closes it when the loop ends, and whose it is."""
+
+    session: ClientSession
+    owner: AsyncGenerator[ClientSession, None]
+    process: int
+
+
+_SESSIONS: dict[asyncio.AbstractEventLoop, _Held] = {}
+
+
+async def _new_session() -> _Held:
+    loop = asyncio.get_running_loop()
+    for other in [known for known in _SESSIONS if known.is_closed()]:
+        _abandon(_SESSIONS.pop(other))
+    # A loop knows the asynchronous generators that were begun in it, and closes them when it ends
+    # (`asyncio.run` does): so the session's end needs nobody to remember it.
+    owner = _own(loop)
+    session = await anext(owner)
+    _SESSIONS[loop] = held = _Held(session, owner, os.getpid())
+    return held
+
+
+async def _own(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[ClientSession, None]:
+    import aiohttp
+
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS)
+    session = aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+        headers={
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "assay",
+        },
+        auto_decompress=False,
+        trust_env=False,
+    )
+    try:
+        yield session
+    finally:
+        _SESSIONS.pop(loop, None)
+        await session.close()
+
+
+def _abandon(held: _Held) -> None:
+    """Let go of a session whose loop was closed without ending its generators."""
+    connector = held.session.connector
+    held.session.detach()
+    if connector is not None and held.process == os.getpid():  # else its sockets are the parent's
+        with suppress(StopIteration):
+            connector.close().__await__().send(None)  # without a loop there is nothing to wait for
+
+
+@atexit.register
+def _end() -> None:
+    """Close what nobody closed: loops that were left as they were when the program ended."""
+    for loop, held in list(_SESSIONS.items()):
+        if loop.is_closed() or loop.is_running() or held.process != os.getpid():
+            _abandon(held)
+        else:
+            loop.run_until_complete(held.owner.aclose())
+    _SESSIONS.clear()
+
+
+def _cause(error: BaseException) -> str:
+    """Why there is no connection, in words that hold no request."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "its certificate is not valid"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name is not known"
+    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
+        return "it broke the connection"
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    number = getattr(error, "errno", None)
+    if isinstance(number, int) and number > 0:
+        return os.strerror(number).lower()
+    return type(error).__name__

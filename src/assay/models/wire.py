@@ -1,0 +1,105 @@
+"""What both protocols share: a reply taken apart, and reading JSON that strangers sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.errors import InputError
+from assay.models.messages import Finish, Message, Usage
+from assay.scoring.json_safe import Json
+
+__all__ = ["RawReply", "count", "encode", "items", "mapping", "name", "text", "with_words"]
+
+_MOST_TOKENS = 1_000_000_000
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """A provider's reply.
+
+    Attributes:
+        text: What was written; the arguments of the tool that it had to call.
+        finish: Why it ended.
+        model: The model that the provider says answered.
+        usage: Tokens.
+        fingerprint: The provider's name for its configuration.
+        refusal: What the model or its filter says on refusing.
+    """
+
+    text: str
+    finish: Finish = "stop"
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    fingerprint: str = ""
+    refusal: str = ""
+
+
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
+)
+
+
+def encode(body: Mapping[str, object], further: str = "") -> bytes:
+    """JSON of a body, and behind its fields some that are JSON already.
+
+    Args:
+        body: The fields.
+        further: Empty, or encoded fields with a comma before each.
+
+    Raises:
+        InputError: If a value of the body is not JSON.
+    """
+    try:
+        written = _ENCODER.encode(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"the request to a model is not JSON: {error}") from None
+    # Half a surrogate pair, as hostile texts hold them, is no UTF-8.
+    return (f"{written[:-1]}{further}}}" if further else written).encode("utf-8", "replace")
+
+
+def with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:
+    """Messages whose last one also says how the reply has to look; what precedes it is kept."""
+    if not words or not messages:
+        return messages
+    last = messages[-1]
+    content = last.content
+    if isinstance(content, str):
+        content = f"{content}\n\n{words}"
+    else:
+        content = (*content, {"type": "text", "text": words})
+    return (*messages[:-1], Message(last.role, content))
+
+
+def mapping(value: Json) -> dict[str, Json]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Json) -> list[Json]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: Json) -> str:
+    """The value if it is text, else none; with nothing in it that UTF-8 cannot write."""
+    if not isinstance(value, str):
+        return ""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def name(value: Json) -> str:
+    """The value if it is text, as a name that can be shown and kept."""
+    known = text(value)
+    if len(known) <= _LONGEST_NAME and known.isprintable():
+        return known
+    return "".join(c if c.isprintable() else " " for c in known[:_LONGEST_NAME])
+
+
+def count(value: Json) -> int | None:
+    """The value if it may be a number of tokens: a server could send anything."""
+    if type(value) is int and 0 <= value <= _MOST_TOKENS:
+        return value
+    return None

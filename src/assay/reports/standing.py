@@ -1,0 +1,222 @@
+"""What is known of the graders behind scores: their calibration cards, or that they are stale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from assay.errors import InputError
+from assay.eval.calibration.card import Card
+from assay.eval.calibration.digests import parts_digest
+from assay.reports.calibration_card import card_line
+from assay.reports.plain import one_line
+from assay.scoring.json_safe import Json
+from assay.store.cards import CardRecord
+from assay.store.records import CellRecord
+from assay.version import __version__
+
+__all__ = ["Shelf", "Standing", "differences"]
+
+_MOST_NAMED = 6
+_MAX_VALUE = 40
+_NOT_DECLARED = frozenset({"version", "name", "weight", "gate"})
+
+Part = Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A grader that gave scores, and its card.
+
+    Attributes:
+        grader: What its score is called.
+        digest: Of what gave the scores.
+        card: The newest card of that digest; where there is none, the newest of its name.
+        card_id: Where it is stored.
+        changed: What of the grader differs from what the card was made with; empty for a card of
+            the very same digest.
+    """
+
+    grader: str
+    digest: str
+    card: Card
+    card_id: str
+    changed: tuple[str, ...] = ()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the card was made with another state of the grader."""
+        return bool(self.changed)
+
+    @property
+    def line(self) -> str:
+        """The card in one line."""
+        return card_line(self.card, self.changed)
+
+    def to_dict(self) -> dict[str, Json]:
+        """What stands beside scores in JSON; the whole card is in the store."""
+        kappa = self.card.kappa
+        return {
+            "grader": self.grader,
+            "digest": self.digest,
+            "card": self.card_id,
+            "kappa": kappa.value,
+            "kappa_interval": None if kappa.low is None else [kappa.low, kappa.high],
+            "n": self.card.coverage.compared,
+            "errors": self.card.coverage.errors,
+            "stale": self.is_stale,
+            "changed": list(self.changed),
+            "line": self.line,
+        }
+
+
+class Shelf:
+    """The newest card of every digest and of every name.
+
+    Args:
+        records: Cards, newest first. One that cannot be read, as of a newer version, is left out.
+    """
+
+    def __init__(self, records: Iterable[CardRecord]) -> None:
+        self._by_digest: dict[str, tuple[Card, str]] = {}
+        self._by_name: dict[tuple[str, str], tuple[Card, str]] = {}
+        self._combined: dict[frozenset[str], tuple[Card, str]] = {}
+        self._known: dict[object, Standing | None] = {}
+        for record in records:
+            try:
+                card = Card.from_dict(record.body)
+            except InputError:
+                continue
+            for digest in filter(None, (record.digest, record.alias)):
+                self._by_digest.setdefault(digest, (card, record.id))
+            self._by_name.setdefault((card.grader, card.kind), (card, record.id))
+            if card.kind == "combined":
+                self._combined.setdefault(frozenset(card.made_of), (card, record.id))
+
+    def __bool__(self) -> bool:
+        return bool(self._by_digest)
+
+    def of_cell(self, cell: CellRecord) -> list[Standing]:
+        """The standing of every grader behind a cell that has a card, the combination first."""
+        if not self:
+            return []
+        parts = [self.of_part(part) for part in cell.subscores]
+        return [*self._whole(cell.subscores), *(one for one in parts if one is not None)]
+
+    def of_part(self, part: Part) -> Standing | None:
+        """The standing of the grader that gave one score; None where there is no card."""
+        metadata = part.get("metadata")
+        digest = metadata.get("_digest") if isinstance(metadata, dict) else None
+        name = part.get("name")
+        if not isinstance(metadata, dict) or not isinstance(digest, str):
+            return None
+        key = (name, digest)
+        if key not in self._known:
+            declared = metadata.get("_parameters")
+            declared = declared if isinstance(declared, dict) else {}
+            kind = declared.get("type")
+            self._remember(key, self.standing(str(name), str(kind), digest, declared))
+        return self._known.get(key)
+
+    def standing(self, name: str, kind: str, digest: str, declared: Part) -> Standing | None:
+        """The standing of a grader.
+
+        Args:
+            name: Its name or key.
+            kind: What it is.
+            digest: Of what gives its scores.
+            declared: What it is declared with, to say what differs from the card's.
+        """
+        if (found := self._by_digest.get(digest)) is not None:
+            return Standing(name, digest, *found)
+        if (found := self._by_name.get((name, kind))) is None:
+            return None
+        changed = differences(found[0].made_of, declared, found[0].assay)
+        return Standing(name, digest, *found, changed)
+
+    def _whole(self, parts: Sequence[Part]) -> list[Standing]:
+        """The standing of graders that were calibrated together."""
+        digested = [(part, digest) for part in parts if (digest := _digest_of(part))]
+        if len(digested) < 2 or not self._combined:
+            return []
+        key = tuple(
+            (digest, _weight_of(part), part.get("gate") is True) for part, digest in digested
+        )
+        if key not in self._known:
+            names = [str(part.get("name")) for part, _ in digested]
+            whole = parts_digest(key)
+            found = self._by_digest.get(whole)
+            standing = None if found is None else Standing(found[0].grader, whole, *found)
+            if found is None and (stale := self._combined.get(frozenset(names))) is not None:
+                changed = tuple(
+                    f"{name}: {change}"
+                    for name, (part, _) in zip(names, digested, strict=True)
+                    for change in self._change_of(stale[0], name, part)
+                )
+                told = changed or ("weights, or assay's own code",)
+                standing = Standing(stale[0].grader, whole, *stale, told[:_MOST_NAMED])
+            self._remember(key, standing)
+        standing = self._known.get(key)
+        return [] if standing is None else [standing]
+
+    def _change_of(self, card: Card, name: str, part: Part) -> tuple[str, ...]:
+        was = card.made_of.get(name)
+        metadata = cast("Mapping[str, Json]", part["metadata"])
+        now = metadata.get("_parameters")
+        return _changes(was if isinstance(was, dict) else {}, now if isinstance(now, dict) else {})
+
+    def _remember(self, key: object, standing: Standing | None) -> None:
+        if len(self._known) >= 1_000:  # names and digests may come from anywhere
+            self._known.clear()
+        self._known[key] = standing
+
+
+def differences(was: Part, now: Part, version: str = "") -> tuple[str, ...]:
+    """What of a grader differs from what a card was made with, in words; never empty.
+
+    Args:
+        was: What it was declared with.
+        now: What it is declared with.
+        version: The assay that the card was made by.
+    """
+    changed = _changes(was, now)
+    if changed:
+        return changed
+    if version and version != __version__:
+        return (f"assay {version} → {__version__}",)
+    return ("its files, or assay's own code",)
+
+
+def _changes(was: Part, now: Part) -> tuple[str, ...]:
+    names = sorted((set(was) | set(now)) - _NOT_DECLARED)
+    changed = [
+        f"{one_line(name, _MAX_VALUE)} {_change(was.get(name), now.get(name))}"
+        for name in names
+        if was.get(name) != now.get(name)
+    ]
+    if not changed and was.get("version") != now.get("version") and "version" in now:
+        changed = [f"version {_change(was.get('version'), now.get('version'))}"]
+    more = len(changed) - _MOST_NAMED
+    return tuple([*changed[:_MOST_NAMED], f"{more} more"] if more > 0 else changed)
+
+
+def _change(was: Json, now: Json) -> str:
+    if isinstance(was, list | dict) or isinstance(now, list | dict):
+        return "changed"
+    return f"{_shown(was)} → {_shown(now)}"
+
+
+def _shown(value: Json) -> str:
+    return "nothing" if value is None else one_line(str(value), _MAX_VALUE)
+
+
+def _digest_of(part: Part) -> str:
+    metadata = part.get("metadata")
+    digest = metadata.get("_digest") if isinstance(metadata, dict) else None
+    return digest if isinstance(digest, str) else ""
+
+
+def _weight_of(part: Part) -> float:
+    weight = part.get("weight", 1.0)
+    return float(weight) if isinstance(weight, int | float) else 1.0

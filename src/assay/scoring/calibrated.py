@@ -1,0 +1,242 @@
+"""Whether a judge's probabilities mean what they say, and a pass rate corrected for its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import fsum, sqrt
+
+from assay.errors import ScoreError
+from assay.scoring.agreement import Confusion
+from assay.scoring.clustered import cluster_mean
+from assay.scoring.intervals import Interval, wilson
+from assay.scoring.measured import Measured, check_same_length
+from assay.scoring.quantiles import normal_quantile, two_sided
+from assay.scoring.results import finite_number
+
+__all__ = [
+    "CorrectedRate",
+    "ReliabilityBin",
+    "brier_score",
+    "calibration_error",
+    "corrected_rate",
+    "reliability",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Items of similar probability: what was said of them, and what was so.
+
+    Attributes:
+        low: Their lowest probability.
+        high: Their highest.
+        n: How many they are.
+        said: Their mean probability.
+        true: The share of them labelled yes.
+    """
+
+    low: float
+    high: float
+    n: int
+    said: float
+    true: float
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRate:
+    """A pass rate as a judge gave it, and as it would be if the judge made no errors.
+
+    Attributes:
+        raw: The judged rate with its Wilson interval.
+        corrected: The corrected rate with its interval, within [0, 1]; all None where it was
+            refused. ``n`` counts judged items.
+        unclipped: The corrected rate before it was clipped to [0, 1]. Far outside of that range
+            the judge errs otherwise here than on the labelled items.
+        standard_error: Of the corrected rate, by the formula of `corrected_rate`.
+        refused: Why there is no corrected rate; None if there is one.
+    """
+
+    raw: Interval
+    corrected: Interval
+    unclipped: float | None
+    standard_error: float | None
+    refused: str | None
+
+
+def brier_score(
+    probabilities: Sequence[float | None],
+    labels: Sequence[bool],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    confidence: float = 0.95,
+) -> Measured:
+    """The mean of ``(probability - label)²`` (Brier 1950), in [0, 1]: 0 is perfect.
+
+    Always answering the base rate r gets ``r (1 - r)``, at most 0.25.
+
+    Args:
+        probabilities: Of yes, in [0, 1]; None where the judge gave none.
+        labels: The truth.
+        clusters: For each item the name of its cluster, for the interval (see `cluster_mean`).
+        confidence: How often such intervals contain the true mean.
+
+    Returns:
+        The score and its interval; ``n`` counts items. None for no items.
+
+    Raises:
+        ScoreError: For different lengths, a label that is no bool, or a probability out of range.
+    """
+    check_same_length(probabilities=probabilities, labels=labels, clusters=clusters)
+    checked = [_checked(p, y) for p, y in zip(probabilities, labels, strict=True)]
+    squares = [None if each is None else (each[0] - each[1]) ** 2 for each in checked]
+    mean = cluster_mean(squares, clusters, confidence=confidence)
+    found = mean.estimate
+    return Measured(Interval(found.mean, found.low, found.high, mean.values), mean.excluded)
+
+
+def calibration_error(
+    probabilities: Sequence[float | None], labels: Sequence[bool], *, bins: int = 10
+) -> Measured:
+    """The expected calibration error over bins of equal mass (Naeini 2015; Nguyen 2015).
+
+    ``sum_b n_b / n |said_b - true_b|`` over the bins of `reliability`, in [0, 1]. It is biased
+    upwards: a perfect judge has one above 0 at any finite n.
+
+    Args:
+        probabilities: Of yes, in [0, 1]; None where the judge gave none.
+        labels: The truth.
+        bins: How many bins, at most.
+
+    Returns:
+        The error; ``n`` counts items. None for no items.
+
+    Raises:
+        ScoreError: As `reliability`.
+    """
+    found = reliability(probabilities, labels, bins=bins)
+    n = sum(each.n for each in found)
+    gap = fsum(each.n * abs(each.said - each.true) for each in found) / n if n else None
+    return Measured(Interval(gap, None, None, n), len(labels) - n)
+
+
+def reliability(
+    probabilities: Sequence[float | None], labels: Sequence[bool], *, bins: int = 10
+) -> list[ReliabilityBin]:
+    """Items in order of their probability, cut into bins of about equally many.
+
+    Items of the same probability stay in one bin, that of the middle of the ranks they span, so
+    that the order of the items does not matter.
+
+    Returns:
+        The bins that are not empty, from the lowest probability to the highest.
+
+    Raises:
+        ScoreError: For different lengths, a label that is no bool, a probability out of range, or
+            ``bins`` below 1.
+    """
+    check_same_length(probabilities=probabilities, labels=labels)
+    if bins < 1:
+        raise ScoreError(f"bins is {bins}", hint="it must be 1 or more")
+    checked = [_checked(p, y) for p, y in zip(probabilities, labels, strict=True)]
+    rows = sorted(each for each in checked if each is not None)
+    tied: dict[float, list[bool]] = {}
+    for probability, label in rows:
+        tied.setdefault(probability, []).append(label)
+    members: dict[int, list[tuple[float, bool]]] = {}
+    below = 0
+    for probability, outcomes in tied.items():
+        place = (2 * below + len(outcomes)) * bins // (2 * len(rows))
+        members.setdefault(place, []).extend((probability, label) for label in outcomes)
+        below += len(outcomes)
+    return [
+        ReliabilityBin(
+            low=each[0][0],
+            high=each[-1][0],
+            n=len(each),
+            said=fsum(p for p, _ in each) / len(each),
+            true=sum(label for _, label in each) / len(each),
+        )
+        for each in members.values()
+    ]
+
+
+def corrected_rate(
+    passed: int, judged: int, calibration: Confusion, *, confidence: float = 0.95
+) -> CorrectedRate:
+    """The share of items that truly pass, from verdicts and the judge's known error rates.
+
+    With the judged rate p of n items, sensitivity q1 and specificity q0 on m1 and m0 labelled
+    items and ``D = q0 + q1 - 1``, the estimate of Rogan and Gladen (1978) is
+    ``(p + q0 - 1) / D`` and its variance (Lee et al. 2025, arXiv:2511.21140)::
+
+        (p (1 - p) / n + (1 - rate)² q0 (1 - q0) / m0 + rate² q1 (1 - q1) / m1) / D²
+
+    That variance is too small where few labels show few errors, so the interval takes it around
+    the estimate from padded counts (Agresti and Coull 1998: half a z² more passes and failures of
+    the verdicts; one more of each outcome of the labelled items). It is widened to contain the
+    estimate, and clipped to [0, 1]. It holds if the judge errs here as often as on the labelled
+    items, and if all items are independent.
+
+    Args:
+        passed: How many items the judge let pass.
+        judged: How many it gave a verdict on; leave out those without one, and report them.
+        calibration: The judge's verdicts on labelled items, others than these.
+        confidence: How often such intervals contain the true rate.
+
+    Returns:
+        The rate, refused with a reason where there are no verdicts, no labels of one kind, or
+        where ``q0 + q1 <= 1``: a judge no better than chance says nothing that could be corrected.
+
+    Raises:
+        ScoreError: Unless ``0 <= passed <= judged``, or for a ``confidence`` out of range.
+    """
+    raw = wilson(passed, judged, confidence=confidence)
+    q1, q0 = calibration.sensitivity, calibration.specificity
+    if raw.mean is None or q1 is None or q0 is None:
+        lack = "verdicts" if raw.mean is None else "labels of yes" if q1 is None else "labels of no"
+        return _refused(raw, f"there are no {lack}")
+    # In integers: q0 + q1 > 1 is what kappa > 0 is.
+    if calibration.tp * calibration.tn <= calibration.fp * calibration.fn:
+        told = f"sensitivity {q1:.3f} and specificity {q0:.3f} add up to 1 or less"
+        return _refused(raw, f"{told}: the judge is no better than chance")
+    yes, no = calibration.tp + calibration.fn, calibration.tn + calibration.fp
+    rate, error = _rogan_gladen(raw.mean, judged, q0=q0, m0=no, q1=q1, m1=yes)
+    z = normal_quantile(two_sided(confidence))
+    padded = (passed + z * z / 2) / (judged + z * z)
+    padded_q0, padded_q1 = (calibration.tn + 1) / (no + 2), (calibration.tp + 1) / (yes + 2)
+    clipped = min(1.0, max(0.0, rate))
+    low: float | None = None
+    high: float | None = None
+    if padded_q0 + padded_q1 > 1:
+        centre, spread = _rogan_gladen(
+            padded, judged + z * z, q0=padded_q0, m0=no + 2, q1=padded_q1, m1=yes + 2
+        )
+        low = min(clipped, max(0.0, centre - z * spread))
+        high = max(clipped, min(1.0, centre + z * spread))
+    return CorrectedRate(raw, Interval(clipped, low, high, judged), rate, error, None)
+
+
+def _rogan_gladen(
+    p: float, n: float, *, q0: float, m0: int, q1: float, m1: int
+) -> tuple[float, float]:
+    """The corrected rate and its standard error."""
+    d = q0 + q1 - 1
+    rate = (p + q0 - 1) / d
+    labels = (1 - rate) ** 2 * q0 * (1 - q0) / m0 + rate**2 * q1 * (1 - q1) / m1
+    return rate, sqrt(p * (1 - p) / n + labels) / d
+
+
+def _refused(raw: Interval, why: str) -> CorrectedRate:
+    return CorrectedRate(raw, Interval(None, None, None, raw.n), None, None, why)
+
+
+def _checked(probability: float | None, label: bool) -> tuple[float, bool] | None:  # noqa: FBT001  # a pair
+    if label is not True and label is not False:
+        raise ScoreError(f"label {label!r} is no bool", hint="say yes or no of each item")
+    if probability is None:
+        return None
+    number = finite_number(probability, what="a probability")
+    if not 0.0 <= number <= 1.0:
+        raise ScoreError(f"a probability is {number}", hint="from 0 to 1")
+    return number, label

@@ -1,0 +1,277 @@
+"""How predictions in several classes, or on ordered levels, agree with labels.
+
+For yes and no alone see `assay.scoring.agreement`, whose measures these generalise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import fsum, sqrt
+from typing import Literal, TypeAlias
+
+from assay.errors import ScoreError
+from assay.scoring.measured import check_same_length, ratio
+
+__all__ = [
+    "ClassConfusion",
+    "KappaWeights",
+    "Level",
+    "class_confusion",
+    "class_counts_by_cluster",
+    "levels_of",
+]
+
+Level: TypeAlias = str | int | bool
+"""What a verdict or a label can be: a word, a level's number, or yes and no."""
+
+KappaWeights: TypeAlias = Literal["none", "linear", "quadratic"]
+"""How much worse a miss by two levels is than a miss by one: the same, twice, four times."""
+
+_MOST_LEVELS = 50
+"""More classes than this are no verdicts, and their table would grow with the square."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassConfusion:
+    """The counts of each predicted class for each labelled class.
+
+    A measure whose denominator is 0 is None, not 0: it was not measured.
+
+    Attributes:
+        levels: The classes.
+        counts: ``counts[i][j]`` items are labelled ``levels[i]`` and predicted ``levels[j]``.
+        unscored: Predictions of None, which the grader could not make; no part of the counts.
+        ordered: Whether the order of the levels means something, from lowest to highest.
+
+    Raises:
+        ScoreError: Unless the counts are a square of one row for each level, none negative, and
+            the levels differ.
+    """
+
+    levels: tuple[Level, ...]
+    counts: tuple[tuple[int, ...], ...]
+    unscored: int = 0
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        size = len(self.levels)
+        if len(set(self.levels)) != size:
+            raise ScoreError(f"a level occurs twice in {self.levels}")
+        if len(self.counts) != size or any(len(row) != size for row in self.counts):
+            raise ScoreError(f"counts are no square of {size} levels", hint="one row for each")
+        if any(count < 0 for row in self.counts for count in row) or self.unscored < 0:
+            raise ScoreError("negative count in a table of classes")
+
+    @property
+    def n(self) -> int:
+        """How many pairs were compared."""
+        return sum(map(sum, self.counts))
+
+    @property
+    def labelled(self) -> tuple[int, ...]:
+        """How many items are labelled with each level."""
+        return tuple(map(sum, self.counts))
+
+    @property
+    def predicted(self) -> tuple[int, ...]:
+        """How many items are predicted at each level."""
+        return tuple(map(sum, zip(*self.counts, strict=True)))
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the labelled items that the grader could judge; None for no items."""
+        return ratio(self.n, self.n + self.unscored)
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of predictions that are right."""
+        return ratio(self._right, self.n)
+
+    @property
+    def majority_accuracy(self) -> float | None:
+        """Accuracy of always giving the commonest label: what any grader must beat."""
+        return ratio(max(self.labelled, default=0), self.n)
+
+    @property
+    def recalls(self) -> dict[Level, float | None]:
+        """For each level the share of its labels that were found."""
+        rows = enumerate(zip(self.levels, self.labelled, strict=True))
+        return {level: ratio(self.counts[i][i], whole) for i, (level, whole) in rows}
+
+    @property
+    def precisions(self) -> dict[Level, float | None]:
+        """For each level the share of its predictions that are right."""
+        columns = enumerate(zip(self.levels, self.predicted, strict=True))
+        return {level: ratio(self.counts[i][i], whole) for i, (level, whole) in columns}
+
+    @property
+    def f1s(self) -> dict[Level, float | None]:
+        """For each level ``2 right / (labelled + predicted)``; None where it never occurs."""
+        sizes = zip(self.levels, self.labelled, self.predicted, strict=True)
+        return {
+            level: ratio(2 * self.counts[i][i], labelled + predicted)
+            for i, (level, labelled, predicted) in enumerate(sizes)
+        }
+
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """Mean recall of the levels that are labelled at all; None for fewer than two of them."""
+        recalls = [recall for recall in self.recalls.values() if recall is not None]
+        return fsum(recalls) / len(recalls) if len(recalls) > 1 else None
+
+    @property
+    def macro_f1(self) -> float | None:
+        """Mean of the levels' F1, over those that are labelled or predicted at all."""
+        found = [f1 for f1 in self.f1s.values() if f1 is not None]
+        return fsum(found) / len(found) if found else None
+
+    @property
+    def mcc(self) -> float | None:
+        """Matthews' correlation coefficient for several classes (Gorodkin 2004), in [-1, 1].
+
+        ``(n c - sum t_k p_k) / sqrt((n² - sum t_k²) (n² - sum p_k²))``, with c right predictions
+        and t_k labels and p_k predictions of level k. None where all labels, or all predictions,
+        are alike.
+        """
+        n, labelled, predicted = self.n, self.labelled, self.predicted
+        together = sum(t * p for t, p in zip(labelled, predicted, strict=True))
+        spread = (n * n - sum(t * t for t in labelled)) * (n * n - sum(p * p for p in predicted))
+        return (n * self._right - together) / sqrt(spread) if spread else None
+
+    def kappa(self, weights: KappaWeights = "none") -> float | None:
+        """Cohen's kappa, agreement beyond chance (Cohen 1960; with weights, Cohen 1968).
+
+        ``1 - sum w_ij o_ij / sum w_ij e_ij``, where o are the observed and e the shares that
+        independent raters of the same habits would have, and ``w_ij`` is 1 off the diagonal,
+        ``|i - j|`` (linear) or ``(i - j)²`` (quadratic): neighbouring levels are one step apart.
+        1 is full agreement, 0 that of chance. None where both only ever say the same.
+
+        Raises:
+            ScoreError: For weights, where the order of the levels was not given.
+        """
+        if weights != "none" and not self.ordered:
+            raise ScoreError(
+                f"{weights} weights need ordered levels",
+                hint="give all levels, from lowest to highest",
+            )
+        labelled, predicted, n = self.labelled, self.predicted, self.n
+        observed = expected = 0
+        for i, row in enumerate(self.counts):
+            for j, count in enumerate(row):
+                weight = _distance(i, j, weights)
+                observed += weight * count
+                expected += weight * labelled[i] * predicted[j]
+        return ratio(expected - n * observed, expected)
+
+    @property
+    def _right(self) -> int:
+        return sum(self.counts[i][i] for i in range(len(self.levels)))
+
+
+def class_confusion(
+    predicted: Sequence[Level | None],
+    labels: Sequence[Level],
+    *,
+    levels: Sequence[Level] | None = None,
+) -> ClassConfusion:
+    """Count a grader's predictions against labels, item by item.
+
+    Args:
+        predicted: What the grader said; None where it could not judge.
+        labels: The truth.
+        levels: All classes from lowest to highest, which makes them ordered. Left out, they are
+            those that occur, and have no order.
+
+    Raises:
+        ScoreError: For different lengths, values of mixed kinds (words, numbers, bools), one that
+            is not among the levels, or more than 50 classes.
+    """
+    check_same_length(predictions=predicted, labels=labels)
+    known = _known_levels(predicted, labels, levels)
+    pairs = Counter(zip(labels, predicted, strict=True))
+    counts = tuple(tuple(pairs[label, said] for said in known) for label in known)
+    unscored = sum(1 for said in predicted if said is None)
+    return ClassConfusion(known, counts, unscored, ordered=levels is not None)
+
+
+def class_counts_by_cluster(
+    predicted: Sequence[Level | None],
+    labels: Sequence[Level],
+    clusters: Sequence[Hashable],
+    *,
+    levels: Sequence[Level] | None = None,
+) -> list[tuple[int, ...]]:
+    """The counts of `class_confusion` cluster by cluster, each row after row: for a bootstrap.
+
+    `ClassConfusion.counts` of any set of clusters is the sum of theirs, cut into rows of as many
+    numbers as there are levels.
+
+    Args:
+        predicted: As in `class_confusion`.
+        labels: As in `class_confusion`.
+        clusters: For each item the name of what it shares with others, such as its case.
+        levels: As in `class_confusion`.
+
+    Returns:
+        One tuple of ``len(levels) ** 2`` counts for each cluster, in order of first appearance.
+
+    Raises:
+        ScoreError: As `class_confusion`.
+    """
+    check_same_length(predictions=predicted, labels=labels, clusters=clusters)
+    known = _known_levels(predicted, labels, levels)
+    cells = {pair: i for i, pair in enumerate((t, p) for t in known for p in known)}
+    tables: dict[Hashable, list[int]] = {}
+    for cluster, label, said in zip(clusters, labels, predicted, strict=True):
+        table = tables.setdefault(cluster, [0] * len(cells))
+        if said is not None:
+            table[cells[label, said]] += 1
+    return [tuple(table) for table in tables.values()]
+
+
+def levels_of(values: Sequence[Level | None]) -> tuple[Level, ...]:
+    """The different values other than None, sorted.
+
+    Raises:
+        ScoreError: For values that mix words, numbers and bools (True would pass for 1), or are
+            none of these.
+    """
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds <= {str, int, bool} or len(kinds) > 1:
+        told = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ScoreError(
+            f"classes are of kind {told}", hint="all words, all whole numbers or bools"
+        )
+    return tuple(sorted({value for value in values if value is not None}, key=_place))
+
+
+def _known_levels(
+    predicted: Sequence[Level | None], labels: Sequence[Level], levels: Sequence[Level] | None
+) -> tuple[Level, ...]:
+    found = levels_of([*labels, *predicted])
+    if max(len(found), len(levels or ())) > _MOST_LEVELS:
+        raise ScoreError(
+            f"more than {_MOST_LEVELS} classes",
+            hint="compare numbers with assay.scoring.ranking",
+        )
+    if levels is None:
+        return found
+    levels_of([*levels, *found])
+    if strange := set(found) - set(levels):
+        raise ScoreError(
+            f"{min(strange, key=_place)!r} is not among the levels {list(levels)}",
+            hint="give every level that can occur",
+        )
+    return tuple(levels)
+
+
+def _place(level: Level) -> tuple[int, str]:
+    return (0, level) if isinstance(level, str) else (level, "")
+
+
+def _distance(i: int, j: int, weights: KappaWeights) -> int:
+    if weights == "none":
+        return int(i != j)
+    return abs(i - j) if weights == "linear" else (i - j) ** 2

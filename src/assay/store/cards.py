@@ -1,0 +1,207 @@
+"""`Cards`: what calibrations found of graders, and what graders said while they were calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import cast
+
+from assay.errors import NotFoundError
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json, record_evidence
+from assay.store.checks import json_text, read_json, valid_limit, valid_text
+from assay.store.database import Database
+from assay.store.engine import Row
+from assay.store.projects import Projects
+from assay.store.rows import plain
+
+__all__ = ["CardRecord", "Cards"]
+
+_MAX_BODY = 4 << 20
+_MAX_OUTCOME = 1 << 20
+_MAX_REASON = 4_096
+_SELECT = "SELECT id, project, grader, digest, alias, labels, body, created_at FROM card"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardRecord:
+    """What a calibration found.
+
+    Attributes:
+        grader: Name or key of the grader.
+        digest: What gave its scores: code, options, judge model, template.
+        alias: The digest that the same grader has outside of the registry, or empty.
+        labels: Digest of the labels.
+        body: The measures; see `assay.eval.calibration.card.Card`.
+        id: Set by the store.
+        project: Likewise.
+        created_at: ISO 8601, UTC; likewise.
+    """
+
+    grader: str
+    digest: str
+    alias: str = ""
+    labels: str = ""
+    body: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    id: str = ""
+    project: str = ""
+    created_at: str = ""
+
+
+class Cards:
+    """The calibration cards of a database, and the judgements that they rest on."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, project: str, record: CardRecord, *, work: str = "") -> CardRecord:
+        """Store a card; the judgements of its work become its evidence.
+
+        Args:
+            project: Key of the project.
+            record: The card; its id, project and time are set here.
+            work: What the judgements were kept under; see `keep`.
+
+        Returns:
+            The card as it is stored.
+
+        Raises:
+            InputError: For a body that cannot be stored.
+            NotFoundError: For an unknown project.
+            StoreError: If the database cannot be written.
+        """
+        texts = [
+            valid_text(text, name, most=200)
+            for name, text in (
+                ("grader", record.grader),
+                ("digest", record.digest),
+                ("alias", record.alias),
+                ("labels", record.labels),
+            )
+        ]
+        body = json_text(record.body, "the card", most=_MAX_BODY)
+        with self._database.writing():
+            Projects(self._database).get(project)
+            now = self._database.now()
+            identity = f"{now[:10].replace('-', '')}-{token_hex(4)}"
+            self._database.insert(
+                "INSERT INTO card (id, project, grader, digest, alias, labels, body, created_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                *(identity, project, *texts, body, now),
+            )
+            self._database.change(
+                "UPDATE judgement SET card = ? WHERE project = ? AND work = ? AND card = ''",
+                *(identity, project, work),
+            )
+            return self.get(project, identity)
+
+    def get(self, project: str, ref: str) -> CardRecord:
+        """One card.
+
+        Args:
+            project: Key of the project.
+            ref: The card's id, a grader's name (its newest card), or ``latest``.
+
+        Raises:
+            NotFoundError: If there is none.
+            StoreError: If the database cannot be read.
+        """
+        newest = "ORDER BY seq DESC LIMIT 1"
+        name = plain(ref)
+        for condition, values in (("AND id = ?", (name,)), (f"AND grader = ? {newest}", (name,))):
+            sql = f"{_SELECT} WHERE project = ? {condition}"
+            if found := self._database.rows(sql, project, *values):
+                return _read(found[0])
+        if ref == "latest" and (
+            found := self._database.rows(f"{_SELECT} WHERE project = ? {newest}", project)
+        ):
+            return _read(found[0])
+        raise NotFoundError(
+            f"there is no calibration card {ref!r:.80} in the project {project!r}",
+            hint="`assay calibrate --list` shows them all",
+        )
+
+    def newest(self, project: str | None = None, limit: int = 1_000) -> list[CardRecord]:
+        """The newest cards, newest first.
+
+        Args:
+            project: Key of the project; None for all.
+            limit: Most to return, up to 1,000.
+
+        Raises:
+            InputError: For an impossible limit.
+            StoreError: If the database cannot be read.
+        """
+        where, values = ("", ()) if project is None else ("WHERE project = ?", (project,))
+        rows = self._database.rows(
+            f"{_SELECT} {where} ORDER BY seq DESC LIMIT ?", *values, valid_limit(limit)
+        )
+        return [_read(row) for row in rows]
+
+    def keep(self, project: str, work: str, judged: Sequence[tuple[str, Graded]]) -> None:
+        """Keep judgements, all of them or none, so that a calibration can be gone on with.
+
+        Args:
+            project: Key of the project.
+            work: What they belong to: a digest of the grader and of the labels.
+            judged: Which asking each is, and what came of it. Evidence is bounded.
+
+        Raises:
+            StoreError: If the database cannot be written.
+        """
+        now = self._database.now()
+        rows = [(project, work, plain(unit), _outcome(graded), now) for unit, graded in judged]
+        with self._database.writing():
+            self._database.insert_many(
+                "INSERT INTO judgement (project, work, unit, outcome, created_at)", rows
+            )
+
+    def unfinished(self, project: str, work: str) -> Iterator[tuple[str, Graded]]:
+        """The judgements of a work that no card rests on yet; of one asking the last is the one.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        return self._judgements(project, work, "")
+
+    def evidence(self, card: CardRecord, work: str) -> Iterator[tuple[str, Graded]]:
+        """The judgements that a card rests on.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        return self._judgements(card.project, work, card.id)
+
+    def _judgements(self, project: str, work: str, card: str) -> Iterator[tuple[str, Graded]]:
+        rows = self._database.rows(
+            "SELECT unit, outcome FROM judgement WHERE project = ? AND work = ? AND card = ? "
+            "ORDER BY seq",
+            *(project, work, card),
+        )
+        for unit, outcome in rows:
+            yield cast("str", unit), Graded.from_dict(read_json(cast("str", outcome)))
+
+
+def _outcome(graded: Graded) -> str:
+    written = graded.to_dict()
+    written["reason"] = graded.reason[:_MAX_REASON]
+    written["error"] = graded.error[:_MAX_REASON]
+    written["details"] = record_evidence(graded.details)
+    return json_text(written, "a judgement", most=_MAX_OUTCOME)
+
+
+def _read(row: Row) -> CardRecord:
+    identity, project, grader, digest, alias, labels, body, created_at = cast(
+        "tuple[str, ...]", row
+    )
+    return CardRecord(
+        grader=grader,
+        digest=digest,
+        alias=alias,
+        labels=labels,
+        body=read_json(body),
+        id=identity,
+        project=project,
+        created_at=created_at,
+    )

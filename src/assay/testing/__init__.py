@@ -1,0 +1,14 @@
+"""Test what asks language models, without one: a model on this machine that answers as it is told.
+
+The names here are the public ones. They need the standard library alone.
+"""
+
+from __future__ import annotations
+
+from assay.testing.asked import Asked, Fence
+from assay.testing.fake_judge import Answer, FakeJudge
+from assay.testing.faults import Fault
+from assay.testing.heuristic import heuristic_verdict
+from assay.testing.recording import Recording
+
+__all__ = ["Answer", "Asked", "FakeJudge", "Fault", "Fence", "Recording", "heuristic_verdict"]

@@ -1,0 +1,421 @@
+"""`assay calibrate`: graders of every sort, its output and exit status, cards beside scores."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from io import StringIO
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.cli.calibrate import calibrate_grader
+from assay.cli.calibrate_parser import add_calibrate
+from assay.cli.judging import judging
+from assay.cli.label import label_rows
+from assay.cli.label_parser import add_label
+from assay.cli.main import main
+from assay.cli.report_errors import reported
+from assay.registry import Registry
+from assay.registry.definitions import DeclaredDefinition
+from assay.scoring.json_safe import Json
+from assay.store.cards import Cards
+from assay.store.database import Database
+from assay.testing import Asked, FakeJudge
+
+_GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"
+_FUNCTION = """\
+def grade(answer, metadata):
+    if "label" in metadata or "labels" in metadata:
+        raise RuntimeError("the label was seen")
+    return 1.0 if "yes" in answer else 0.0
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    Path("graders.yaml").write_text(_GRADERS, "utf-8")
+    Path("grade.py").write_text(_FUNCTION, "utf-8")
+    _labels(20)
+
+
+def _labels(n: int, *, wrong: int = 2) -> None:
+    rows: list[dict[str, Json]] = []
+    for number in range(n):
+        says = number % 2 == 1
+        answer = f"{'yes' if says else 'no'} {number}"
+        rows.append({"id": f"r{number}", "answer": answer, "label": says != (number < wrong)})
+    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+class Command:
+    """Calls `assay calibrate` in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        self._capsys.readouterr()
+        parser = ArgumentParser()
+        add_calibrate(parser)
+        given = parser.parse_args(arguments)
+
+        def go() -> int:
+            with judging(given):
+                return calibrate_grader(given)
+
+        status = reported(go)
+        said = self._capsys.readouterr()
+        return status, said.out, said.err
+
+    def json(self, *arguments: str, status: int = 0) -> dict[str, Json]:
+        code, out, err = self(*arguments, "--json")
+        assert code == status, err
+        assert out.count("\n") == 1
+        return cast("dict[str, Json]", json.loads(out))
+
+
+@pytest.fixture
+def calibrate(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+def _measure(card: dict[str, Json], name: str) -> Json:
+    measures = cast("dict[str, dict[str, Json]]", card["measures"])
+    return measures[name]["value"]
+
+
+def _store_grader() -> None:
+    declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "yes"}
+    with Database.open(os.environ["ASSAY_HOME"]) as database:
+        definition = DeclaredDefinition(graders=(declared,))
+        asyncio.run(Registry(database, "default").create("says", definition))
+
+
+@pytest.mark.parametrize("grader", ["graders.yaml", "grade.py", "grade.py:grade", "says", "says@1"])
+def test_every_sort_of_grader(calibrate: Command, grader: str) -> None:
+    _store_grader()
+    card = calibrate.json(grader, "labels.jsonl")
+    assert _measure(card, "kappa") == pytest.approx(0.8)
+    assert _measure(card, "accuracy") == 0.9
+    assert cast("dict[str, Json]", card["coverage"])["compared"] == 20
+    assert card["confusion"] == [[9, 1], [1, 9]]
+
+
+def test_several_graders_are_calibrated_together(calibrate: Command) -> None:
+    text = _GRADERS + "- {type: contains, name: odd, substring: '1', weight: 3}\n"
+    Path("both.yaml").write_text(text, "utf-8")
+    card = calibrate.json("both.yaml", "labels.jsonl", "--threshold", "0.2")
+    assert (card["grader"], card["kind"]) == ("both.yaml", "combined")
+    assert set(cast("dict[str, Json]", card["made_of"])) == {"says", "odd"}
+
+
+def test_the_page_says_what_was_measured_and_what_to_read(calibrate: Command) -> None:
+    status, out, err = calibrate(
+        "graders.yaml", "labels.jsonl", "--repeats", "2", "--attacks", "builtin"
+    )
+    assert status == 0
+    for words in (
+        "20 of 20 rows compared",
+        "kappa              0.80 [",
+        "always the commonest label gets 0.50, always yes gets 0.50",
+        "0 rows flipped in 2 repeats",
+        "of 14 attacks on 10 failing answers raised the score",
+        "no model was asked",
+        "labels.jsonl:1",
+        "people yes, grader no",
+    ):
+        assert words in out, words
+    assert "54 of 54 judgements" in err
+
+
+@pytest.mark.parametrize(
+    ("bar", "status", "words"),
+    [("0.8", 0, "reaches 0.80"), ("0.81", 1, "kappa 0.80 (interval 0.42 to 0.99) is below 0.81")],
+)
+def test_the_estimate_has_to_reach_the_bar(
+    calibrate: Command, bar: str, status: int, words: str
+) -> None:
+    code, out, _ = calibrate("graders.yaml", "labels.jsonl", "--min-kappa", bar)
+    assert code == status
+    assert words.split(" (interval", maxsplit=1)[0] in out
+    assert words.rsplit(") ", maxsplit=1)[-1] in out
+
+
+def test_a_kappa_that_cannot_be_measured_is_below_every_bar(calibrate: Command) -> None:
+    Path("all.jsonl").write_text('{"answer": "yes", "label": true}\n', "utf-8")
+    code, out, _ = calibrate("graders.yaml", "all.jsonl", "--min-kappa", "-1")
+    assert code == 1
+    assert "could not be measured" in out
+
+
+_REFUSED: list[tuple[list[str], str]] = [
+    (["graders.yaml"], "a grader and labels are needed"),
+    (["graders.yaml", "none.jsonl"], "cannot read none.jsonl"),
+    (["graders.yaml", "labels.jsonl", "--label", "human"], "no row has a label"),
+    (["none.yaml", "labels.jsonl"], "none.yaml"),
+    (["none.py", "labels.jsonl"], "there is no file none.py"),
+    (["nobody", "labels.jsonl"], "there is no grader 'nobody'"),
+    (["says@x", "labels.jsonl"], "'x' is no version"),
+    (["graders.yaml", "labels.jsonl", "--cluster", "case"], "names no cluster"),
+    (["graders.yaml", "labels.jsonl", "--swap"], "no row has a second answer"),
+    (["graders.yaml", "labels.jsonl", "--attacks", "none.jsonl"], "cannot read none.jsonl"),
+    (["graders.yaml", "labels.jsonl", "--out", "labels.jsonl"], "would be overwritten"),
+    (["graders.yaml", "--labels-from-store"], "the store has no labels 'label'"),
+    (["--show", "none"], "there is no calibration card 'none'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), _REFUSED)
+def test_what_cannot_be_used_is_refused(
+    calibrate: Command, arguments: list[str], said: str
+) -> None:
+    code, out, err = calibrate(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_where_nothing_could_be_graded_there_is_no_card(calibrate: Command) -> None:
+    Path("broken.py").write_text("def grade(answer):\n    raise ValueError('down')\n", "utf-8")
+    code, out, err = calibrate("broken.py", "labels.jsonl")
+    assert (code, out) == (3, "")
+    assert "nothing could be compared: 20 errors" in err
+    assert "20 times: ValueError: down" in err
+    assert "Traceback" not in err
+    assert calibrate.json("--list") == {"cards": []}
+
+
+def test_cards_are_kept_listed_and_shown_again(calibrate: Command) -> None:
+    made = calibrate.json("graders.yaml", "labels.jsonl", "--out", "card.json")
+    assert json.loads(Path("card.json").read_text()) == made
+    assert calibrate.json("--show", "says") == made
+    assert calibrate.json("--show", str(made["id"])) == made
+    (listed,) = cast("list[dict[str, Json]]", calibrate.json("--list")["cards"])
+    assert listed["id"] == made["id"]
+    assert str(made["id"]) in calibrate("--list")[1]
+    assert "read these" in calibrate("--show", "latest")[1]
+
+
+def test_labels_of_the_store(calibrate: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = ArgumentParser()
+    add_label(parser)
+    for rater, keys in (("ada", "p\nf\n" * 10), ("bo", "p\nf\n" * 9 + "f\nn\n")):
+        monkeypatch.setattr(sys, "stdin", StringIO(keys))
+        label_rows(parser.parse_args(["labels.jsonl", "--rater", rater]))
+    for arguments in (["--labels-from-store"], ["labels.jsonl", "--labels-from-store"]):
+        card = calibrate.json("graders.yaml", *arguments)
+        coverage = cast("dict[str, Json]", card["coverage"])
+        assert (coverage["compared"], coverage["split"]) == (19, 1)
+        assert _measure(card, "accuracy") == 0.0
+        assert cast("dict[str, Json]", card["humans"])["items"] == 19
+
+
+def test_the_labels_of_a_file_are_not_those_of_the_store(calibrate: Command) -> None:
+    """A row's own label must not count where those of the store are asked for."""
+    code, _, err = calibrate("graders.yaml", "labels.jsonl", "--labels-from-store")
+    assert code == 2
+    assert "assay label DATA.jsonl" in err
+
+
+def _grade(capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(("grade", "labels.jsonl", "--graders", "graders.yaml", *more))
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_card_stands_beside_every_score_of_the_grader(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "Calibrated" not in _grade(capsys)
+    made = calibrate.json("graders.yaml", "labels.jsonl")
+    shown = _grade(capsys, "--html", "report.html")
+    assert "Calibrated says: agreement with people: kappa 0.80 [" in shown
+    assert "STALE" not in shown
+    assert "agreement with people: kappa 0.80 [" in Path("report.html").read_text("utf-8")
+    found = json.loads(_grade(capsys, "--json"))
+    (one,) = found["summary"]["calibrations"]
+    assert (one["card"], one["stale"], one["n"]) == (made["id"], False, 20)
+    assert all(cell["calibrations"] == [one] for cell in found["cells"])
+
+
+def test_a_changed_grader_makes_its_card_stale_and_the_report_says_what_changed(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calibrate.json("graders.yaml", "labels.jsonl")
+    Path("graders.yaml").write_text(_GRADERS.replace("'yes'", "'no'"), "utf-8")
+    shown = _grade(capsys)
+    assert "STALE, measured before a change: substring yes → no" in shown
+    found = json.loads(_grade(capsys, "--json"))
+    (one,) = found["summary"]["calibrations"]
+    assert (one["stale"], one["changed"]) == (True, ["substring yes → no"])
+    Path("graders.yaml").write_text(_GRADERS, "utf-8")
+    assert "STALE" not in _grade(capsys)
+
+
+def test_a_stored_graders_card_covers_the_same_grader_in_a_file(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _store_grader()
+    calibrate.json("says", "labels.jsonl")
+    assert "Calibrated says: agreement with people: kappa 0.80 [" in _grade(capsys)
+
+
+def test_graders_that_were_calibrated_together_have_one_card(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = _GRADERS + "- {type: contains, name: odd, substring: '1', weight: 3}\n"
+    Path("graders.yaml").write_text(text, "utf-8")
+    calibrate.json("graders.yaml", "labels.jsonl")
+    assert "Calibrated graders.yaml: agreement with people" in _grade(capsys)
+    Path("graders.yaml").write_text(text.replace("'1'", "'2'"), "utf-8")
+    assert "STALE, measured before a change: odd: substring 1 → 2" in _grade(capsys)
+    Path("graders.yaml").write_text(text.replace("weight: 3", "weight: 4"), "utf-8")
+    assert "STALE, measured before a change: weights" in _grade(capsys)
+
+
+_JUDGE = "- {{type: llm_judge, name: judge, model: '{model}', criteria: [The answer says yes.]}}\n"
+
+
+def _honest(asked: Asked) -> Json:
+    """A judge that is right, quotes the answer, and is not fooled by the probes of its honesty."""
+    answer = asked.fenced("answer")
+    verdict = "MET" if answer.startswith("yes") and "says yes" in asked.outside else "UNMET"
+    return {"evidence": [answer], "reasoning": "it says so", "verdict": verdict}
+
+
+def test_a_model_judge_with_its_cost_and_its_cache(
+    calibrate: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"answer": f"{'yes, it is so' if n % 2 else 'no, it is not'} {n}", "label": n % 2 == 1}
+            for n in range(12)]  # fmt: skip
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    with FakeJudge(_honest) as fake:
+        Path("judge.yaml").write_text(_JUDGE.format(model=fake.model), "utf-8")
+        card = calibrate.json("judge.yaml", "rows.jsonl", "--repeats", "2")
+        cost = cast("dict[str, Json]", card["cost"])
+        assert _measure(card, "kappa") == 1.0
+        assert card["models"] == [fake.model]
+        assert cast("int", cost["calls"]) >= 24
+        assert cast("int", cost["input_tokens"]) > 0
+        before = fake.count
+        again = calibrate.json("judge.yaml", "rows.jsonl", "--repeats", "2")
+        assert fake.count == before
+        assert cast("int", cast("dict[str, Json]", again["cost"])["hits"]) >= 24
+        assert again["digest"] == card["digest"]
+
+
+def test_a_judge_that_is_down_is_no_judge_that_says_no(calibrate: Command) -> None:
+    rows = [{"answer": f"{'yes, it is so' if n % 2 else 'no, it is not'} {n}", "label": n % 2 == 1}
+            for n in range(12)]  # fmt: skip
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+    def half(asked: Asked) -> Json:
+        return "I cannot say." if asked.fenced("answer").endswith(" 3") else _honest(asked)
+
+    with FakeJudge(half) as fake:
+        Path("judge.yaml").write_text(_JUDGE.format(model=fake.model), "utf-8")
+        card = calibrate.json("judge.yaml", "rows.jsonl")
+    coverage = cast("dict[str, Json]", card["coverage"])
+    assert (coverage["compared"], coverage["errors"]) == (11, 1)
+    assert _measure(card, "kappa") == 1.0
+
+
+@pytest.mark.parametrize(("winner", "consistency", "kappa"), [("good", 1.0, 1.0), ("A", 0.0, 0.0)])
+def test_a_judge_of_pairs_that_goes_by_the_place(
+    calibrate: Command, winner: str, consistency: float, kappa: float
+) -> None:
+    rows: list[dict[str, Json]] = []
+    for n in range(8):
+        pair = ("good", "poor") if n % 2 else ("poor", "good")
+        label = "A" if n % 2 else "B"
+        rows.append({"answer": f"{pair[0]} {n}", "other": f"{pair[1]} {n}", "label": label})
+    Path("pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+    def choose(asked: Asked) -> Json:
+        texts = [fence.text for fence in asked.fences if fence.text.startswith(("good", "poor"))]
+        first = "A" if texts[0].startswith("good") else "B"
+        return {"reasoning": "so", "winner": first if winner == "good" else "A"}
+
+    with FakeJudge(choose) as fake:
+        Path("pair.yaml").write_text(
+            f"- {{type: pairwise, name: better, model: '{fake.model}', other_field: other}}\n",
+            "utf-8",
+        )
+        card = calibrate.json("pair.yaml", "pairs.jsonl", "--swap")
+    order = cast("dict[str, dict[str, Json]]", card["order"])
+    assert order["consistency"]["value"] == consistency
+    assert order["first_slot"]["value"] == (0.5 if winner == "good" else 1.0)
+    assert _measure(card, "kappa") == kappa
+
+
+_SLOW = """
+import time
+from pathlib import Path
+
+def grade(answer):
+    with open("asked.txt", "a") as log:
+        log.write(answer + "\\n")
+    if not Path("go").exists() and answer.endswith((" 40", " 41", " 42", " 43")):
+        time.sleep(60)
+    return 1.0 if "yes" in answer else 0.0
+"""
+
+_COMMAND = """
+from argparse import ArgumentParser
+from assay.cli.calibrate import calibrate_grader
+from assay.cli.calibrate_parser import add_calibrate
+from assay.cli.report_errors import reported
+parser = ArgumentParser()
+add_calibrate(parser)
+raise SystemExit(reported(lambda: calibrate_grader(parser.parse_args())))
+"""
+
+
+def test_what_was_judged_before_an_interruption_is_not_judged_again(calibrate: Command) -> None:
+    _labels(64)
+    Path("slow.py").write_text(_SLOW, "utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-c", _COMMAND, "slow.py", "labels.jsonl"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while _kept() < 32:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "what was finished is kept" in err
+    kept = _kept()
+    Path("asked.txt").write_text("")
+    Path("go").touch()
+    card = calibrate.json("slow.py", "labels.jsonl")
+    assert cast("dict[str, Json]", card["coverage"])["compared"] == 64
+    assert len(Path("asked.txt").read_text().splitlines()) == 64 - kept
+    assert cast("dict[str, Json]", card["cost"])["judgements"] == 64 - kept
+
+
+def _kept() -> int:
+    with Database.open(os.environ["ASSAY_HOME"]) as database:
+        ((number,),) = database.rows("SELECT count(*) FROM judgement WHERE card = ''")
+    return cast("int", number)
+
+
+def test_evidence_of_a_card_is_kept(calibrate: Command) -> None:
+    made = calibrate.json("graders.yaml", "labels.jsonl")
+    with Database.open(os.environ["ASSAY_HOME"]) as database:
+        cards = Cards(database)
+        record = cards.get("default", str(made["id"]))
+        labels = cast("dict[str, Json]", made["labels"])
+        work = f"{made['digest']}:{labels['digest']}"
+        assert len(list(cards.evidence(record, work))) == 20

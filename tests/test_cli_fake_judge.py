@@ -1,0 +1,113 @@
+"""``assay fake-judge`` from the outside."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from argparse import ArgumentParser, Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.fake_judge import serve_fake_judge
+from assay.cli.fake_judge_parser import add_fake_judge
+from assay.errors import InputError
+from assay.testing import FakeJudge
+
+_PROGRAM = (
+    "import sys; from argparse import ArgumentParser; "
+    "from assay.cli.fake_judge import serve_fake_judge; "
+    "from assay.cli.fake_judge_parser import add_fake_judge; "
+    "p = ArgumentParser(); add_fake_judge(p); sys.exit(serve_fake_judge(p.parse_args()))"
+)
+
+
+def parsed(*given: str) -> Namespace:
+    parser = ArgumentParser()
+    add_fake_judge(parser)
+    return parser.parse_args(given)
+
+
+@contextmanager
+def serving(*given: str) -> Generator[list[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, *given], stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        try:
+            yield [program.stdout.readline().rstrip() for _ in range(3)]
+        finally:
+            program.send_signal(signal.SIGINT)
+            assert program.wait(timeout=20) == 0
+
+
+def ask(base_url: str, text: str = "x") -> str:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
+    with urllib.request.urlopen(f"{base_url}/chat/completions", body, timeout=20) as response:
+        reply: Any = json.loads(response.read())
+    return str(reply["choices"][0]["message"]["content"])
+
+
+def test_it_serves_a_script_and_says_where(tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    file.write_text('"plain text"\n\n{"verdict": "MET"}\n')
+    with serving("--answers", str(file), "--model", "mine", "--fault", "slow:seconds=0") as said:
+        first, openai, anthropic = said
+        url = openai.removeprefix("export OPENAI_BASE_URL=")
+        assert first == f"serving mine at {url} (Ctrl-C ends it)"
+        assert anthropic == f"export ANTHROPIC_BASE_URL={url.removesuffix('/v1')}"
+        assert [ask(url), ask(url)] == ["plain text", '{"verdict": "MET"}']
+
+
+def test_it_records_and_replays(tmp_path: Path) -> None:
+    file = tmp_path / "recorded.jsonl"
+    with (
+        FakeJudge(["said once"]) as real,
+        serving("--answers", str(file), "--record", real.base_url) as said,
+    ):
+        assert ask(said[1].partition("=")[2]) == "said once"
+    with serving("--answers", str(file)) as said:
+        assert ask(said[1].partition("=")[2]) == "said once"
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with FakeJudge() as fake:
+        port = fake.base_url.removesuffix("/v1").rpartition(":")[2]
+        with pytest.raises(InputError, match=f"cannot listen on port {port}"):
+            serve_fake_judge(parsed("--port", port))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("nonsense", "line 1 is not JSON"), ('"a"\n{', "line 2 is not JSON")]
+)
+def test_answers_that_are_none_are_refused(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "replies.jsonl"
+    file.write_text(text)
+    with pytest.raises(InputError, match=told):
+        serve_fake_judge(parsed("--answers", str(file)))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--fault", "nonsense"), "there is no fault 'nonsense'"),
+        (("--record", "http://127.0.0.1:1/v1"), "--record needs --answers"),
+        (("--answers", "/nowhere/replies.jsonl"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_served_is_told(given: tuple[str, ...], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        serve_fake_judge(parsed(*given))
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x"])
+def test_a_port_is_a_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("--port", port)
+    assert "--port" in capsys.readouterr().err

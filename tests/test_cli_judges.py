@@ -1,0 +1,104 @@
+"""Judges on the command line: what is kept is not asked for again, and a budget is kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from assay.testing import FakeJudge
+from tests.command_line import COMMAND, assay, environment, summary
+
+_ROWS = 120
+_AT_ONCE = 64
+"""Rows that are worked on at the same time where graders only wait."""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """Answers, of which every third is wrong, and a judge for them."""
+    rows = [
+        {
+            "id": f"row-{number}",
+            "question": "What is the capital of Australia?",
+            "answer": f"Number {number}: it is {'Sydney' if number % 3 == 0 else 'Canberra'}.",
+        }
+        for number in range(_ROWS)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return tmp_path
+
+
+def judge(suite: Path, fake: FakeJudge, **more: object) -> Path:
+    """A file of graders with one judge."""
+    criteria = ["The answer says that it is Canberra"]
+    more = {"canary": 0.0, **more}  # one question for each row
+    grader = {"type": "llm_judge", "model": fake.model, "criteria": criteria, **more}
+    file = suite / "judge.yaml"
+    file.write_text(json.dumps([grader]), "utf-8")
+    return file
+
+
+def test_a_killed_run_pays_for_nothing_twice(suite: Path) -> None:
+    with FakeJudge() as fake:
+        command = ["grade", "rows.jsonl", "--graders", str(judge(suite, fake)), "--json"]
+        process = subprocess.Popen(
+            [*COMMAND, *command],
+            cwd=suite,
+            env=environment(suite),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 60
+        while fake.count < _ROWS // 3 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+        asked = fake.count
+        again = assay(*command, cwd=suite)
+        assert again.returncode == 1, again.stderr
+        assert summary(again)["graded"] == _ROWS
+        # Only those whose reply was on its way when the process died are asked again.
+        assert fake.count <= _ROWS + min(asked, _AT_ONCE)
+        before = fake.count
+        third = assay(*command, cwd=suite)
+        assert fake.count == before
+        assert f"{_ROWS} from cache" in third.stderr
+
+
+def test_what_is_recorded_replays_without_a_model(suite: Path) -> None:
+    with FakeJudge() as fake:
+        command = ["grade", "rows.jsonl", "--graders", str(judge(suite, fake)), "--json"]
+        first = assay(*command, cwd=suite)
+    replayed = assay(*command, "--judge-cache", "replay", cwd=suite)
+    assert replayed.returncode == first.returncode
+    assert summary(replayed)["passed"] == summary(first)["passed"] == _ROWS * 2 // 3
+    (suite / ".assay" / "models.sqlite").unlink()
+    missing = assay(*command, "--judge-cache", "replay", cwd=suite)
+    assert missing.returncode == 3
+    assert "is not recorded" in missing.stdout
+
+
+def test_a_dead_judge_is_an_error_and_never_a_zero(suite: Path) -> None:
+    with FakeJudge() as fake:
+        file = judge(suite, fake, timeout_seconds=2)
+    done = assay("grade", "rows.jsonl", "--graders", str(file), "--json", cwd=suite)
+    assert done.returncode == 3
+    assert summary(done)["errors"] == _ROWS
+    assert summary(done)["reward"] == {"mean": None, "low": None, "high": None, "n": 0}
+
+
+def test_a_budget_stops_before_it_is_spent(suite: Path) -> None:
+    with FakeJudge() as fake:
+        env = {**fake.environment()}
+        grader = judge(suite, fake)
+        text = grader.read_text("utf-8").replace(fake.model, "openai:gpt-4o-mini")
+        grader.write_text(text, "utf-8")
+        command = ["grade", "rows.jsonl", "--graders", str(grader), "--json", "--max-cost", "0.01"]
+        done = assay(*command, cwd=suite, env=env)
+        assert done.returncode == 3
+        assert 0 < fake.count < _ROWS
+        assert "budget" in done.stdout

@@ -1,0 +1,93 @@
+"""Criteria as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.errors import InputError
+from assay.graders.judges.criteria import Criterion, leaves, read_criteria
+
+
+def test_a_text_a_pair_and_a_mapping_are_criteria() -> None:
+    plain, pair, listed, mapping = read_criteria(
+        [
+            "Correct",
+            ("Well-reasoned", 2.0),
+            ["Rude", -1],
+            {"criterion": "Cites a source", "name": "c"},
+        ]
+    )
+    assert (plain.requirement, plain.weight) == ("Correct", 1.0)
+    assert (pair.requirement, pair.weight) == ("Well-reasoned", 2.0)
+    assert (listed.requirement, listed.weight) == ("Rude", -1.0)
+    assert mapping.label == "c"
+
+
+def test_a_scale_runs_from_the_worst_to_the_best() -> None:
+    (written,) = read_criteria([{"requirement": "Clear", "levels": ["poor", "fair", "good"]}])
+    assert [(one.name, one.value) for one in written.levels] == [
+        ("poor", 0.0),
+        ("fair", 0.5),
+        ("good", 1.0),
+    ]
+    (anchored,) = read_criteria(
+        [{"requirement": "Clear", "levels": {"0": "unreadable", "1": "plain to a newcomer"}}]
+    )
+    assert anchored.levels[1].description == "plain to a newcomer"
+    own = [{"name": "a", "value": 0.2}, {"name": "b", "value": 0.9, "description": "d"}]
+    (valued,) = read_criteria([{"requirement": "Clear", "levels": own}])
+    assert [one.value for one in valued.levels] == [0.2, 0.9]
+
+
+def test_groups_nest() -> None:
+    group = {"requirement": "Code", "weight": 3, "children": ["runs", {"requirement": "is tested"}]}
+    read = read_criteria([group, "is documented"])
+    assert [one.requirement for one in leaves(read)] == ["runs", "is tested", "is documented"]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "is_presence"),
+    [
+        ("The response names the capital.", True),
+        ("Correct", True),
+        ("The response does not mention prices.", False),
+        ("It doesn't apologise", False),
+        ("Answers without jargon", False),
+        ("The answer is concise", False),
+        ("Contains at most three sentences", False),
+        ("Fails to name a source", False),
+        ("Neglects the side effects", False),
+        ("Notes the date", True),
+    ],
+)
+def test_what_must_be_quoted_goes_by_the_words(requirement: str, is_presence: bool) -> None:  # noqa: FBT001
+    assert Criterion(requirement=requirement).is_presence is is_presence
+    assert Criterion(requirement=requirement, polarity="presence").is_presence
+    assert not Criterion(requirement=requirement, polarity="absence").is_presence
+
+
+_REFUSED: list[tuple[object, str]] = [
+    ([], "there are none"),
+    ("Correct", "must be a list"),
+    ([""], r"criteria\[0\].requirement: a criterion needs words"),
+    (["a", ("b", 1, 2)], r"criteria\[1\] is no criterion"),
+    ([("b", float("nan"))], "must be finite"),
+    ([("b", True)], "must be a number"),
+    ([{"requirement": "a", "wieght": 2}], "no such field"),
+    ([{"weight": 2}], "requirement: is required"),
+    ([{"requirement": "a", "levels": ["only"]}], "at least two"),
+    ([{"requirement": "a", "levels": ["x", "x"]}], "different names"),
+    ([{"requirement": "a", "levels": [{"name": "x", "value": 2}, "y"]}], "not in"),
+    ([{"requirement": "a", "weight": -1, "required": True}], "cannot be required"),
+    ([{"requirement": "a", "required": "yes"}], "true or false"),
+    ([{"requirement": "a", "polarity": "none"}], "is none of"),
+    ([{"requirement": "a", "children": []}], r"criteria\[0\].children: there are none"),
+    ([{"requirement": "a", "children": ["b", 3]}], r"criteria\[0\].children\[1\] is no"),
+    ([{"requirement": "a", "children": ["b"], "levels": ["x", "y"]}], "a group has none"),
+]
+
+
+@pytest.mark.parametrize(("written", "message"), _REFUSED)
+def test_what_is_no_criterion_is_refused_by_its_place(written: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_criteria(written)

@@ -1,0 +1,711 @@
+"""The cache of replies: what it keeps, what it refuses to believe, and who waits for whom."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from assay.errors import InputError, ModelError, NotFoundError, StoreError
+from assay.models.cache import (
+    CacheMode,
+    ReplyCache,
+    export_replies,
+    import_replies,
+    request_digest,
+)
+from assay.models.messages import Attempt, Finish, Message, Reply, Request, Usage
+
+REPLY = Reply(
+    text='{"verdict": "MET"}',
+    data={"verdict": "MET"},
+    model="judge-2026-01-01",
+    usage=Usage(input_tokens=700, cached_tokens=512, output_tokens=40),
+    fingerprint="fp_1",
+    rung="json_schema",
+    attempts=(Attempt("rate limited", 429, 1.0),),
+    seconds=1.5,
+    cost_usd=0.25,
+    dropped=("temperature",),
+    repairs=1,
+)
+
+
+def digest_of(question: object) -> str:
+    return hashlib.sha256(repr(question).encode()).hexdigest()
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(each.name for each in directory.iterdir())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return str(tmp_path / "new" / "replies.sqlite")
+
+
+@pytest.fixture
+def cache(file: str) -> Iterator[ReplyCache]:
+    cache = ReplyCache(file, "readwrite")
+    yield cache
+    cache.close()
+
+
+# --- Keeping -------------------------------------------------------------------------------------
+
+
+async def test_a_hit_brings_back_the_reply_and_costs_nothing(cache: ReplyCache) -> None:
+    digest = digest_of(1)
+    assert await cache.get(digest) is None
+    await cache.put(digest, REPLY)
+    assert await cache.get(digest) == replace(
+        REPLY, is_hit=True, cost_usd=0.0, seconds=0.0, attempts=(), digest=digest
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(text=""),
+        Reply(text="half \ud800 of it", data=None),
+        Reply(text="x" * 1_000_000, data=["x" * 1_000_000]),
+        Reply(text="\0", data={"": [None, True, 1.5, -(10**40), "\U0001f600"]}, finish="tool"),
+    ],
+    ids=["empty", "surrogate", "long", "odd"],
+)
+async def test_any_text_is_brought_back(cache: ReplyCache, reply: Reply) -> None:
+    await cache.put(digest_of(1), reply)
+    hit = await cache.get(digest_of(1))
+    assert hit is not None
+    assert (hit.text, hit.data, hit.finish) == (reply.text, reply.data, reply.finish)
+
+
+@pytest.mark.parametrize("finish", ["length", "refusal"])
+async def test_what_did_not_end_by_itself_is_not_kept(cache: ReplyCache, finish: Finish) -> None:
+    await cache.put(digest_of(1), replace(REPLY, finish=finish))
+    await cache.put(digest_of(2), replace(REPLY, is_hit=True))
+    assert await cache.get(digest_of(1)) is None
+    assert await cache.get(digest_of(2)) is None
+
+
+async def test_a_reply_that_was_asked_again_replaces_the_old_one(cache: ReplyCache) -> None:
+    await cache.put(digest_of(1), REPLY)
+    await cache.put(digest_of(1), replace(REPLY, text="better"))
+    hit = await cache.get(digest_of(1))
+    assert hit is not None
+    assert hit.text == "better"
+
+
+async def test_a_reply_that_is_not_json_fails_alone(cache: ReplyCache) -> None:
+    bad = replace(REPLY, data={"score": float("nan")})
+    results = await asyncio.gather(
+        cache.put(digest_of(1), REPLY), cache.put(digest_of(2), bad), return_exceptions=True
+    )
+    assert results[0] is None
+    assert isinstance(results[1], StoreError)
+    assert await cache.get(digest_of(1)) is not None
+
+
+async def test_the_file_is_for_the_user_alone(cache: ReplyCache, file: str) -> None:
+    await cache.put(digest_of(1), REPLY)
+    modes = [each.stat().st_mode & 0o777 for each in Path(file).parent.iterdir()]
+    assert modes == [0o600] * 3
+    cache.close()
+    assert names_in(Path(file).parent) == ["replies.sqlite"]
+
+
+async def test_a_closed_cache_opens_again(cache: ReplyCache) -> None:
+    await cache.put(digest_of(1), REPLY)
+    cache.close()
+    cache.close()
+    assert await cache.get(digest_of(1)) is not None
+    await cache.put(digest_of(2), REPLY)
+    assert await cache.get(digest_of(2)) is not None
+
+
+async def test_what_is_under_way_is_written_before_the_cache_closes(file: str) -> None:
+    cache = ReplyCache(file, "readwrite")
+    puts = [asyncio.ensure_future(cache.put(digest_of(n), REPLY)) for n in range(100)]
+    await asyncio.sleep(0)
+    cache.close()
+    await asyncio.gather(*puts)
+    assert export_replies(file, f"{file}.jsonl") == 100
+
+
+async def test_a_put_that_is_cancelled_harms_nobody(cache: ReplyCache) -> None:
+    puts = [asyncio.ensure_future(cache.put(digest_of(n), REPLY)) for n in range(10)]
+    await asyncio.sleep(0)
+    puts[3].cancel()
+    results = await asyncio.gather(*puts, return_exceptions=True)
+    assert [result for n, result in enumerate(results) if n != 3] == [None] * 9
+    await cache.put(digest_of("after"), REPLY)
+    assert await cache.get(digest_of("after")) is not None
+
+
+async def test_a_write_that_fails_is_told_to_everybody_who_waits(cache: ReplyCache) -> None:
+    await cache.put(digest_of(0), REPLY)
+    with sqlite3.connect(cache.file) as connection:
+        connection.execute("DROP TABLE replies")
+    connection.close()
+    puts = (cache.put(digest_of(n), REPLY) for n in range(5))
+    results = await asyncio.gather(*puts, return_exceptions=True)
+    assert [type(result) for result in results] == [StoreError] * 5
+    assert "replies.sqlite" in str(results[0])
+
+
+def test_a_loop_that_ended_meanwhile_harms_no_other(cache: ReplyCache) -> None:
+    async def leave() -> None:
+        task = asyncio.ensure_future(cache.put(digest_of(1), REPLY))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    for _ in range(20):
+        asyncio.run(leave())
+    asyncio.run(cache.put(digest_of(2), REPLY))
+    assert asyncio.run(cache.get(digest_of(2))) is not None
+
+
+def test_threads_and_their_loops_share_a_cache(cache: ReplyCache) -> None:
+    async def work(start: int) -> None:
+        await asyncio.gather(*(cache.put(digest_of(start + n), REPLY) for n in range(50)))
+        for n in range(50):
+            assert await cache.get(digest_of(start + n)) is not None
+
+    failures: list[BaseException] = []
+
+    def run(start: int) -> None:
+        try:
+            asyncio.run(work(start))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(50 * n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+# --- Modes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["off", "read"])
+async def test_modes_that_only_read_leave_nothing_behind(file: str, mode: CacheMode) -> None:
+    cache = ReplyCache(file, mode)
+    assert await cache.get(digest_of(1)) is None
+    await cache.put(digest_of(1), REPLY)
+    async with cache.sharing(digest_of(1)):
+        assert await cache.get(digest_of(1)) is None
+    assert not Path(file).parent.exists()
+    cache.close()
+
+
+@pytest.mark.parametrize(("mode", "hits"), [("off", 0), ("read", 1), ("replay", 1)])
+async def test_a_mode_says_whether_what_is_there_is_used(
+    cache: ReplyCache, file: str, mode: CacheMode, hits: int
+) -> None:
+    await cache.put(digest_of(1), REPLY)
+    reader = ReplyCache(file, mode)
+    assert (await reader.get(digest_of(1)) is not None) == bool(hits)
+    reader.close()
+
+
+async def test_a_replay_asks_nobody(cache: ReplyCache, file: str) -> None:
+    await cache.put(digest_of(1), REPLY)
+    replay = ReplyCache(file, "replay")
+    with pytest.raises(ModelError, match=r"openai:judge.*ASSAY_CACHE=readwrite") as caught:
+        await replay.get(digest_of(2), model="openai:judge")
+    assert caught.value.kind == "not_recorded"
+    replay.close()
+
+
+async def test_a_replay_without_a_file_says_what_is_missing(file: str) -> None:
+    with pytest.raises(ModelError, match=r"replies\.sqlite") as caught:
+        await ReplyCache(file, "replay").get(digest_of(2))
+    assert caught.value.kind == "not_recorded"
+
+
+async def test_a_recording_is_read_where_nothing_may_be_written(
+    cache: ReplyCache, file: str
+) -> None:
+    await cache.put(digest_of(1), REPLY)
+    cache.close()
+    Path(file).chmod(0o400)
+    Path(file).parent.chmod(0o500)
+    try:
+        replay = ReplyCache(file, "replay")
+        assert await replay.get(digest_of(1)) is not None
+        replay.close()
+    finally:
+        Path(file).parent.chmod(0o700)
+
+
+# --- The key -------------------------------------------------------------------------------------
+
+NONCE = "0123456789abcdef"
+REQUEST = Request(
+    model="openai:judge",
+    messages=(Message("system", "be fair"), Message("user", f"<a id={NONCE}>text</a id={NONCE}>")),
+    schema={"type": "object", "properties": {"a": {}, "b": {}}},
+    volatile=(NONCE,),
+)
+
+
+def key_of(request: Request, protocol: str = "openai", url: str = "http://h/v1") -> str:
+    return request_digest(request, protocol=protocol, base_url=url, model="judge")
+
+
+def test_a_key_is_a_digest() -> None:
+    assert len(bytes.fromhex(key_of(REQUEST))) == 32
+    assert key_of(REQUEST) == key_of(replace(REQUEST))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(REQUEST, messages=REQUEST.messages[1:]),
+        replace(REQUEST, messages=(Message("user", "be fair"), REQUEST.messages[1])),
+        replace(REQUEST, messages=(Message("system", "be fair "), REQUEST.messages[1])),
+        replace(REQUEST, schema=None),
+        replace(REQUEST, schema={"type": "object", "properties": {"b": {}, "a": {}}}),
+        replace(REQUEST, schema={"type": "object", "properties": {"a": {"minimum": 0}, "b": {}}}),
+        replace(REQUEST, schema_name="other"),
+        replace(REQUEST, max_tokens=1),
+        replace(REQUEST, temperature=None),
+        replace(REQUEST, temperature=0.5),
+        replace(REQUEST, top_p=0.5),
+        replace(REQUEST, seed=0),
+        replace(REQUEST, reasoning_effort="low"),
+        replace(REQUEST, repeat=1),
+        replace(REQUEST, volatile=()),
+    ],
+)
+def test_what_decides_the_answer_is_part_of_the_key(other: Request) -> None:
+    assert key_of(other) != key_of(REQUEST)
+
+
+def test_the_endpoint_is_part_of_the_key() -> None:
+    keys = {
+        key_of(REQUEST),
+        key_of(REQUEST, protocol="anthropic"),
+        key_of(REQUEST, url="http://other/v1"),
+        request_digest(REQUEST, protocol="openai", base_url="http://h/v1", model="other"),
+    }
+    assert len(keys) == 4
+
+
+def test_what_does_not_decide_the_answer_is_no_part_of_the_key() -> None:
+    other = "f" * 16
+    same = replace(
+        REQUEST,
+        messages=(
+            REQUEST.messages[0],
+            Message("user", f"<a id={other}>text</a id={other}>"),
+        ),
+        volatile=(other,),
+        model="another name of it",
+        purpose="agent",
+        timeout_seconds=1.0,
+        temperature=0,
+    )
+    assert key_of(same) == key_of(REQUEST)
+
+
+def test_parts_of_messages_are_part_of_the_key() -> None:
+    def of(text: str, volatile: str) -> str:
+        part = {"type": "text", "text": f"{volatile} {text}"}
+        return key_of(
+            Request(model="m", messages=(Message("user", (part,)),), volatile=(volatile,))
+        )
+
+    assert of("a", "n1") == of("a", "n2")
+    assert of("a", "n1") != of("b", "n1")
+    as_text = Message("user", json.dumps([{"type": "text", "text": "a"}]))
+    as_parts = Message("user", ({"type": "text", "text": "a"},))
+    assert key_of(Request(model="m", messages=(as_text,))) != key_of(
+        Request(model="m", messages=(as_parts,))
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        # Text moved from one message to the next is another conversation.
+        (("ab", "c"), ("a", "bc")),
+        # An answer that writes what stands for a fence's name is not the same as the fence.
+        ((f"<{NONCE}>", "x"), ("<\0" + "0" + "\0>", "x")),
+        ((f"<{NONCE}>", "\0"), ("<\0" + "0" + "\0>", "\0")),
+        (("\ud800", ""), ("?", "")),
+    ],
+)
+def test_attack_two_conversations_never_share_a_key(
+    first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    def of(texts: tuple[str, str]) -> str:
+        messages = tuple(Message("user", text) for text in texts)
+        return key_of(Request(model="m", messages=messages, volatile=(NONCE, "")))
+
+    assert of(first) != of(second)
+
+
+# --- Sharing -------------------------------------------------------------------------------------
+
+
+class Model:
+    """Counts how often it is asked; each reply waits until it is let go."""
+
+    def __init__(self, cache: ReplyCache) -> None:
+        self.cache = cache
+        self.asked = 0
+        self.fails = 0
+        self.lock = threading.Lock()
+
+    async def ask(self, question: object) -> Reply:
+        digest = digest_of(question)
+        async with self.cache.sharing(digest):
+            hit = await self.cache.get(digest)
+            if hit is not None:
+                return hit
+            with self.lock:
+                self.asked += 1
+                is_failure = self.asked <= self.fails
+            await asyncio.sleep(0.01)
+            if is_failure:
+                raise ModelError("overloaded", kind="overloaded")
+            await self.cache.put(digest, REPLY)
+            return REPLY
+
+
+async def test_equal_requests_are_asked_once(cache: ReplyCache) -> None:
+    model = Model(cache)
+    replies = await asyncio.gather(*(model.ask(1) for _ in range(50)))
+    assert model.asked == 1
+    assert [reply.is_hit for reply in replies] == [False] + [True] * 49
+
+
+async def test_once_there_is_a_reply_all_look_at_once(cache: ReplyCache) -> None:
+    digest, everybody = digest_of(1), asyncio.Barrier(20)
+
+    async def look() -> None:
+        async with cache.sharing(digest):
+            assert await cache.get(digest) is not None
+            await everybody.wait()
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group, cache.sharing(digest):
+        for _ in range(20):
+            group.create_task(look())
+        await asyncio.sleep(0)
+        await cache.put(digest, REPLY)
+
+
+async def test_different_requests_do_not_wait_for_each_other(cache: ReplyCache) -> None:
+    model = Model(cache)
+    await asyncio.gather(*(model.ask(n) for n in range(50)))
+    assert model.asked == 50
+
+
+async def test_where_the_first_fails_the_next_one_asks(cache: ReplyCache) -> None:
+    model = Model(cache)
+    model.fails = 2
+    results = await asyncio.gather(*(model.ask(1) for _ in range(9)), return_exceptions=True)
+    assert model.asked == 3
+    assert sum(isinstance(result, ModelError) for result in results) == 2
+
+
+async def test_who_is_cancelled_while_waiting_passes_the_turn_on(cache: ReplyCache) -> None:
+    model = Model(cache)
+    model.fails = 1
+    tasks = [asyncio.ensure_future(model.ask(1)) for _ in range(4)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    with pytest.raises(ModelError):
+        await tasks[0]
+    # The second has left its place, the third was given the turn: and is cancelled with it.
+    tasks[2].cancel()
+    assert (await tasks[3]).text == REPLY.text
+    for task in tasks[1:3]:
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (await model.ask(1)).is_hit
+
+
+async def test_a_mode_that_keeps_nothing_makes_nobody_wait(file: str) -> None:
+    cache = ReplyCache(file, "off")
+    async with cache.sharing("a"), asyncio.timeout(5), cache.sharing("a"):
+        pass
+
+
+def test_equal_requests_of_several_threads_are_asked_once(cache: ReplyCache) -> None:
+    model = Model(cache)
+    model.fails = 1
+    texts: list[str] = []
+
+    async def several() -> None:
+        results = await asyncio.gather(*(model.ask(1) for _ in range(10)), return_exceptions=True)
+        texts.extend(reply.text for reply in results if isinstance(reply, Reply))
+
+    threads = [threading.Thread(target=asyncio.run, args=(several(),)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert model.asked == 2
+    assert texts == [REPLY.text] * 49
+
+
+def test_a_loop_that_ended_does_not_keep_the_others_waiting(cache: ReplyCache) -> None:
+    digest = digest_of(1)
+    loop = asyncio.new_event_loop()
+    gone = asyncio.new_event_loop()
+
+    async def enter_and_leave_waiting() -> None:
+        turn = cache.sharing(digest)
+        await turn.__aenter__()
+        # A waiter of a loop that is closed without having cancelled it.
+        waiting = gone.create_task(cache.sharing(digest).__aenter__())
+        gone_thread = threading.Thread(target=lambda: gone.run_until_complete(asyncio.sleep(0)))
+        gone_thread.start()
+        gone_thread.join()
+        assert not waiting.done()
+        gone.close()
+        waiting._log_destroy_pending = False  # type: ignore[attr-defined]
+        await turn.__aexit__(None, None, None)
+        async with asyncio.timeout(5), cache.sharing(digest):
+            pass
+
+    loop.run_until_complete(enter_and_leave_waiting())
+    loop.close()
+
+
+# --- Files from elsewhere ------------------------------------------------------------------------
+
+
+def store(file: str, digest: str, value: bytes) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("INSERT INTO replies VALUES (?, ?)", (bytes.fromhex(digest), value))
+    connection.close()
+
+
+GOOD: dict[str, object] = {
+    "text": "x", "data": None, "finish": "stop", "model": "m", "usage": {}, "fingerprint": "",
+    "rung": "text", "dropped": [], "repairs": 0, "seconds": 1.0, "cost_usd": None,
+}  # fmt: skip
+CHANGES: list[dict[str, object]] = [
+    {"text": 1},
+    {"finish": "length"},
+    {"finish": "refusal"},
+    {"model": None},
+    {"rung": "magic"},
+    {"dropped": "temperature"},
+    {"dropped": [1]},
+    {"repairs": -1},
+    {"repairs": True},
+    {"usage": []},
+    {"usage": {"input_tokens": -1}},
+    {"usage": {"input_tokens": 2**60}},
+    {"usage": {"input_tokens": 1.5}},
+    {"seconds": -1},
+    {"cost_usd": "0"},
+    {"cost_usd": -1},
+]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"junk",
+        b"\x80\x04K\x01.",
+        b"[]",
+        b"{",
+        b"\xff{}",
+        zlib.compress(json.dumps(GOOD).encode())[:-3],
+        zlib.compress(b"0" * 70_000_000),
+        b'{"a":' * 100_000,
+        json.dumps(GOOD | {"seconds": float("nan")}).encode(),
+        *(json.dumps(GOOD | change).encode() for change in CHANGES),
+    ],
+    ids=lambda value: value[:40].decode("latin-1") + str(len(value)),
+)
+async def test_attack_what_is_no_reply_is_not_believed(
+    cache: ReplyCache, file: str, value: bytes
+) -> None:
+    await cache.put(digest_of(1), REPLY)
+    store(file, digest_of(2), json.dumps(GOOD).encode())
+    store(file, digest_of(3), value)
+    assert await cache.get(digest_of(2)) is not None
+    with pytest.raises(StoreError, match=r"replies\.sqlite is damaged"):
+        await cache.get(digest_of(3))
+
+
+def _junk(file: str) -> None:
+    Path(file).write_bytes(b"not a database" * 1_000)
+
+
+def test_an_empty_file_has_no_replies(tmp_path: Path) -> None:
+    file = str(tmp_path / "replies.sqlite")
+    Path(file).touch()
+    with pytest.raises(StoreError, match="holds no replies"):
+        asyncio.run(ReplyCache(file, "replay").get(digest_of(1)))
+    asyncio.run(_one(file))
+    assert export_replies(file, str(tmp_path / "out.jsonl")) == 1
+
+
+def _another_programs(file: str) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE replies (digest, value)")
+    connection.close()
+
+
+def _newer(file: str) -> None:
+    asyncio.run(_one(file))
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def _with_a_view(file: str) -> None:
+    asyncio.run(_one(file))
+    with sqlite3.connect(file) as connection:
+        connection.execute("ALTER TABLE replies RENAME TO hidden")
+        connection.execute("CREATE VIEW replies AS SELECT digest, value FROM hidden")
+    connection.close()
+
+
+def _with_a_trigger(file: str) -> None:
+    asyncio.run(_one(file))
+    with sqlite3.connect(file) as connection:
+        connection.execute(
+            "CREATE TRIGGER t AFTER INSERT ON replies BEGIN DELETE FROM replies; END"
+        )
+    connection.close()
+
+
+def _overwritten(file: str) -> None:
+    asyncio.run(_one(file))
+    content = bytearray(Path(file).read_bytes())
+    content[100:] = b"\xa5" * (len(content) - 100)
+    Path(file).write_bytes(content)
+
+
+async def _one(file: str) -> None:
+    cache = ReplyCache(file, "readwrite")
+    await cache.put(digest_of(1), REPLY)
+    cache.close()
+
+
+@pytest.mark.parametrize("mode", ["readwrite", "read", "replay"])
+@pytest.mark.parametrize(
+    "spoil",
+    [_junk, _another_programs, _newer, _with_a_view, _with_a_trigger, _overwritten],
+)
+def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, spoil: object, mode: CacheMode) -> None:
+    file = str(tmp_path / "replies.sqlite")
+    assert callable(spoil)
+    spoil(file)
+    before = Path(file).read_bytes()
+    cache = ReplyCache(file, mode)
+    with pytest.raises(StoreError, match=r"replies\.sqlite"):
+        asyncio.run(cache.get(digest_of(1)))
+    cache.close()
+    assert Path(file).read_bytes() == before
+
+
+@pytest.mark.parametrize("file", ["/proc/none/replies.sqlite", "/dev/null/replies.sqlite"])
+async def test_a_place_that_cannot_be_written_is_named(file: str) -> None:
+    with pytest.raises(StoreError, match=r"replies\.sqlite"):
+        await ReplyCache(file, "readwrite").put(digest_of(1), REPLY)
+
+
+# --- Recordings ----------------------------------------------------------------------------------
+
+
+async def test_an_export_is_imported_elsewhere(cache: ReplyCache, tmp_path: Path) -> None:
+    for n in range(20):
+        await cache.put(digest_of(n), replace(REPLY, text=str(n) * 5_000))
+    out, copy = str(tmp_path / "replies.jsonl"), str(tmp_path / "copy" / "replies.sqlite")
+    assert export_replies(cache.file, out) == 20
+    assert import_replies(out, copy) == 20
+    assert import_replies(out, copy) == 0
+    again = str(tmp_path / "again.jsonl")
+    assert export_replies(copy, again) == 20
+    assert Path(again).read_bytes() == Path(out).read_bytes()
+    replay = ReplyCache(copy, "replay")
+    for n in range(20):
+        assert await replay.get(digest_of(n)) == await cache.get(digest_of(n))
+    replay.close()
+    assert names_in(tmp_path) == ["again.jsonl", "copy", "new", "replies.jsonl"]
+
+
+async def test_what_is_there_already_stays_on_import(cache: ReplyCache, tmp_path: Path) -> None:
+    await cache.put(digest_of(1), REPLY)
+    out = str(tmp_path / "replies.jsonl")
+    export_replies(cache.file, out)
+    Path(out).write_text(Path(out).read_text().replace("UNMET", "MET").replace("MET", "UNMET"))
+    assert import_replies(out, cache.file) == 0
+    hit = await cache.get(digest_of(1))
+    assert hit is not None
+    assert hit.data == REPLY.data
+
+
+LINE = json.dumps({"digest": digest_of(1), "format": 1, **GOOD})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "junk",
+        "[]",
+        "{" * 100_000,
+        LINE.replace('"format": 1', '"format": 2'),
+        LINE.replace(digest_of(1), "short"),
+        LINE.replace(digest_of(1), "x" * 64),
+        LINE.replace('"stop"', '"length"'),
+        LINE.replace('"seconds": 1.0', '"seconds": NaN'),
+        LINE[:-20],
+    ],
+)
+def test_an_export_with_one_wrong_line_is_refused_whole(tmp_path: Path, line: str) -> None:
+    jsonl, file = tmp_path / "replies.jsonl", str(tmp_path / "replies.sqlite")
+    good = LINE.replace(digest_of(1), digest_of(2))
+    jsonl.write_text(f"{good}\n\n{line}\n")
+    with pytest.raises(InputError, match=r"replies\.jsonl:3"):
+        import_replies(str(jsonl), file)
+    assert export_replies(file, str(tmp_path / "out.jsonl")) == 0
+
+
+def test_recordings_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"none\.sqlite"):
+        export_replies(str(tmp_path / "none.sqlite"), str(tmp_path / "out.jsonl"))
+    with pytest.raises(InputError, match=r"none\.jsonl"):
+        import_replies(str(tmp_path / "none.jsonl"), str(tmp_path / "new.sqlite"))
+
+
+async def test_a_damaged_reply_is_not_exported(cache: ReplyCache, tmp_path: Path) -> None:
+    await cache.put(digest_of(1), REPLY)
+    store(cache.file, digest_of(2), b"junk")
+    out = tmp_path / "replies.jsonl"
+    out.write_text("the last export\n")
+    with pytest.raises(StoreError, match="damaged"):
+        export_replies(cache.file, str(out))
+    assert out.read_text() == "the last export\n"
+    assert names_in(tmp_path) == ["new", "replies.jsonl"]
+
+
+# --- A cache costs nothing until it is used ------------------------------------------------------
+
+
+def test_sqlite_is_not_loaded_before_it_is_needed() -> None:
+    code = "import sys, assay.models.cache; sys.exit('sqlite3' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

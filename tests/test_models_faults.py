@@ -1,0 +1,308 @@
+"""What goes wrong with models: what is tried again, what is left out, what is told."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import zlib
+
+import pytest
+
+from assay.models import (
+    ModelClient,
+    ModelSettings,
+)
+from assay.models.settings import EndpointSettings
+from assay.testing import FakeJudge, Fault
+from tests.model_servers import (
+    MET,
+    FakeTime,
+    Raw,
+    Seen,
+    client,
+    error,
+    failing,
+    met,
+    question,
+    said,
+    scripted,
+    verdict,
+)
+
+KEY = "sk-very-secret-key"
+
+
+# --- Faults ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["408", "429", "500", "502", "503", "529", "reset", "truncated"])
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+async def test_what_passes_is_tried_again(kind: str, protocol: str) -> None:
+    time = FakeTime()
+    with FakeJudge([MET], faults=[Fault(kind, times=3)]) as judge:
+        model = judge.model if protocol == "openai" else judge.anthropic_model
+        asked = client(time)
+        reply = await asked.ask(question(model))
+        assert reply.data == MET
+        assert len(reply.attempts) == 3
+        assert judge.count == 4
+        assert asked.ledger.summary().total(kind="retry").count == 3
+        assert reply.attempts[0].waited <= 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("429", "rate_limited"), ("500", "overloaded"), ("reset", "unreachable")],
+)
+async def test_tries_end(kind: str, expected: str) -> None:
+    with FakeJudge([MET], faults=[Fault(kind, times=99)]) as judge:
+        failure = await failing(client(FakeTime(), max_attempts=3), question(judge.model))
+        assert failure.kind == expected
+        assert "after 3 tries" in str(failure)
+        assert judge.count == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("401", "auth"),
+        ("402", "quota"),
+        ("403", "auth"),
+        ("quota", "quota"),
+        ("overflow", "overflow"),
+        ("html", "unreadable"),
+        ("content_type", "unreadable"),
+    ],
+)
+async def test_what_does_not_pass_is_told_at_once(kind: str, expected: str) -> None:
+    with FakeJudge([MET], faults=[Fault(kind, times=99)]) as judge:
+        for model in (judge.model, judge.anthropic_model):
+            failure = await failing(client(FakeTime()), question(model))
+            assert failure.kind == expected
+            assert str(failure).isprintable()
+        assert judge.count == 2
+
+
+async def test_a_pause_that_is_asked_for_is_kept() -> None:
+    time = FakeTime()
+    with FakeJudge([MET], faults=[Fault("429", retry_after=7)]) as judge:
+        reply = await client(time).ask(question(judge.model))
+        assert sum(time.slept) >= 7.0
+        assert reply.attempts[0].waited >= 7.0
+
+
+async def test_a_pause_beyond_the_deadline_is_not_waited_for() -> None:
+    time = FakeTime()
+    with FakeJudge([MET], faults=[Fault("429", retry_after=3_000)]) as judge:
+        failure = await failing(client(time), question(judge.model))
+        assert failure.kind == "rate_limited"
+        assert "3000 seconds" in str(failure)
+        assert time.slept == []
+
+
+async def test_one_refusal_pauses_all_clients_of_the_endpoint() -> None:
+    time = FakeTime()
+    timing = time.timing
+    with FakeJudge(met, faults=[Fault("429", retry_after=5)]) as judge:
+        first, second = (ModelClient(ModelSettings(), timing=timing) for _ in range(2))
+        await first.ask(question(judge.model))
+        at = time.at
+        route = second.route(judge.model)
+        assert route.gate is first.route(judge.model).gate
+        route.gate.cool(5.0)
+        await second.ask(question(judge.model))
+        assert time.at >= at + 5.0
+
+
+async def test_a_server_that_hangs_costs_one_deadline() -> None:
+    with FakeJudge([MET], faults=[Fault("hang", times=9)]) as judge:
+        failure = await failing(client(), question(judge.model, timeout_seconds=0.2))
+        assert failure.kind == "timeout"
+        assert judge.count == 1
+
+
+async def test_nobody_there_is_unreachable() -> None:
+    async with scripted([]) as server:
+        model = server.model
+    failure = await failing(client(FakeTime(), max_attempts=2), question(model))
+    assert failure.kind == "unreachable"
+    assert "refused" in str(failure)
+
+
+async def test_an_endpoint_that_is_down_is_left_alone() -> None:
+    with FakeJudge([MET], faults=[Fault("401", times=99)]) as judge:
+        asked = client(FakeTime(), breaker_after=3)
+        failures = [await failing(asked, question(judge.model)) for _ in range(5)]
+        assert {failure.kind for failure in failures} == {"auth"}
+        assert judge.count == 3
+        assert "in a row" in str(failures[-1])
+
+
+async def test_a_redirect_is_not_followed_nor_given_the_key() -> None:
+    async with scripted([verdict()]) as elsewhere:
+        away = {"Location": f"{elsewhere.root}/v1/chat/completions"}
+        async with scripted([Raw("", status, away) for status in (301, 302, 307, 308)]) as server:
+            for _ in range(4):
+                failure = await failing(client(), question(server.model))
+                assert (failure.kind, "redirects" in str(failure)) == ("rejected", True)
+        assert elsewhere.seen == []
+
+
+async def test_a_reply_without_end_is_not_read_to_it() -> None:
+    endless = Raw(b" " * (1 << 20), chunks=64)
+    async with scripted([endless]) as server:
+        failure = await failing(client(), question(server.model))
+        assert (failure.kind, "MiB" in str(failure)) == ("unreadable", True)
+
+
+async def test_a_packed_bomb_is_not_unpacked() -> None:
+    bomb = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = b"".join([bomb.compress(b" " * (1 << 20)) for _ in range(64)] + [bomb.flush()])
+    async with scripted([Raw(packed, headers={"Content-Encoding": "gzip"})]) as server:
+        failure = await failing(client(), question(server.model))
+        assert (failure.kind, "MiB" in str(failure)) == ("unreadable", True)
+
+
+async def test_a_reply_that_is_packed_unasked_is_read() -> None:
+    body = verdict().body
+    assert isinstance(body, dict)
+    packed = gzip.compress(json.dumps(body).encode())
+    for encoding, reply in (("gzip", packed), ("br", b"x"), ("gzip", b"junk")):
+        async with scripted([Raw(reply, headers={"Content-Encoding": encoding})]) as server:
+            if reply is packed:
+                assert (await client().ask(question(server.model))).data == MET
+                continue
+            asked = client(FakeTime(), max_attempts=2)
+            assert (await failing(asked, question(server.model))).kind == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Raw(""), "unreadable"),
+        (Raw("[" * 100_000), "unreadable"),
+        (Raw('{"choices": []}'), "unreadable"),
+        (Raw("null"), "unreadable"),
+        (Raw({"error": {"message": "upstream", "code": 429}}), "rate_limited"),
+        (Raw({"error": {"message": "no", "code": 401}}), "auth"),
+        (Raw({"error": "upstream"}), "overloaded"),
+        (Raw("<h1>hi</h1>", content_type="text/html"), "unreadable"),
+    ],
+)
+async def test_what_is_no_reply_is_an_error(reply: Raw, kind: str) -> None:
+    async with scripted([reply]) as server:
+        failure = await failing(client(FakeTime(), max_attempts=2), question(server.model))
+        assert failure.kind == kind
+
+
+# --- Keys -----------------------------------------------------------------------------------------
+
+
+def _echo(seen: Seen) -> Raw:
+    told = " ".join(seen.headers.values())
+    return error(400, f"your headers were {told}")
+
+
+async def test_a_key_that_a_server_says_back_is_not_told() -> None:
+    async with scripted(_echo) as server:
+        settings = ModelSettings(
+            endpoints={
+                "mine": EndpointSettings(
+                    base_url=f"{server.root}/v1",
+                    key_env="MY_KEY",
+                    headers={"x-more": "sk-header-secret"},
+                )
+            },
+            secrets={"MY_KEY": KEY},
+        )
+        asked = ModelClient(settings)
+        failure = await failing(asked, question("mine"))
+        assert server.seen[0].headers["Authorization"] == f"Bearer {KEY}"
+        assert "[redacted]" in str(failure)
+        shown = f"{failure!s} {failure!r} {asked.route('mine')!r} {settings!r} {vars(asked)!r}"
+        assert KEY not in shown
+        assert "sk-header-secret" not in shown
+
+
+async def test_each_protocol_has_its_header_for_the_key() -> None:
+    async with scripted([verdict()]) as server:
+        base = f"{server.root}/v1"
+        endpoints = {
+            "a": EndpointSettings(protocol="anthropic", base_url=server.root, key_env="K"),
+            "b": EndpointSettings(base_url=base, key_env="K", key_header="api-key"),
+        }
+        asked = client(FakeTime(), endpoints=endpoints, secrets={"K": KEY}, max_attempts=1)
+        await failing(asked, question("a"))  # it answers in the other protocol
+        await asked.ask(question("b"))
+        first, last = server.seen[0].headers, server.seen[-1].headers
+        assert (first["x-api-key"], last["api-key"]) == (KEY, KEY)
+        assert "Authorization" not in {**first, **last}
+        assert first["anthropic-version"] == "2023-06-01"
+
+
+async def test_without_a_key_nothing_is_sent() -> None:
+    failure = await failing(client(), question("claude-haiku-4-5"))
+    assert (failure.kind, "ANTHROPIC_API_KEY" in str(failure)) == ("no_key", True)
+
+
+# --- What a model takes ---------------------------------------------------------------------------
+
+
+def _picky(seen: Seen) -> Raw:
+    body = seen.body
+    if "temperature" in body:
+        return error(400, "'temperature' is not supported", param="temperature")
+    if "max_tokens" in body:
+        return error(400, "Use 'max_completion_tokens' instead of 'max_tokens'")
+    if "tools" in body:
+        return error(422, "tools are not supported")
+    if "response_format" in body:
+        return error(400, "response_format is not supported by this model")
+    return verdict()
+
+
+async def test_what_a_model_refuses_is_left_out_and_remembered() -> None:
+    async with scripted(_picky) as server:
+        asked = client()
+        reply = await asked.ask(question(server.model))
+        assert (reply.data, reply.dropped, reply.rung) == (MET, ("temperature",), "text")
+        assert len(server.seen) == 6
+        again = await asked.ask(question(server.model))
+        assert (len(server.seen), again.dropped) == (7, ("temperature",))
+        assert again.attempts == ()
+        # What was never asked for was never dropped.
+        plain = await asked.ask(question(server.model, temperature=None))
+        assert plain.dropped == ()
+
+
+async def test_many_that_are_refused_at_once_all_learn() -> None:
+    async with scripted(_picky) as server:
+        asked = client()
+        replies = await asyncio.gather(*(asked.ask(question(server.model)) for _ in range(12)))
+        assert all(reply.data == MET for reply in replies)
+
+
+async def test_anthropic_steps_down_to_a_tool() -> None:
+    faults = [Fault("400", parameter="output_config")]
+    with FakeJudge([MET], faults=faults) as judge:
+        reply = await client().ask(question(judge.anthropic_model))
+        assert (reply.data, reply.rung) == (MET, "tool")
+        assert judge.requests[-1].tool == "verdict"
+
+
+async def test_a_refusal_that_teaches_nothing_ends() -> None:
+    async with scripted([error(400, "temperature response_format max_tokens tools")]) as server:
+        failure = await failing(client(), question(server.model))
+        assert failure.kind == "rejected"
+        assert len(server.seen) < 12
+
+
+async def test_the_way_to_a_shape_can_be_set() -> None:
+    async with scripted(
+        [said(None, tool_calls=[{"function": {"arguments": json.dumps(MET)}}])]
+    ) as (server):
+        endpoint = EndpointSettings(base_url=f"{server.root}/v1", structured="tool")
+        asked = ModelClient(ModelSettings(endpoints={"x": endpoint}))
+        reply = await asked.ask(question("x"))
+        assert (reply.data, reply.rung) == (MET, "tool")

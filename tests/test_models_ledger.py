@@ -1,0 +1,317 @@
+"""The ledger: what was asked, what it cost, and that no budget is overrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from assay.errors import ModelError, StoreError
+from assay.models.ledger import Budget, Entry, EntryKind, Ledger
+from assay.models.messages import Purpose, Usage
+
+
+def entry(
+    kind: EntryKind = "call",
+    cost: float | None = 0.5,
+    *,
+    model: str = "openai:judge",
+    purpose: Purpose = "judge",
+    would_cost: float | None = None,
+) -> Entry:
+    return Entry(
+        model=model,
+        served="judge-1",
+        purpose=purpose,
+        kind=kind,
+        usage=Usage(input_tokens=100, cached_tokens=60, output_tokens=10, reasoning_tokens=4),
+        cost_usd=cost,
+        would_cost_usd=would_cost,
+        seconds=2.0,
+        digest="d" * 64,
+    )
+
+
+# --- Totals --------------------------------------------------------------------------------------
+
+
+def test_totals_are_kept_apart() -> None:
+    ledger = Ledger()
+    for each in (
+        entry(),
+        entry(cost=None),
+        entry("retry", 0.25),
+        entry("repair", 0.125),
+        entry("hit", 0.0, would_cost=0.5),
+        entry("hit", 0.0),
+        entry(model="anthropic:other", cost=2.0),
+        entry(purpose="agent", cost=8.0),
+    ):
+        ledger.record(each)
+    summary = ledger.summary()
+    assert summary.total().count == 8
+    assert summary.total().cost_usd == 10.875
+    assert summary.total().unknown == 1
+    assert summary.total().would_cost_usd == 0.5
+    assert summary.total(purpose="agent").cost_usd == 8.0
+    assert summary.total(kind="call").count == 4
+    assert summary.total(kind="hit").cost_usd == 0.0
+    assert summary.total(kind="hit", model="anthropic:other").count == 0
+    assert summary.total(model="anthropic:other").cost_usd == 2.0
+    call = summary.total(purpose="judge", kind="call", model="openai:judge")
+    assert (call.count, call.unknown, call.seconds) == (2, 1, 4.0)
+    assert (call.input_tokens, call.cached_tokens) == (200, 120)
+    assert (call.output_tokens, call.reasoning_tokens) == (20, 8)
+
+
+def test_a_summary_does_not_change_after_it_was_taken() -> None:
+    ledger = Ledger()
+    ledger.record(entry())
+    summary = ledger.summary()
+    ledger.record(entry())
+    assert summary.total().count == 1
+
+
+def test_tokens_that_are_not_known_count_nothing() -> None:
+    ledger = Ledger()
+    ledger.record(
+        Entry(model="m", served="", purpose="judge", kind="call", usage=Usage(), cost_usd=None)
+    )
+    assert ledger.summary().total().input_tokens == 0
+
+
+def test_a_summary_is_json() -> None:
+    ledger = Ledger(Budget(3.0))
+    ledger.record(entry())
+    ledger.reserve(1.0, "judge").settle(0.5)
+    ledger.reserve(0.25, "judge")
+    document = ledger.summary().to_dict()
+    assert json.loads(json.dumps(document)) == document
+    assert document["spent_usd"] == 0.5
+    assert document["reserved_usd"] == 0.25
+    assert document["max_cost_usd"] == 3.0
+    groups = document["groups"]
+    assert isinstance(groups, list)
+    first = groups[0]
+    assert isinstance(first, dict)
+    assert (first["purpose"], first["kind"], first["model"]) == ("judge", "call", "openai:judge")
+    assert first["cost_usd"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("entries", "line"),
+    [
+        ([], "0 judgements asked, $0.00"),
+        ([entry()], "1 judgements asked, $0.50"),
+        (
+            [entry(cost=0.0)] * 1_240 + [entry("hit", 0.0)] * 310 + [entry(cost=0.42)]
+            + [entry(cost=None)] * 12,
+            "1,253 judgements asked, 310 from cache, $0.42 (12 of unknown price)",
+        ),
+        (
+            [entry(), entry("retry", None), entry("repair"), entry(purpose="agent", cost=10.0)],
+            "1 judgements asked, 1 agent calls asked, 2 asked again, $11.00 (1 of unknown price)",
+        ),
+        ([entry(cost=0.0012)], "1 judgements asked, $0.0012"),
+    ],
+)  # fmt: skip
+def test_a_summary_is_one_line_of_progress(entries: list[Entry], line: str) -> None:
+    ledger = Ledger()
+    for each in entries:
+        ledger.record(each)
+    assert str(ledger.summary()) == line
+
+
+def test_attack_names_from_outside_take_bounded_memory() -> None:
+    ledger = Ledger()
+    for number in range(5_000):
+        ledger.record(entry(model=f"model-{number}", cost=1.0))
+    summary = ledger.summary()
+    assert len(summary.groups) <= 201
+    assert summary.total().cost_usd == 5_000.0
+    assert summary.total(model="(others)").count == 4_800
+
+
+def test_the_listener_hears_every_entry() -> None:
+    heard: list[Entry] = []
+    ledger = Ledger(listener=heard.append)
+    first, second = entry(), entry("hit", 0.0)
+    ledger.record(first)
+    ledger.record(second)
+    assert heard == [first, second]
+
+
+def test_a_listener_may_look_at_the_ledger() -> None:
+    lines: list[str] = []
+    ledger = Ledger(listener=lambda _: lines.append(str(ledger.summary())))
+    ledger.record(entry())
+    assert lines == ["1 judgements asked, $0.50"]
+
+
+# --- Budgets -------------------------------------------------------------------------------------
+
+
+def test_without_a_budget_everything_may_be_asked() -> None:
+    ledger = Ledger()
+    for estimate in (None, 1e9):
+        with ledger.reserve(estimate, "judge") as reservation:
+            reservation.settle(1e9)
+    assert ledger.summary().spent_usd == 2e9
+
+
+def test_what_is_under_way_counts_before_it_is_paid() -> None:
+    ledger = Ledger(Budget(1.0))
+    first = ledger.reserve(0.6, "openai:judge")
+    with pytest.raises(ModelError) as caught:
+        ledger.reserve(0.6, "openai:judge")
+    assert caught.value.kind == "budget"
+    for part in ("$1.00", "$0.60", "openai:judge", "ASSAY_MAX_COST_USD"):
+        assert part in str(caught.value)
+    first.settle(0.1)
+    second = ledger.reserve(0.6, "openai:judge")
+    second.release()
+    with ledger.reserve(0.9, "openai:judge"):
+        pass
+    assert ledger.summary().spent_usd == 0.1
+    assert ledger.summary().reserved_usd == 0.0
+
+
+def test_a_budget_may_be_spent_to_the_last_cent() -> None:
+    ledger = Ledger(Budget(0.3))
+    for _ in range(3):
+        with ledger.reserve(0.1, "judge") as reservation:
+            reservation.settle(0.1)
+    with pytest.raises(ModelError, match="used up"):
+        ledger.reserve(0.0001, "judge")
+
+
+def test_a_reply_whose_cost_is_not_known_takes_all_that_was_set_aside() -> None:
+    ledger = Ledger(Budget(1.0))
+    ledger.reserve(0.7, "judge").settle(None)
+    assert ledger.summary().spent_usd == 0.7
+
+
+@pytest.mark.parametrize("cost", [-5.0, float("nan"), float("inf")])
+def test_attack_a_cost_that_is_no_amount_makes_no_room(cost: float) -> None:
+    ledger = Ledger(Budget(1.0))
+    ledger.reserve(0.7, "judge").settle(cost)
+    assert ledger.summary().spent_usd == 0.7
+
+
+def test_a_reservation_ends_once() -> None:
+    ledger = Ledger(Budget(1.0))
+    with ledger.reserve(0.5, "judge") as reservation:
+        reservation.settle(0.25)
+        reservation.settle(0.25)
+        reservation.release()
+    reservation.release()
+    assert ledger.summary().spent_usd == 0.25
+    assert ledger.summary().reserved_usd == 0.0
+
+
+def test_a_request_that_fails_gives_its_money_back() -> None:
+    ledger = Ledger(Budget(1.0))
+    with pytest.raises(ZeroDivisionError), ledger.reserve(1.0, "judge"):
+        raise ZeroDivisionError
+    ledger.reserve(1.0, "judge")
+
+
+def test_what_has_no_known_price_is_not_asked_under_a_budget() -> None:
+    ledger = Ledger(Budget(1.0))
+    with pytest.raises(ModelError, match="no known price") as caught:
+        ledger.reserve(None, "http://127.0.0.1/v1#judge")
+    assert caught.value.kind == "budget"
+    allowed = Ledger(Budget(1.0, allow_unknown=True))
+    allowed.reserve(None, "http://127.0.0.1/v1#judge").settle(None)
+    assert allowed.summary().spent_usd == 0.0
+
+
+@pytest.mark.parametrize("estimate", [-5.0, float("nan"), float("inf")])
+def test_attack_an_estimate_that_is_no_amount_makes_no_room(estimate: float) -> None:
+    ledger = Ledger(Budget(1.0))
+    with pytest.raises(ModelError):
+        ledger.reserve(estimate, "judge")
+    assert ledger.summary().reserved_usd == 0.0
+
+
+@pytest.mark.parametrize("most", [-1.0, float("nan"), float("inf")])
+def test_a_budget_is_an_amount(most: float) -> None:
+    with pytest.raises(ValueError, match="max_cost_usd"):
+        Budget(most)
+
+
+def test_many_threads_together_do_not_overrun_a_budget() -> None:
+    ledger = Ledger(Budget(10.0))
+    refused: list[ModelError] = []
+
+    def work() -> None:
+        for _ in range(100):
+            try:
+                with ledger.reserve(0.125, "judge") as reservation:
+                    reservation.settle(0.125)
+            except ModelError as error:
+                refused.append(error)
+            ledger.record(entry(cost=0.125))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    summary = ledger.summary()
+    assert summary.spent_usd == 10.0
+    assert len(refused) == 400 - 80
+    assert summary.total().count == 400
+    assert summary.total().cost_usd == 50.0
+
+
+# --- The file of entries -------------------------------------------------------------------------
+
+
+def test_every_entry_is_kept_as_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "ledger.jsonl"
+    ledger = Ledger(keep=str(file))
+    ledger.record(entry())
+    ledger.record(entry("hit", 0.0, would_cost=0.5))
+    ledger.close()
+    ledger.record(entry("repair", None))
+    ledger.close()
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["kind"] for line in lines] == ["call", "hit", "repair"]
+    assert lines[0] == {
+        "model": "openai:judge", "served": "judge-1", "purpose": "judge", "kind": "call",
+        "input_tokens": 100, "cached_tokens": 60, "output_tokens": 10, "reasoning_tokens": 4,
+        "cost_usd": 0.5, "would_cost_usd": None, "seconds": 2.0, "digest": "d" * 64,
+    }  # fmt: skip
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_torn_line_of_a_killed_process_harms_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.jsonl"
+    ledger = Ledger(keep=str(file))
+    ledger.record(entry())
+    ledger.close()
+    whole = file.read_bytes()
+    os.truncate(file, len(whole) - 20)
+    again = Ledger(keep=str(file))
+    again.record(entry())
+    again.close()
+    torn, line = file.read_bytes().splitlines(keepends=True)
+    assert whole.startswith(torn.strip())
+    assert line == whole
+
+
+def test_attack_a_served_name_with_line_breaks_stays_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.jsonl"
+    ledger = Ledger(keep=str(file))
+    ledger.record(entry(model='a\n{"cost_usd": 0}\u2028\ud800'))
+    ledger.close()
+    assert len(file.read_bytes().splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_kept_is_named() -> None:
+    with pytest.raises(StoreError, match=r"/dev/null/ledger\.jsonl"):
+        Ledger(keep="/dev/null/ledger.jsonl").record(entry())

@@ -1,0 +1,226 @@
+"""Prices: dated, with their gaps, and the user's own over them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from assay.errors import InputError
+from assay.models import prices
+from assay.models.messages import Message, Request, Usage
+from assay.models.prices import Price, Prices
+
+USAGE = Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000)
+
+TABLE = Prices(
+    {
+        price.model: price
+        for price in (
+            Price(model="judge-5", input=2.0, cached_input=0.5, output=10.0),
+            Price(model="judge-5-mini", input=0.2, cached_input=None, output=1.0),
+            Price(model="judge-5-2025-01-01", input=4.0, cached_input=1.0, output=20.0),
+            Price(model="http://127.0.0.1:8000/v1#*", input=0.0, cached_input=None, output=0.0),
+            Price(
+                model="long", input=1.0, cached_input=0.1, output=4.0, above_tokens=200_000,
+                above=Price(model="long", input=2.0, cached_input=0.2, output=6.0),
+            ),
+        )
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "cost"),
+    [
+        ("judge-5", 0.6 * 2 + 0.4 * 0.5 + 0.1 * 10),
+        ("openai:judge-5", 2.4),
+        ("models/judge-5", 2.4),
+        ("judge-5-2026-03-04", 2.4),
+        ("judge-5-20260304", 2.4),
+        ("judge-5@20260304", 2.4),
+        ("judge-5-latest", 2.4),
+        ("judge-5-0304", 2.4),
+        # A snapshot with a price of its own; a model whose name begins like another's.
+        ("judge-5-2025-01-01", 0.6 * 4 + 0.4 * 1 + 0.1 * 20),
+        ("judge-5-mini", 1.0 * 0.2 + 0.1 * 1),
+        ("judge-5-mini-2026-03-04", 0.3),
+        ("long", 0.6 * 2 + 0.4 * 0.2 + 0.1 * 6),
+        ("http://127.0.0.1:8000/v1#judge-5", 0.0),
+        # Not known, and never free.
+        ("judge-5-pro", None),
+        ("judge-5-pro-2026-03-04", None),
+        ("judge", None),
+        ("judge-50", None),
+        ("org/judge-5", None),
+        ("http://127.0.0.1:9000/v1#judge-5", None),
+        ("", None),
+    ],
+)
+def test_a_cost_is_of_that_model_or_not_known(model: str, cost: float | None) -> None:
+    assert TABLE.cost(model, USAGE) == pytest.approx(cost)
+    assert TABLE.cost(model, USAGE) == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (Usage(input_tokens=100_000, output_tokens=0), 0.2),
+        (Usage(input_tokens=100_000, output_tokens=100, cached_tokens=0), 0.201),
+        (Usage(input_tokens=100, cached_tokens=200, output_tokens=0), 0.00005),
+        (Usage(input_tokens=0, output_tokens=0), 0.0),
+        (Usage(input_tokens=100_000), None),
+        (Usage(output_tokens=100), None),
+        # A server that counts below nothing would make room in a budget.
+        (Usage(input_tokens=-1_000_000, output_tokens=0), None),
+        (Usage(input_tokens=0, output_tokens=-1), None),
+        (Usage(input_tokens=100_000, cached_tokens=-100_000, output_tokens=0), 0.2),
+        (Usage(), None),
+    ],
+)
+def test_tokens_that_are_not_known_have_no_cost(usage: Usage, cost: float | None) -> None:
+    assert TABLE.cost("judge-5", usage) == pytest.approx(cost)
+
+
+def test_a_long_request_is_dearer_from_its_first_token() -> None:
+    assert TABLE.cost("long", Usage(input_tokens=200_000, output_tokens=0)) == pytest.approx(0.2)
+    assert TABLE.cost("long", Usage(input_tokens=200_001, output_tokens=0)) == pytest.approx(
+        0.4, rel=1e-4
+    )
+
+
+def test_a_model_asked_for_once_is_remembered_in_bounded_memory() -> None:
+    for number in range(5_000):
+        assert TABLE.price(f"unknown-{number}x") is None
+    assert len(TABLE._found) <= 1_024
+
+
+# --- Estimates -----------------------------------------------------------------------------------
+
+REQUEST = Request(
+    model="judge-5",
+    messages=(Message("system", "be fair"), Message("user", "a word or two " * 100)),
+    max_tokens=1_000,
+)
+
+
+def test_an_estimate_is_an_upper_bound() -> None:
+    estimate = TABLE.estimate("judge-5", REQUEST)
+    real = TABLE.cost("judge-5", Usage(input_tokens=410, output_tokens=1_000))
+    assert estimate is not None
+    assert real is not None
+    assert real < estimate < 2 * real
+    assert TABLE.estimate("unknown", REQUEST) is None
+
+
+@pytest.mark.parametrize(
+    "larger",
+    [
+        replace(REQUEST, max_tokens=2_000),
+        replace(REQUEST, schema={"type": "object", "description": "x" * 3_000}),
+        replace(REQUEST, messages=(*REQUEST.messages, Message("user", "x" * 3_000))),
+        replace(REQUEST, messages=(*REQUEST.messages, Message("user", "\u6f22" * 1_000))),
+        replace(REQUEST, messages=(*REQUEST.messages, Message("user", "\ud800" * 3_000))),
+        replace(
+            REQUEST,
+            messages=(*REQUEST.messages, Message("user", ({"type": "text", "text": "x" * 3_000},))),
+        ),
+        replace(
+            REQUEST,
+            messages=(
+                *REQUEST.messages,
+                Message("user", ({"type": "image_url", "image_url": {}},)),
+            ),
+        ),
+    ],
+)
+def test_whatever_is_sent_is_in_the_estimate(larger: Request) -> None:
+    least, more = TABLE.estimate("judge-5", REQUEST), TABLE.estimate("judge-5", larger)
+    assert least is not None
+    assert more is not None
+    # A thousand tokens at two or ten dollars a million.
+    assert more - least >= 0.0019
+
+
+# --- The table that comes with assay -------------------------------------------------------------
+
+
+def test_every_row_says_where_and_when_it_was_read() -> None:
+    document = json.loads(Path(prices.__file__).with_name("prices.json").read_text())
+    assert len(document["prices"]) > 20
+    for row in document["prices"]:
+        assert row["source"].startswith("https://"), row
+        assert re.fullmatch(r"\d{4}-\d{2}(-\d{2})?", row["date"]), row
+        assert 0 < row["input"] < row["output"] < 1_000, row
+        assert 0 < row.get("cached_input", row["input"] / 2) < row["input"], row
+        if "above" in row:
+            assert row["above"]["tokens"] >= 100_000
+            assert row["above"]["input"] > row["input"]
+
+
+@pytest.mark.parametrize("family", ["claude-", "gpt-", "gemini-"])
+def test_the_large_providers_are_in_the_table(family: str) -> None:
+    document = json.loads(Path(prices.__file__).with_name("prices.json").read_text())
+    assert sum(row["model"].startswith(family) for row in document["prices"]) >= 5
+
+
+def test_a_price_holds_from_its_day_on() -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=0)
+    before = Prices.load(today="2026-12-31").cost("gemini-3.8-flash", usage)
+    after = Prices.load(today="2027-01-01").cost("gemini-3.8-flash", usage)
+    assert (before, after) == (0.75, 1.5)
+
+
+# --- The user's own ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["prices.yaml", "prices.json"])
+def test_the_users_rows_go_over_the_table(tmp_path: Path, name: str) -> None:
+    rows = [
+        {"model": "gpt-5.4-mini", "input": 1, "output": 2},
+        {"model": "my-judge", "input": 0.5, "cached_input": 0, "output": 3},
+    ]
+    file = tmp_path / name
+    file.write_text(json.dumps({"prices": rows}))
+    table = Prices.load(str(file), today="2026-11-21")
+    assert table.cost("openai:gpt-5.4-mini", USAGE) == pytest.approx(1 + 0.2)
+    assert table.cost("my-judge", USAGE) == pytest.approx(0.3 + 0.3)
+    assert table.cost("claude-opus-5", USAGE) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "prices: a file of prices has one list"),
+        ("[]", "one list"),
+        ("prices: {a: 1}", "one list"),
+        ("prices: [1]", r"prices\[0\]: a price has the keys"),
+        ("prices: [{model: a, inputs: 1, output: 2}]", r"prices\[0\]: a price has the keys"),
+        ("prices: [{input: 1, output: 2}]", "the name of its model"),
+        ("prices: [{model: a, output: 2}]", "'input' is US dollars"),
+        ("prices: [{model: a, input: 1}]", "'output' is US dollars"),
+        ("prices: [{model: a, input: -1, output: 2}]", "'input' is US dollars"),
+        ("prices: [{model: a, input: .nan, output: 2}]", "'input' is US dollars"),
+        ("prices: [{model: a, input: .inf, output: 2}]", "'input' is US dollars"),
+        ("prices: [{model: a, input: true, output: 2}]", "'input' is US dollars"),
+        ("prices: [{model: a, input: '1', output: 2}]", "'input' is US dollars"),
+        ("prices: [{model: a, input: 1, output: 2, cached_input: x}]", "'cached_input' is"),
+        ("prices: [{model: a, input: 1, output: 2, above: {input: 2}}]", "'above' needs"),
+        ("prices: [", "cannot be read"),
+        ("!!python/object/apply:os.system [id]", "cannot be read"),
+    ],
+)
+def test_a_wrong_row_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=complaint) as caught:
+        Prices.load(str(file))
+    assert "prices.yaml" in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.yaml"):
+        Prices.load(str(tmp_path / "none.yaml"))

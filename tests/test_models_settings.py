@@ -1,0 +1,253 @@
+"""How models are reached: the environment, the settings file, and where which key may go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import InputError, ModelError
+from assay.models import ModelSettings, register_model, resolve, unconfigured
+from assay.models.settings import EndpointSettings
+
+KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "GEMINI_API_KEY": "sk-g"}
+
+
+def settings(**environ: str) -> ModelSettings:
+    return ModelSettings.from_environment(environ)
+
+
+def written(folder: Path, text: str) -> str:
+    file = folder / "models.yaml"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("reference", "protocol", "base_url", "key"),
+    [
+        ("claude-haiku-4-5", "anthropic", "https://api.anthropic.com", "sk-a"),
+        ("openai:gpt-5", "openai", "https://api.openai.com/v1", "sk-o"),
+        ("google:g", "openai", "https://generativelanguage.googleapis.com/v1beta/openai", "sk-g"),
+        ("http://127.0.0.1:1/v1#m", "openai", "http://127.0.0.1:1/v1", ""),
+        ("anthropic+http://h#m", "anthropic", "http://h", ""),
+    ],
+)
+def test_a_reference_leads_to_an_endpoint(
+    reference: str, protocol: str, base_url: str, key: str
+) -> None:
+    found = resolve(reference, settings(**KEYS))
+    assert (found.protocol, found.base_url, found.key) == (protocol, base_url, key)
+    assert found.first_party is (key != "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.openai.com.evil.example/v1#gpt-5",
+        "https://api.openai.com/v1#gpt-5",
+        "https://evil.example/v1#gpt-5",
+        "anthropic+https://evil.example#claude-haiku-4-5",
+    ],
+)
+def test_a_reference_that_names_an_url_gets_no_providers_key(url: str) -> None:
+    assert resolve(url, settings(**KEYS)).key == ""
+
+
+@pytest.mark.parametrize(
+    ("environ", "url", "key"),
+    [
+        ({"ASSAY_MODEL_KEY": "k"}, "http://127.0.0.1:9/v1#m", "k"),
+        ({"ASSAY_MODEL_KEY": "k"}, "http://localhost/v1#m", "k"),
+        ({"ASSAY_MODEL_KEY": "k"}, "https://evil.example/v1#m", ""),
+        ({"ASSAY_MODEL_KEY": "k"}, "http://127.0.0.1.evil.example/v1#m", ""),
+        (
+            {"ASSAY_MODEL_KEY": "k", "ASSAY_MODEL_URL": "https://h.example/v1"},
+            "https://h.example/v1#m",
+            "k",
+        ),
+        (
+            {"ASSAY_MODEL_KEY": "k", "ASSAY_MODEL_URL": "https://h.example/v1"},
+            "http://h.example/v1#m",
+            "",
+        ),
+        (
+            {"ASSAY_MODEL_KEY": "k", "ASSAY_MODEL_URL": "https://h.example/v1"},
+            "http://127.0.0.1:9/v1#m",
+            "",
+        ),
+    ],
+)
+def test_the_key_for_urls_goes_where_it_is_meant_to(
+    environ: dict[str, str], url: str, key: str
+) -> None:
+    assert resolve(url, settings(**environ)).key == key
+
+
+def test_a_base_url_makes_a_key_optional_and_gets_the_providers_key() -> None:
+    assert resolve("gpt-5", settings(OPENAI_BASE_URL="http://h:1/v1/")).base_url == "http://h:1/v1"
+    found = resolve("gpt-5", settings(OPENAI_BASE_URL="http://h:1/v1", OPENAI_API_KEY="k"))
+    assert (found.key, found.first_party) == ("k", False)
+    found = resolve("claude-x", settings(ANTHROPIC_BASE_URL="http://h:1/v1"))
+    assert found.base_url == "http://h:1"
+
+
+@pytest.mark.parametrize(
+    ("reference", "variable"),
+    [
+        ("claude-haiku-4-5", "ANTHROPIC_API_KEY"),
+        ("gpt-5", "OPENAI_API_KEY"),
+        ("gemini-3-pro", "GEMINI_API_KEY"),
+        ("my-judge", "ASSAY_MODELS"),
+    ],
+)
+def test_a_missing_key_names_its_variable_before_any_run(reference: str, variable: str) -> None:
+    with pytest.raises(ModelError) as failure:
+        resolve(reference, settings())
+    assert failure.value.kind == "no_key"
+    assert variable in unconfigured(reference, settings())
+
+
+def test_what_can_be_asked_is_not_unconfigured() -> None:
+    assert unconfigured("gpt-5", settings(**KEYS)) == ""
+    assert unconfigured("gpt-5", settings(ASSAY_CACHE="replay")) == ""
+    assert unconfigured("http://127.0.0.1:1/v1#m", settings()) == ""
+    assert "no model" in unconfigured("mistral:", settings()) or unconfigured("x:", settings())
+
+    async def complete(request: object) -> str:
+        return "text"
+
+    register_model("mine-for-settings", complete)
+    try:
+        assert unconfigured("mine-for-settings", settings()) == ""
+    finally:
+        register_model("mine-for-settings", None)
+
+
+def test_a_gateway_takes_the_providers_models_and_no_others() -> None:
+    own = settings(**KEYS, ASSAY_GATEWAY="https://gate.example/v1", ASSAY_GATEWAY_KEY="g")
+    for reference in ("claude-haiku-4-5", "openai:gpt-5", "google:gemini-3-pro"):
+        found = resolve(reference, own)
+        assert (found.base_url, found.key, found.protocol) == (
+            "https://gate.example/v1",
+            "g",
+            "openai",
+        )
+    assert resolve("http://127.0.0.1:1/v1#m", own).key == ""
+    found = resolve("claude-x", settings(ASSAY_GATEWAY="anthropic+https://gate.example"))
+    assert (found.protocol, found.base_url) == ("anthropic", "https://gate.example")
+
+
+FILE = """
+cache: readwrite
+max_concurrency: 32
+endpoints:
+  local:
+    base_url: http://127.0.0.1:8000/v1
+    model: Qwen/Qwen3-8B
+    structured: json_object
+    requests_per_minute: 60
+  azure:
+    base_url: https://me.example/openai/v1
+    model: gpt-5
+    key_env: AZURE_KEY
+    key_header: api-key
+    headers: {x-team: graders}
+  haiku:
+    protocol: anthropic
+    model: claude-haiku-4-5
+  gpt-5:
+    base_url: http://127.0.0.1:7/v1
+"""
+
+
+def test_the_settings_file_names_models(tmp_path: Path) -> None:
+    file = written(tmp_path, FILE)
+    own = settings(**KEYS, ASSAY_MODELS=file, AZURE_KEY="az", ASSAY_CACHE="read")
+    assert (own.cache, own.max_concurrency) == ("read", 32)
+    local = resolve("local", own)
+    assert (local.model, local.structured, local.key) == ("Qwen/Qwen3-8B", "json_object", "")
+    assert local.requests_per_minute == 60
+    azure = resolve("azure", own)
+    assert (azure.key, azure.key_header, azure.headers) == ("az", "api-key", {"x-team": "graders"})
+    haiku = resolve("haiku", own)
+    assert (haiku.base_url, haiku.key) == ("https://api.anthropic.com", "sk-a")
+    assert resolve("gpt-5", own).base_url == "http://127.0.0.1:7/v1"  # the file goes before
+    assert resolve("https://me.example/openai/v1#other", own).key == "az"
+    with pytest.raises(ModelError, match="AZURE_KEY"):
+        resolve("azure", settings(ASSAY_MODELS=file))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "problem"),
+    [
+        ("cash: on", "cash", "is not known.*cache"),
+        ("endpoints: [a]", "endpoints", "mapping"),
+        ("endpoints: {a: {base: x}}", r"endpoints.a.base", "is not known"),
+        ("endpoints: {a: {base_url: 7}}", "endpoints.a.base_url", "text"),
+        ("endpoints: {a: {protocol: soap}}", "endpoints.a", "protocol"),
+        ("endpoints: {a: {structured: yes please}}", "endpoints.a", "structured"),
+        ("endpoints: {a: {headers: {'x\\n': y}}}", "endpoints.a", "header"),
+        ("endpoints: {'a:b': {}}", "endpoints.a:b", "name"),
+        ("secrets: {OPENAI_API_KEY: sk}", "secrets", "is not known"),
+        ("a: [", "models.yaml:2", "expected"),
+        ("- 1", "models.yaml", "mapping"),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_with_its_place(
+    tmp_path: Path, text: str, place: str, problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem) as failure:
+        settings(ASSAY_MODELS=written(tmp_path, text))
+    assert place in str(failure.value)
+
+
+def test_a_file_that_is_not_there_is_told() -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        settings(ASSAY_MODELS="/does/not/exist.yaml")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"cache": "on"},
+        {"max_cost_usd": -1.0},
+        {"max_cost_usd": float("nan")},
+        {"max_cost_usd": True},
+        {"max_attempts": 0},
+        {"first_concurrency": 0},
+        {"requests_per_minute": 0},
+        {"breaker_after": "20"},
+        {"gateway": "gate.example"},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(values)) if "gateway" not in values else "URL"):
+        ModelSettings(**values)
+    with pytest.raises(InputError):
+        ModelSettings.from_environment({}, **values)
+
+
+def test_variables_are_read(tmp_path: Path) -> None:
+    own = settings(
+        ASSAY_CACHE="replay", ASSAY_CACHE_FILE=str(tmp_path / "c"), ASSAY_MAX_COST_USD=" 2.5 "
+    )
+    assert (own.cache, own.cache_file, own.max_cost_usd) == ("replay", str(tmp_path / "c"), 2.5)
+    with pytest.raises(InputError, match="ASSAY_MAX_COST_USD"):
+        settings(ASSAY_MAX_COST_USD="five")
+    with pytest.raises(InputError, match="no 'cash'"):
+        ModelSettings.from_environment({}, cash="on")
+    assert ModelSettings.from_environment({"ASSAY_CACHE": "read"}, cache="off").cache == "off"
+
+
+def test_a_key_is_shown_nowhere() -> None:
+    secret = "sk-very-secret"
+    own = settings(OPENAI_API_KEY=secret, ASSAY_MODEL_KEY=secret, ASSAY_GATEWAY_KEY=secret)
+    endpoint = resolve("gpt-5", own)
+    headers = EndpointSettings(headers={"x-secret": secret})
+    assert endpoint.key == secret
+    assert secret not in f"{own!r} {endpoint!r} {headers!r}"
+    with pytest.raises(InputError) as failure:
+        resolve("gpt-5", settings(OPENAI_API_KEY="sk-very secret"))
+    assert "very" not in str(failure.value)

@@ -1,0 +1,386 @@
+"""Stored judges: they grade in every way that graders do, and say what they rest on."""
+
+from __future__ import annotations
+
+import json
+import threading
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+import uvicorn
+
+from assay.cli.main import main
+from assay.client import Client
+from assay.errors import InputError
+from assay.registry import (
+    BinaryJudgeDefinition,
+    DeclaredDefinition,
+    Definition,
+    JudgeExample,
+    Message,
+    PrebuiltJudgeDefinition,
+    Registry,
+    ValidationFailedError,
+    definition_from,
+)
+from assay.registry.validation import definition_warnings
+from assay.registry.yaml_text import yaml_text
+from assay.scoring.json_safe import Json
+from assay.server.app import create_app
+from assay.server.keys import new_key
+from assay.server.run import listen
+from assay.server.settings import ServerSettings
+from assay.store import ApiKeys, Database
+from assay.testing import Asked, FakeJudge
+from assay.types.codec import ShapeError
+from assay.types.submission import Submission
+
+CRITERIA = "The answer names the capital of France."
+ROWS: list[dict[str, Json]] = [
+    {"id": "right", "question": "Capital of France?", "answer": "It is Paris."},
+    {"id": "wrong", "question": "Capital of France?", "answer": "It is Lyon."},
+    {"id": "empty", "question": "Capital of France?", "answer": "Answer:"},
+    {"id": "na", "messages": [{"role": "user", "content": "Hello"}], "completion": "Hi, no idea."},
+]
+
+
+def knows(asked: Asked) -> Json:
+    """A judge that knows one capital, and replies in the form that it is asked for."""
+    answer = next(fence.text for fence in asked.fences if fence.name == "answer")
+    properties = cast("dict[str, Json]", (asked.schema or {})["properties"])
+    score = "PASS" if "Paris" in answer else "NA" if "no idea" in answer else "FAIL"
+    said: dict[str, Json] = {"reasoning": f"so: {answer}", "score": score}
+    return {"evidence": ["Paris"], **said} if "evidence" in properties else said
+
+
+@pytest.fixture
+def fake() -> Generator[FakeJudge]:
+    with FakeJudge(knows) as made:
+        yield made
+
+
+@contextmanager
+def serving(location: str, *, internal: bool) -> Generator[Client]:
+    settings = ServerSettings(location=location, allow_internal_endpoints=internal)
+    listening = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(create_app(settings), log_level="error"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    made = new_key()
+    try:
+        with Database.open(location) as database:
+            ApiKeys(database).create("admin", "admin", "*", made.hashed, made.prefix)
+        with Client(f"http://127.0.0.1:{listening.getsockname()[1]}", made.token) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@contextmanager
+def client_of(mode: str, location: str, *, internal: bool = True) -> Generator[Client]:
+    if mode == "server":
+        with serving(location, internal=internal) as client:
+            yield client
+        return
+    with Client(store=location) as client:
+        yield client
+
+
+@pytest.mark.parametrize("mode", ["store", "server"])
+def test_a_binary_judge_grades_through_the_client(
+    mode: str, fake: FakeJudge, tmp_path: Path
+) -> None:
+    example: dict[str, Json] = {"input": "q", "output": "Rome", "pass": False, "reasoning": "no"}
+    with client_of(mode, str(tmp_path / "store")) as client:
+        made = client.graders.create.binary_judge(
+            key="capital",
+            criteria=CRITERIA,
+            judge_model=fake.model,
+            feedback_key="geography",
+            examples=[example],
+            system_template="Judge {{subject}}.",
+            user_template="{{#each examples}}{{label}}: {{completion}}{{/each}}{{completion}}",
+            template_variables={"subject": "geography"},
+            allow_na=True,
+        )
+        graded = client.graders.grade("capital", ROWS)
+    assert (made.feedback_key, made.latest.kind) == ("geography", "binary_judge")
+    assert [(one.id, one.status, one.score) for one in graded] == [
+        ("right", "scored", 1.0),
+        ("wrong", "scored", 0.0),
+        ("empty", "scored", 0.0),
+        ("na", "skipped", None),
+    ]
+    assert graded[0].reason == "so: It is Paris."
+    assert {one.grader for one in graded} == {"capital@1"}
+    assert {one.digest for one in graded} == {made.latest.digest}
+    assert fake.count == 3
+    assert all("Judge geography." in asked.system for asked in fake.requests)
+
+
+@pytest.mark.parametrize("mode", ["store", "server"])
+@pytest.mark.parametrize("kind", ["FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY"])
+def test_a_prebuilt_judge_grades_through_the_client(mode: str, kind: str, tmp_path: Path) -> None:
+    documents: list[Json] = [
+        {"role": "document", "content": "Tim Berners-Lee published the first website."},
+        {"role": "document", "content": "Bananas are yellow fruit."},
+        {"role": "user", "content": "Who published the first website?"},
+    ]
+    row: dict[str, Json] = {
+        "messages": documents,
+        "completion": "Tim Berners-Lee published the first website. Dogs bark at night.",
+    }
+    with FakeJudge() as fake, client_of(mode, str(tmp_path / "store")) as client:
+        client.graders.create.prebuilt_judge(key="rag", type=kind, judge_model=fake.model)
+        (graded,) = client.graders.grade("rag", [row])
+    assert (graded.status, graded.score) == ("scored", 0.5), graded.error
+
+
+@pytest.mark.parametrize("mode", ["store", "server"])
+def test_what_a_judge_could_not_say_is_an_error_of_its_kind(mode: str, tmp_path: Path) -> None:
+    with (
+        FakeJudge(lambda _: "no verdict at all") as fake,
+        client_of(mode, str(tmp_path / "store")) as client,
+    ):
+        client.graders.create.binary_judge(key="c", criteria=CRITERIA, judge_model=fake.model)
+        (graded,) = client.graders.grade("c", ROWS[:1])
+    assert (graded.status, graded.score, graded.outcome) == ("error", None, "unreadable")
+    assert graded.error
+
+
+URL = "http://127.0.0.1:9/v1#m"
+AT_URLS: list[Definition] = [
+    BinaryJudgeDefinition(criteria="c", judge_model=URL),
+    BinaryJudgeDefinition(criteria="c", judge_model="m", panel={"escalate": URL}),
+    PrebuiltJudgeDefinition(type="FAITHFULNESS", judge_model=f"anthropic+{URL}"),
+    DeclaredDefinition(graders=({"type": "llm_judge", "criteria": ["c"], "model": URL},)),
+    DeclaredDefinition(
+        graders=({"type": "llm_judge", "criteria": ["c"], "models": ["gpt-5", URL]},)
+    ),
+    DeclaredDefinition(graders=({"type": "binary_judge", "criteria": "c", "model": URL},)),
+]
+
+
+@pytest.mark.parametrize("definition", AT_URLS)
+async def test_attack_a_stored_judge_makes_a_server_call_an_address(
+    definition: Definition, tmp_path: Path
+) -> None:
+    with Database.open(str(tmp_path)) as database:
+        registry = Registry(database)
+        with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
+            await registry.create("ssrf", definition)
+        file = yaml_text({"kind": definition.kind, "definition": definition.to_dict()})
+        with pytest.raises(ValidationFailedError, match="may not name the address of a model"):
+            await registry.import_files({"ssrf.yaml": file})
+        await Registry(database, allow_internal=True).create("ssrf", definition)
+        with pytest.raises(InputError, match="may not name the address of a model"):
+            await registry.grade("ssrf", [("1", Submission(answer="hello world"))])
+
+
+def test_attack_a_server_refuses_addresses_of_models(tmp_path: Path) -> None:
+    with client_of("server", str(tmp_path / "store"), internal=False) as client:
+        with pytest.raises(InputError, match="may not name the address of a model"):
+            client.graders.create.binary_judge(key="ssrf", criteria="c", judge_model=URL)
+        assert client.graders.list() == []
+
+
+async def test_a_model_of_the_settings_file_needs_no_permission(
+    fake: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assay.models import ModelClient, ModelSettings, using
+
+    named: dict[str, Json] = {"base_url": fake.base_url, "protocol": "openai", "model": "fake"}
+    file = tmp_path / "models.yaml"
+    file.write_text(json.dumps({"endpoints": {"local": named}}))
+    monkeypatch.setenv("ASSAY_MODELS", str(file))
+    definition = BinaryJudgeDefinition(criteria=CRITERIA, judge_model="local")
+    with (
+        Database.open(str(tmp_path / "db")) as database,
+        using(ModelClient(ModelSettings.from_environment())),
+    ):
+        registry = Registry(database)
+        await registry.create("named", definition)
+        (graded,) = await registry.grade("named", [("1", Submission(answer="It is Paris."))])
+    assert graded.score == 1.0
+
+
+async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_use(
+    tmp_path: Path,
+) -> None:
+    definition = BinaryJudgeDefinition(criteria="c", judge_model="unknown-model")
+    with Database.open(str(tmp_path)) as database:
+        registry = Registry(database)
+        report = await registry.validate(definition)
+        assert report.valid
+        assert "unknown-model" in " ".join(report.warnings)
+        await registry.create("x", definition)
+        with pytest.raises(InputError, match="unknown-model"):
+            await registry.grade("x", [("1", Submission(answer="hello world"))])
+
+
+@pytest.mark.parametrize(
+    ("data", "field", "said"),
+    [
+        ({"user_template": "{{#if x}}"}, "user_template", "line 1: {{#if}} is not closed"),
+        ({"system_template": "{{> x}}"}, "system_template", "partials"),
+        ({"few_shot": 10}, "few_shot", "0..8"),
+        ({"template_variables": {"a-b": 1}}, "template_variables", "no name of a variable"),
+        ({"panel": {"repeat": 2}}, "panel.repeat", "did you mean 'repeats'?"),
+        ({"panel": {"repeats": "2"}}, "panel.repeats", ""),
+        ({"panel": {"repeats": 0}}, "panel", "1..100"),
+        ({"panel": {"model": "x"}}, "panel.model", "a panel has no 'model'"),
+        ({"judge_model": "a b"}, "judge_model", "no model reference"),
+    ],
+)
+def test_a_judge_that_cannot_run_is_not_stored(
+    data: dict[str, Json], field: str, said: str
+) -> None:
+    with pytest.raises(ShapeError) as refused:
+        definition_from("binary_judge", {"criteria": "c", "judge_model": "m", **data})
+    (problem,) = refused.value.problems
+    assert problem.field == field
+    assert said in f"{problem.message} {problem.hint}"
+
+
+BASE = BinaryJudgeDefinition(criteria="c", judge_model="m")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(BASE, criteria="d"),
+        replace(BASE, judge_model="n"),
+        replace(BASE, system_template="s"),
+        replace(BASE, user_template="{{completion}}"),
+        replace(BASE, template_variables={"x": 1}),
+        replace(BASE, allow_na=True),
+        replace(BASE, few_shot=1),
+        replace(BASE, panel={"repeats": 3}),
+        replace(
+            BASE,
+            examples=(
+                JudgeExample(input=(Message(role="user", content="q"),), output="o", passes=True),
+            ),
+        ),
+    ],
+)
+def test_whatever_changes_verdicts_changes_the_digest(changed: BinaryJudgeDefinition) -> None:
+    assert changed.digest() != BASE.digest()
+    assert definition_from(changed.kind, changed.to_dict()) == changed
+    assert definition_from(changed.kind, changed.to_dict()).digest() == changed.digest()
+
+
+def test_a_stored_judge_is_graded_by_what_is_stored() -> None:
+    (spec,) = BASE.specs()
+    assert (spec.type, dict(spec.options)) == ("binary_judge", {"criteria": "c", "model": "m"})
+    full = replace(BASE, few_shot=2, allow_na=True, panel={"repeats": 3, "aggregate": "mean"})
+    assert dict(full.specs()[0].options) == {
+        "criteria": "c",
+        "model": "m",
+        "few_shot": 2,
+        "allow_na": True,
+        "repeats": 3,
+        "aggregate": "mean",
+    }
+
+
+DOUBTFUL = "{{completon}}"
+
+
+@pytest.mark.parametrize("mode", ["store", "server"])
+def test_what_looks_wrong_in_a_template_is_told_to_whoever_stores_it(
+    mode: str, fake: FakeJudge, tmp_path: Path
+) -> None:
+    with client_of(mode, str(tmp_path / "store")) as client:
+        with pytest.warns(UserWarning, match="user_template") as told:
+            made = client.graders.create.binary_judge(
+                key="typo", criteria="c", judge_model=fake.model, user_template=DOUBTFUL
+            )
+        assert len(told) == 2
+        assert "did you mean 'completion'" in str(told[0].message)
+        definition = definition_from(made.latest.kind, made.latest.definition)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            report = client.graders.validate(definition)
+    assert report.valid
+    assert report.warnings == definition_warnings(definition)
+    assert len(report.warnings) == 2
+
+
+class Command:
+    """Calls `assay graders` in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(("graders", *arguments))
+        said = self._capsys.readouterr()
+        return cast("int", ended.value.code), said.out, said.err
+
+    def json(self, *arguments: str) -> dict[str, Json]:
+        code, out, err = self(*arguments, "--json")
+        assert code == 0, err
+        return cast("dict[str, Json]", json.loads(out))
+
+
+@pytest.fixture
+def command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    Path("examples.jsonl").write_text('{"input": "q", "output": "Rome", "pass": false}\n\n')
+    Path("user.hbs").write_text("{{tone}}\n{{#each examples}}{{label}}{{/each}}\n{{completion}}")
+    Path("variables.json").write_text('{"tone": "strict"}')
+    return Command(capsys)
+
+
+def test_the_command_line_stores_tests_and_shows_a_judge(command: Command, fake: FakeJudge) -> None:
+    options = ["--examples", "examples.jsonl", "--user-template", "user.hbs",
+               "--variables", "variables.json", "--allow-na"]  # fmt: skip
+    made = command.json("create", "capital", "--judge", CRITERIA, "--model", fake.model, *options)
+    assert made["warnings"] == []
+    latest = cast("dict[str, dict[str, dict[str, Json]]]", made["grader"])["latest"]
+    assert latest["definition"]["template_variables"] == {"tone": "strict"}
+    assert len(cast("list[Json]", latest["definition"]["examples"])) == 1
+    tested = command.json("test", "capital", "rows.jsonl")
+    assert cast("dict[str, Json]", tested["summary"])["mean"] == pytest.approx(1 / 3)
+    assert "FAIL" in fake.requests[0].outside
+    command.json("export")
+    code, out, _ = command("validate", "graders/capital.yaml")
+    assert code == 0
+    assert "--- user ---\nFORM: binary\n\nstrict\nFAIL\n<untrusted " in out
+    assert "CRITERION:\nThe answer names" in out
+    preview = cast("list[str]", command.json("validate", "graders/capital.yaml")["preview"])
+    assert "strict" in preview[1]
+
+
+def test_the_command_line_tells_what_looks_wrong(command: Command, fake: FakeJudge) -> None:
+    Path("user.hbs").write_text(DOUBTFUL)
+    given = ["--judge", "c", "--model", fake.model, "--user-template", "user.hbs"]
+    code, out, _ = command("create", "typo", *given)
+    assert code == 0
+    assert "did you mean 'completion'" in out
+    assert "did you mean 'completion'" in command("show", "typo")[1]
+    assert len(cast("list[str]", command.json("show", "typo")["warnings"])) == 2
+    Path("user.hbs").write_text("\n{{#if x}}")
+    code, _, err = command("update", "typo", *given)
+    assert code == 2
+    assert "--user-template: line 2: {{#if}} is not closed" in err
+    code, out, _ = command("create", "unknown", "--judge", "c", "--model", "nobodys")
+    assert (code, "cannot ask its model" in out) == (0, True)
+    Path("examples.jsonl").write_text('{"input": "q", "output": "o", "pass": 1}')
+    code, _, err = command("create", "bad", *given[:4], "--examples", "examples.jsonl")
+    assert (code, "--examples: examples[0].pass: " in err) == (2, True)
+    code, _, err = command("create", "bad", *given[:4], "--variables", "user.hbs")
+    assert (code, "user.hbs: not JSON" in err) == (2, True)

@@ -1,0 +1,270 @@
+"""A calibration card on a page, in a line, and on the shelf beside scores."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from assay.eval.calibration.card import (
+    AttackCount,
+    Attacked,
+    Card,
+    Cost,
+    Coverage,
+    Disagreement,
+    Figure,
+    Flipped,
+    Humans,
+    LabelsUsed,
+    Order,
+)
+from assay.eval.calibration.digests import parts_digest
+from assay.reports.calibration_card import card_line, figure_text, print_card, print_cards
+from assay.reports.standing import Shelf, differences
+from assay.scoring.json_safe import Json
+from assay.store.cards import CardRecord
+from assay.store.records import CellRecord
+from assay.version import __version__
+
+_EVIL = "x\x1b[31m\u202eevil\n::error::forged"
+
+
+def _card(**more: object) -> Card:
+    card = Card(
+        grader="judge",
+        kind="llm_judge",
+        digest="a" * 16,
+        made_of={"type": "llm_judge", "model": "one", "criteria": ["is kind"]},
+        models=("one",),
+        assay=__version__,
+        labels=LabelsUsed(
+            name="labels.jsonl", field="", digest="b" * 32, kind="verdict",
+            classes=("no", "yes"), rows=130, raters=2,
+        ),
+        coverage=Coverage(compared=120, skipped=2, errors=3, unlabelled=4, split=1,
+                          causes={"the judge is down": 3}),
+        threshold=0.5,
+        confidence=0.95,
+        seed=0,
+        measures={
+            "kappa": Figure(0.62, 0.51, 0.71, 120, "bootstrap"),
+            "accuracy": Figure(0.8123, 0.7, 0.9, 120, "wilson"),
+        },
+        confusion=((40, 10), (9, 61)),
+        baselines={"majority": 0.58, "always_yes": 0.58},
+        cost=Cost(judgements=240, seconds=12.0, seconds_each=0.25),
+    )  # fmt: skip
+    return dataclasses.replace(card, **more)
+
+
+def _record(card: Card, name: str = "20261121-abcd") -> CardRecord:
+    return CardRecord(
+        grader=card.grader, digest=card.digest, alias=card.alias, body=card.to_dict(), id=name,
+        created_at="2026-11-21T12:00:00.000Z",
+    )  # fmt: skip
+
+
+def _page(card: Card, verdict: tuple[int, str] = (0, "")) -> str:
+    console = Console(file=StringIO(), width=110, color_system=None)
+    print_card(console, card, _record(card), verdict=verdict)
+    written = console.file
+    assert isinstance(written, StringIO)
+    return written.getvalue()
+
+
+def _words(card: Card, verdict: tuple[int, str] = (0, "")) -> str:
+    return " ".join(_page(card, verdict).split())
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (Figure(0.62, 0.51, 0.71), "0.62 [0.51, 0.71]"),
+        (Figure(0.9996, None, None), "0.9996"),
+        (Figure(-0.25, -0.5, 0.0), "\N{MINUS SIGN}0.25 [\N{MINUS SIGN}0.50, 0.00]"),
+        (Figure(0.001, 0.0, 0.1), "0.0010 [0.00, 0.10]"),
+        (Figure(), "undefined"),
+    ],
+)
+def test_a_figure_is_not_rounded_into_another_statement(found: Figure, text: str) -> None:
+    assert figure_text(found) == text
+
+
+def test_the_line_of_a_card() -> None:
+    line = "agreement with people: kappa 0.62 [0.51, 0.71], n=120"
+    assert card_line(_card()) == line
+    stale = card_line(_card(), ["model one → two"])
+    assert stale == f"{line}; STALE, measured before a change: model one → two"
+
+
+def test_the_line_of_numbers_is_their_correlation() -> None:
+    card = _card()
+    numbers = dataclasses.replace(
+        card,
+        labels=dataclasses.replace(card.labels, kind="number"),
+        measures={**card.measures, "spearman": Figure(0.5, 0.4, 0.6)},
+    )
+    assert card_line(numbers).startswith("agreement with people: Spearman 0.50 [0.40, 0.60]")
+
+
+def test_the_page_counts_what_was_left_out() -> None:
+    shown = _words(_card())
+    for words in (
+        "120 of 130 rows compared; 2 passed over by the grader; 4 without a label; 1 on which",
+        "3 rows could not be graded, and count nowhere",
+        "the judge is down",
+        "always the commonest label gets 0.58",
+        "240 judgements in 12 s, 250 ms each",
+        "no model was asked",
+    ):
+        assert words in shown, words
+
+
+def test_the_page_of_everything() -> None:
+    card = _card(
+        humans=Humans(items=50, kappa=0.8, alpha=0.81, grader=0.6),
+        flips=Flipped(repeats=3, rate=Figure(0.1, 0.05, 0.2, 40, "student"), flipped=4, unscored=1),
+        order=Order(field="other", consistency=Figure(0.7), first_slot=Figure(0.6),
+                    both_right=Figure(0.65), ties=3, excluded=2),
+        attacks=Attacked(source="builtin", rows=9, raised=Figure(0.25, 0.1, 0.5, 20, "wilson"),
+                         passed=Figure(0.2), excluded=1, families={"override": AttackCount(5, 6)}),
+        cost=Cost(judgements=240, seconds=12.0, seconds_each=2.5, calls=250, hits=3, usd=1.2,
+                  input_tokens=1000, output_tokens=50),
+    )  # fmt: skip
+    shown = _words(card, (1, "kappa 0.62 is below 0.80"))
+    for words in (
+        "kappa 0.80, alpha 0.81 over 50 rows",
+        "0.10 [0.05, 0.20] of pairs of repeats; 4 rows flipped in 3 repeats, 1 repeat without",
+        "same winner in both orders 0.70",
+        "0.25 [0.10, 0.50] of 20 attacks on 9 failing answers raised the score",
+        "override: 5 of 6",
+        "$1.20, $0.005 a judgement",
+        "kappa 0.62 is below 0.80",
+    ):
+        assert words in shown, words
+
+
+def test_a_price_that_nobody_knows_is_not_free() -> None:
+    cost = Cost(judgements=2, seconds=1, seconds_each=0.5, calls=2, usd=0.0, unknown=2)
+    assert "of unknown price" in _page(_card(cost=cost))
+    assert "$0.00" not in _page(_card(cost=cost))
+
+
+def test_hostile_rows_cannot_act_on_the_terminal() -> None:
+    worst = Disagreement(row=_EVIL, label=_EVIL, score=1.0, verdict="yes", reason=_EVIL, file=_EVIL)
+    shown = _page(_card(grader=_EVIL, worst=(worst,)))
+    assert not set(shown) & {"\x1b", "\u202e"}
+    assert not any(line.startswith("::") for line in shown.splitlines())
+    console = Console(file=StringIO(), width=110, color_system=None)
+    print_cards(console, [_record(_card(grader=_EVIL))])
+
+
+def _cell(*parts: dict[str, Json]) -> CellRecord:
+    return CellRecord(
+        run_id="r", case="c", harness="h", model="", trial=1, status="graded", reward=1.0,
+        passed=True, threshold=1.0, subscores=parts,
+    )  # fmt: skip
+
+
+def _part(
+    name: str, digest: str, declared: Mapping[str, Json] | None = None, *, weight: float = 1.0
+) -> dict[str, Json]:
+    parameters: dict[str, Json] = {"type": "llm_judge", **(declared or {})}
+    return {
+        "name": name, "value": 1.0, "weight": weight,
+        "metadata": {"_digest": digest, "_parameters": parameters},
+    }  # fmt: skip
+
+
+_MADE: dict[str, Json] = {"model": "one", "criteria": ["is kind"]}
+
+
+def test_a_card_is_found_by_the_digest_whatever_the_name() -> None:
+    shelf = Shelf([_record(_card())])
+    (found,) = shelf.of_cell(_cell(_part("anything", "a" * 16)))
+    assert (found.is_stale, found.card_id) == (False, "20261121-abcd")
+    assert found.to_dict()["kappa_interval"] == [0.51, 0.71]
+
+
+def test_the_same_name_with_another_digest_is_stale_and_says_why() -> None:
+    shelf = Shelf([_record(_card())])
+    (found,) = shelf.of_cell(_cell(_part("judge", "c" * 16, {**_MADE, "model": "two"})))
+    assert found.changed == ("model one → two",)
+    (found,) = shelf.of_cell(_cell(_part("judge", "d" * 16, {**_MADE, "criteria": "is x"})))
+    assert found.changed == ("criteria changed",)
+    (found,) = shelf.of_cell(_cell(_part("judge", "e" * 16, _MADE)))
+    assert found.changed == ("its files, or assay's own code",)
+
+
+def test_another_grader_has_no_card() -> None:
+    shelf = Shelf([_record(_card())])
+    other = _part("judge", "c" * 16)
+    other["metadata"] = {"_digest": "c" * 16, "_parameters": {"type": "contains"}}
+    assert shelf.of_cell(_cell(other, _part("other", "d" * 16))) == []
+    assert shelf.of_cell(_cell({"name": "judge", "metadata": None})) == []
+    assert Shelf([]).of_cell(_cell(_part("judge", "a" * 16))) == []
+
+
+def test_the_newest_card_is_the_one() -> None:
+    newer = _card(coverage=Coverage(compared=7))
+    shelf = Shelf([_record(newer, "new"), _record(_card(), "old")])
+    (found,) = shelf.of_cell(_cell(_part("judge", "a" * 16)))
+    assert (found.card_id, found.card.coverage.compared) == ("new", 7)
+
+
+def test_a_child_cannot_borrow_the_card_of_another_grader() -> None:
+    """Children of a score are a grader's own words: a digest among them proves nothing."""
+    shelf = Shelf([_record(_card())])
+    forged = _part("mine", "f" * 16)
+    forged["children"] = [_part("judge", "a" * 16)]
+    assert shelf.of_cell(_cell(forged)) == []
+
+
+def test_graders_that_were_calibrated_together() -> None:
+    whole = parts_digest([("1" * 16, 1.0, False), ("2" * 16, 3.0, False)])
+    made: dict[str, Json] = {
+        "a": {"type": "llm_judge", **_MADE},
+        "b": {"type": "llm_judge", **_MADE},
+    }
+    card = _card(grader="both.yaml", kind="combined", digest=whole, made_of=made)
+    shelf = Shelf([_record(card)])
+    first, second = _part("a", "1" * 16, _MADE), _part("b", "2" * 16, _MADE, weight=3.0)
+    (found,) = shelf.of_cell(_cell(first, second))
+    assert (found.grader, found.is_stale) == ("both.yaml", False)
+    (found,) = shelf.of_cell(_cell(first, {**second, "weight": 4.0}))
+    assert found.changed == ("weights, or assay's own code",)
+    changed = _part("b", "3" * 16, {**_MADE, "model": "two"}, weight=3.0)
+    (found,) = shelf.of_cell(_cell(first, changed))
+    assert found.changed == ("b: model one → two",)
+    assert shelf.of_cell(_cell(first)) == []
+
+
+def test_a_card_that_cannot_be_read_is_left_out() -> None:
+    broken = CardRecord(grader="judge", digest="a" * 16, body={"from": "the future"})
+    assert not Shelf([broken])
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "version", "said"),
+    [
+        ({"version": 1, "a": 1}, {"version": 2, "a": 1}, __version__, ("version 1 → 2",)),
+        ({"version": 1, "a": 1}, {"version": 2, "a": 2}, __version__, ("a 1 → 2",)),
+        ({"a": 1}, {"a": 1}, "0.0.1", (f"assay 0.0.1 → {__version__}",)),
+        ({"a": None}, {"b": "x"}, "", ("b nothing → x",)),
+        ({}, {}, "", ("its files, or assay's own code",)),
+    ],
+)
+def test_what_differs_is_named(
+    was: dict[str, Json], now: dict[str, Json], version: str, said: tuple[str, ...]
+) -> None:
+    assert differences(was, now, version) == said
+
+
+def test_many_differences_are_cut() -> None:
+    found = differences({}, {f"o{n}": n for n in range(20)})
+    assert len(found) == 7
+    assert found[-1] == "14 more"

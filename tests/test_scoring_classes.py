@@ -1,0 +1,351 @@
+"""Classes and levels against labels: the values of scikit-learn, and real judges' counts."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import ScoreError
+from assay.scoring.agreement import Confusion, counts_by_cluster
+from assay.scoring.calibrated import (
+    brier_score,
+    calibration_error,
+    corrected_rate,
+    reliability,
+)
+from assay.scoring.classes import (
+    ClassConfusion,
+    KappaWeights,
+    Level,
+    class_confusion,
+    class_counts_by_cluster,
+)
+
+# gpt-4o-mini as a judge of HealthBench's criteria against physicians.
+HEALTHBENCH = Confusion(tp=15933, fp=5481, tn=4225, fn=3871)
+
+WORDS: Any = [True, 1]
+
+words = st.sampled_from(["poor", "fair", "good"])
+rows = st.lists(st.tuples(words, words), min_size=1, max_size=40)
+
+
+@pytest.fixture(scope="module")
+def metrics() -> Any:
+    return importlib.import_module("sklearn.metrics")
+
+
+# --- real counts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        ("accuracy", 0.6830904778041342),
+        ("precision", 0.7440459512468478),
+        ("sensitivity", 0.8045344374873763),
+        ("specificity", 0.4352977539666186),
+        ("balanced_accuracy", 0.6199160957269975),
+        ("f1", 0.7731088359454608),
+        ("macro_f1", 0.6238873019183544),
+        ("kappa", 0.2504225706718153),
+        ("mcc", 0.2525340415407772),
+        ("predicted_rate", 0.7256523212470349),
+        ("base_rate", 0.6710945442222975),
+    ],
+)
+def test_a_real_judge_measures_what_others_measured(measure: str, expected: float) -> None:
+    assert getattr(HEALTHBENCH, measure) == pytest.approx(expected, abs=1e-14)
+
+
+def test_the_interval_of_a_real_accuracy() -> None:
+    interval = HEALTHBENCH.accuracy_interval()
+    assert interval.n == 29_510
+    assert interval.low == pytest.approx(0.6777584583820575, abs=1e-14)
+    assert interval.high == pytest.approx(0.6883748358919908, abs=1e-14)
+
+
+def test_saying_yes_to_everything_is_two_points_below_the_real_judge_and_agrees_with_nobody() -> (
+    None
+):
+    always = HEALTHBENCH.always_yes
+    assert always.accuracy == HEALTHBENCH.majority_accuracy == pytest.approx(0.6710945442222975)
+    assert (always.kappa, always.balanced_accuracy, always.mcc) == (0.0, 0.5, None)
+    assert always == HEALTHBENCH.majority
+    assert Confusion(1, 2, 3, 4).majority == Confusion(tp=5, fp=5, tn=0, fn=0)
+    assert Confusion(1, 2, 3, 0).majority == Confusion(tp=0, fp=0, tn=5, fn=1)
+
+
+# --- against scikit-learn ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_measures_of_classes_are_scikit_learns(seed: int, metrics: Any) -> None:
+    rng = random.Random(seed)
+    levels = ["none", "some", "most", "all"]
+    labels = rng.choices(levels, [4, 3, 2, 1], k=300)
+    said = [y if rng.random() < 0.5 else rng.choice(levels[:3]) for y in labels]
+    table = class_confusion(said, labels, levels=levels)
+
+    expected = metrics.confusion_matrix(labels, said, labels=levels).tolist()
+    assert [list(row) for row in table.counts] == expected
+    assert table.accuracy == pytest.approx(metrics.accuracy_score(labels, said))
+    assert table.balanced_accuracy == pytest.approx(metrics.balanced_accuracy_score(labels, said))
+    assert table.macro_f1 == pytest.approx(metrics.f1_score(labels, said, average="macro"))
+    assert table.mcc == pytest.approx(metrics.matthews_corrcoef(labels, said))
+    recalls = metrics.recall_score(labels, said, labels=levels, average=None).tolist()
+    assert list(table.recalls.values()) == pytest.approx(recalls)
+    weights: tuple[KappaWeights, ...] = ("none", "linear", "quadratic")
+    for weight in weights:
+        theirs = None if weight == "none" else weight
+        kappa = metrics.cohen_kappa_score(labels, said, labels=levels, weights=theirs)
+        assert table.kappa(weight) == pytest.approx(kappa, abs=1e-12)
+
+
+@given(rows=rows)
+def test_kappa_of_any_small_table_is_scikit_learns(rows: list[tuple[str, str]]) -> None:
+    metrics: Any = importlib.import_module("sklearn.metrics")
+    labels, said = [y for y, _ in rows], [p for _, p in rows]
+    table = class_confusion(said, labels, levels=["poor", "fair", "good"])
+    kappa = table.kappa("quadratic")
+    if kappa is None:  # theirs divides by 0
+        assert len({*labels, *said}) == 1
+        return
+    theirs = metrics.cohen_kappa_score(
+        labels, said, labels=["poor", "fair", "good"], weights="quadratic"
+    )
+    assert kappa == pytest.approx(theirs, abs=1e-12)
+
+
+@given(rows=st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40))
+def test_two_classes_are_yes_and_no(rows: list[tuple[bool, bool]]) -> None:
+    labels, said = [y for y, _ in rows], [p for _, p in rows]
+    table = class_confusion(said, labels, levels=[False, True])
+    (tn, fp), (fn, tp) = table.counts
+    two = Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
+    for measure in ("accuracy", "majority_accuracy", "balanced_accuracy", "macro_f1", "mcc"):
+        expected = getattr(two, measure)
+        assert getattr(table, measure) == (expected and pytest.approx(expected, abs=1e-12))
+    assert table.kappa() == table.kappa("linear") == table.kappa("quadratic") == two.kappa
+
+
+# --- what was not measured -----------------------------------------------------------------------
+
+
+def test_nulls_are_counted_and_are_no_class() -> None:
+    table = class_confusion(["a", None, "b", None], ["a", "a", "b", "b"])
+    assert (table.n, table.unscored, table.accuracy, table.coverage) == (2, 2, 1.0, 0.5)
+
+
+def test_nothing_compared_has_no_measure() -> None:
+    table = class_confusion([], [])
+    assert table.n == 0
+    assert table.accuracy is table.kappa() is table.mcc is table.macro_f1 is None
+    assert table.balanced_accuracy is table.coverage is table.majority_accuracy is None
+
+
+def test_one_word_for_everything_has_no_kappa() -> None:
+    table = class_confusion(["a", "a"], ["a", "a"])
+    assert (table.accuracy, table.kappa(), table.balanced_accuracy) == (1.0, None, None)
+    assert class_confusion(["a"], ["b"]).f1s == {"a": 0.0, "b": 0.0}
+
+
+@pytest.mark.parametrize(
+    "compare",
+    [
+        lambda: class_confusion(["a"], ["a", "b"]),
+        lambda: class_confusion([1], [True]),
+        lambda: class_confusion(["1"], [1]),
+        lambda: class_confusion(["d"], ["a"], levels=["a", "b"]),
+        lambda: class_confusion(["a"], ["a"], levels=["a", "a"]),
+        lambda: class_confusion(["a"], ["b"]).kappa("linear"),
+        lambda: class_confusion(list(range(60)), list(range(60))),
+        lambda: class_confusion([1], [1], levels=list(range(60))),
+        lambda: ClassConfusion(("a", "b"), ((1, 2),)),
+        lambda: ClassConfusion(("a",), ((-1,),)),
+        lambda: class_counts_by_cluster(["a"], ["a"], []),
+        lambda: counts_by_cluster([True], [True], [1, 2]),
+        lambda: counts_by_cluster(WORDS, [True, True], [1, 1]),
+        lambda: counts_by_cluster([True, True], WORDS, [1, 1]),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(compare: Callable[[], object]) -> None:
+    with pytest.raises(ScoreError):
+        compare()
+
+
+# --- by cluster ----------------------------------------------------------------------------------
+
+
+@given(
+    rows=st.lists(st.tuples(words, words | st.none(), st.integers(0, 4)), min_size=1, max_size=40)
+)
+def test_clusters_add_up_to_the_whole(rows: list[tuple[str, str | None, int]]) -> None:
+    labels, said = [y for y, _, _ in rows], [p for _, p, _ in rows]
+    levels: list[Level] = ["poor", "fair", "good"]
+    parts = class_counts_by_cluster(said, labels, [c for _, _, c in rows], levels=levels)
+    assert len(parts) == len({c for _, _, c in rows})
+    whole = [sum(column) for column in zip(*parts, strict=True)]
+    table = class_confusion(said, labels, levels=levels)
+    assert whole == [count for row in table.counts for count in row]
+
+
+def test_yes_and_no_by_cluster() -> None:
+    rows = counts_by_cluster(
+        [True, True, None, False, False], [True, False, True, False, True], list("xxxyy")
+    )
+    assert rows == [(1, 1, 0, 0), (0, 0, 1, 1)]
+
+
+# --- probabilities -------------------------------------------------------------------------------
+
+
+def _judged(n: int, seed: int) -> tuple[list[float], list[bool]]:
+    rng = random.Random(seed)
+    said = [rng.random() for _ in range(n)]
+    return said, [rng.random() < p**2 for p in said]
+
+
+def test_brier_is_scikit_learns(metrics: Any) -> None:
+    said, labels = _judged(200, 1)
+    found = brier_score([*said, None], [*labels, True])
+    assert found.value == pytest.approx(metrics.brier_score_loss(labels, said), abs=1e-14)
+    assert (found.n, found.excluded) == (200, 1)
+    assert found.value is not None
+    assert found.value in found.estimate
+
+
+def test_brier_of_answers_that_belong_together_is_less_certain() -> None:
+    said, labels = _judged(50, 2)
+    alone = brier_score(said * 4, labels * 4).estimate
+    grouped = brier_score(said * 4, labels * 4, list(range(50)) * 4).estimate
+    assert alone.mean == pytest.approx(grouped.mean)
+    assert alone.low is not None
+    assert grouped.low is not None
+    assert grouped.low < alone.low
+
+
+def test_bins_of_equal_mass_are_scikit_learns() -> None:
+    calibration: Any = importlib.import_module("sklearn.calibration")
+    said, labels = _judged(300, 3)
+    true, mean = calibration.calibration_curve(labels, said, n_bins=10, strategy="quantile")
+    bins = reliability(said, labels)
+    assert [each.n for each in bins] == [30] * 10
+    assert [each.true for each in bins] == pytest.approx(true.tolist())
+    assert [each.said for each in bins] == pytest.approx(mean.tolist())
+    gap = sum(abs(a - b) for a, b in zip(true, mean, strict=True)) / 10
+    assert calibration_error(said, labels).value == pytest.approx(gap)
+
+
+@given(st.randoms(use_true_random=False))
+def test_calibration_does_not_depend_on_the_order_of_ties(rng: random.Random) -> None:
+    said = [0.1] * 7 + [0.9] * 20 + [0.95] * 3
+    pairs = list(zip(said, [i % 3 == 0 for i in range(30)], strict=True))
+    before = calibration_error([p for p, _ in pairs], [y for _, y in pairs], bins=5)
+    rng.shuffle(pairs)
+    assert calibration_error([p for p, _ in pairs], [y for _, y in pairs], bins=5) == before
+
+
+def test_ties_go_where_their_middle_is() -> None:
+    bins = reliability([0.1] * 4 + [0.5] * 5 + [0.9], [True] * 10, bins=2)
+    assert [(each.n, each.low, each.high) for each in bins] == [(4, 0.1, 0.1), (6, 0.5, 0.9)]
+
+
+def test_a_confident_judge_is_off_by_its_overconfidence() -> None:
+    assert calibration_error([0.9] * 10, [True] * 6 + [False] * 4).value == pytest.approx(0.3)
+    assert calibration_error([None], [True]).value is None
+
+
+@pytest.mark.parametrize("probability", [1.1, -0.1, math.nan, True])
+def test_impossible_probabilities_are_refused(probability: float) -> None:
+    with pytest.raises(ScoreError):
+        brier_score([probability], [True])
+    with pytest.raises(ScoreError):
+        calibration_error([probability], [True])
+
+
+def test_labels_that_are_numbers_are_no_yes() -> None:
+    labels: Any = [1]
+    with pytest.raises(ScoreError):
+        brier_score([0.5], labels)
+    with pytest.raises(ScoreError, match="bins"):
+        reliability([0.5], [True], bins=0)
+
+
+# --- corrected rates -----------------------------------------------------------------------------
+
+
+def test_the_corrected_rate_of_the_labelled_items_is_their_true_rate() -> None:
+    found = corrected_rate(15933 + 5481, 29510, HEALTHBENCH)
+    assert found.raw.mean == pytest.approx(0.7256523212470349)
+    assert found.corrected.mean == pytest.approx(0.6710945442222975, abs=1e-12)
+    assert found.refused is None
+
+
+def test_the_corrected_rate_and_its_error_by_hand() -> None:
+    # p = 0.6, q1 = 0.9, q0 = 0.8, D = 0.7: rate 4/7
+    found = corrected_rate(60, 100, Confusion(tp=45, fn=5, tn=40, fp=10))
+    rate, d = 4 / 7, 0.7
+    variance = 0.24 / 100 + (1 - rate) ** 2 * 0.16 / 50 + rate**2 * 0.09 / 50
+    assert found.unclipped == pytest.approx(rate)
+    assert found.standard_error == pytest.approx(math.sqrt(variance) / d)
+    assert rate in found.corrected
+
+
+@pytest.mark.parametrize(
+    ("passed", "judged", "calibration", "why"),
+    [
+        (5, 10, Confusion(tp=5, fn=5, tn=5, fp=5), "no better than chance"),
+        (5, 10, Confusion(tp=1, fn=9, tn=1, fp=9), "no better than chance"),
+        (5, 10, Confusion(tp=9, fn=1, tn=0, fp=0), "no labels of no"),
+        (5, 10, Confusion(tp=0, fn=0, tn=9, fp=1), "no labels of yes"),
+        (0, 0, Confusion(tp=9, fn=1, tn=9, fp=1), "no verdicts"),
+    ],
+)
+def test_a_rate_that_cannot_be_corrected_is_refused(
+    passed: int, judged: int, calibration: Confusion, why: str
+) -> None:
+    found = corrected_rate(passed, judged, calibration)
+    assert found.refused is not None
+    assert why in found.refused
+    assert found.corrected.mean is found.unclipped is found.standard_error is None
+
+
+def test_a_rate_below_the_false_alarms_is_clipped_and_says_so() -> None:
+    found = corrected_rate(1, 100, Confusion(tp=45, fn=5, tn=40, fp=10))
+    assert found.corrected.mean == found.corrected.low == 0.0
+    assert found.unclipped is not None
+    assert found.unclipped < 0
+
+
+def test_few_labels_without_an_error_are_not_certainty() -> None:
+    perfect = Confusion(tp=5, fn=0, tn=5, fp=0)
+    found = corrected_rate(500, 1000, perfect).corrected
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high - found.low > 0.3
+
+
+@pytest.mark.parametrize(("q1", "q0", "labels"), [(0.9, 0.8, 60), (0.98, 0.95, 30)])
+def test_corrected_intervals_hold_the_true_rate_as_often_as_promised(
+    q1: float, q0: float, labels: int
+) -> None:
+    rng = random.Random(7)
+
+    def times(n: int, p: float) -> int:
+        return sum(rng.random() < p for _ in range(n))
+
+    held = 0
+    for _ in range(500):
+        tp, tn = times(labels, q1), times(labels, q0)
+        calibration = Confusion(tp=tp, fn=labels - tp, tn=tn, fp=labels - tn)
+        passed = times(200, 0.4 * q1 + 0.6 * (1 - q0))
+        held += 0.4 in corrected_rate(passed, 200, calibration).corrected
+    assert held / 500 > 0.93

@@ -1,0 +1,240 @@
+"""Clustered means, paired comparisons, exact tests: the values of statsmodels and scipy."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import ScoreError
+from assay.scoring.clustered import cluster_mean
+from assay.scoring.intervals import mean_interval
+from assay.scoring.paired import (
+    holm,
+    items_needed,
+    mcnemar,
+    mcnemar_exact,
+    paired_difference,
+)
+
+scores = st.floats(0, 1)
+
+
+def _clustered(n: int, clusters: int, seed: int) -> tuple[list[float], list[int]]:
+    rng = random.Random(seed)
+    names = [rng.randrange(clusters) for _ in range(n)]
+    ease = [rng.betavariate(2, 2) for _ in range(clusters)]
+    return [float(rng.random() < ease[c]) for c in names], names
+
+
+# --- clustered means -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "clusters"), [(30, 4), (200, 20), (400, 80)])
+def test_the_cluster_robust_error_is_that_of_statsmodels(n: int, clusters: int) -> None:
+    numpy: Any = importlib.import_module("numpy")
+    regression: Any = importlib.import_module("statsmodels.regression.linear_model")
+    values, names = _clustered(n, clusters, n)
+    fit = regression.OLS(numpy.array(values), numpy.ones(n)).fit(
+        cov_type="cluster", cov_kwds={"groups": numpy.array(names), "use_correction": False}
+    )
+    found = cluster_mean(values, names)
+    assert found.standard_error == pytest.approx(float(fit.bse[0]), abs=1e-14)
+    assert found.naive_standard_error == pytest.approx(
+        float(numpy.std(values, ddof=1) / math.sqrt(n))
+    )
+    assert found.mean == pytest.approx(float(numpy.mean(values)))
+    assert (found.values, found.estimate.n) == (n, len(set(names)))
+
+
+@given(values=st.lists(scores, max_size=12))
+def test_without_clusters_it_is_the_plain_interval(values: list[float]) -> None:
+    found, plain = cluster_mean(values).estimate, mean_interval(values)
+    assert found.n == plain.n
+    for ours, theirs in (
+        (found.mean, plain.mean),
+        (found.low, plain.low),
+        (found.high, plain.high),
+    ):
+        assert ours == (theirs if theirs is None else pytest.approx(theirs, abs=1e-9))
+
+
+def test_equal_values_of_few_clusters_are_not_certain() -> None:
+    found = cluster_mean([1.0] * 40, [i % 4 for i in range(40)]).estimate
+    assert found.low == pytest.approx(mean_interval([1.0] * 4).low)
+    assert cluster_mean([1.0, 0.0], ["a", "a"]).estimate.low is None
+
+
+def test_values_of_none_are_left_out_and_counted() -> None:
+    found = cluster_mean([1.0, None, 0.0, None], ["a", "a", "b", "c"])
+    assert (found.mean, found.values, found.excluded, found.estimate.n) == (0.5, 2, 2, 2)
+    assert cluster_mean([None]).mean is None
+
+
+def test_values_that_are_no_scores_are_refused() -> None:
+    with pytest.raises(ScoreError):
+        cluster_mean([2.0])
+    with pytest.raises(ScoreError):
+        cluster_mean([1.0], ["a", "b"])
+    with pytest.raises(ScoreError):
+        cluster_mean([True])
+
+
+# --- pairs ---------------------------------------------------------------------------------------
+
+
+def test_a_paired_difference_is_the_t_test_of_scipy() -> None:
+    stats: Any = importlib.import_module("scipy.stats")
+    rng = random.Random(1)
+    a = [rng.random() for _ in range(40)]
+    b = [min(1.0, max(0.0, x + rng.gauss(0.05, 0.2))) for x in a]
+    found = paired_difference(a, b)
+    theirs = stats.ttest_rel(a, b)
+    assert found.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
+    interval = theirs.confidence_interval()
+    assert found.difference.estimate.low == pytest.approx(interval.low, rel=1e-9)
+    assert found.difference.estimate.high == pytest.approx(interval.high, rel=1e-9)
+    assert found.correlation == pytest.approx(stats.pearsonr(a, b).statistic)
+
+
+def test_the_error_of_a_difference_is_that_of_millers_formula() -> None:
+    rng = random.Random(2)
+    a = [rng.random() for _ in range(50)]
+    b = [(x + rng.random()) / 2 for x in a]
+    found = paired_difference(a, b)
+    of_a, of_b = cluster_mean(a).standard_error, cluster_mean(b).standard_error
+    assert of_a is not None
+    assert of_b is not None
+    assert found.correlation is not None
+    variance = of_a**2 + of_b**2 - 2 * found.correlation * of_a * of_b
+    assert found.difference.standard_error == pytest.approx(math.sqrt(variance))
+
+
+def test_a_constant_gain_up_to_rounding_is_no_proof() -> None:
+    a = [0.1 * i + 0.1 for i in range(9)]
+    found = paired_difference(a, [0.1 * i for i in range(9)])
+    assert found.p_value is None
+    assert 0.0 in paired_difference(a[:2], [0.0, 0.1]).difference.estimate
+
+
+def test_pairs_without_one_side_are_left_out_and_counted() -> None:
+    found = paired_difference([1.0, None, 0.5], [0.0, 1.0, None], ["x", "y", "z"])
+    assert (found.difference.mean, found.excluded, found.p_value) == (1.0, 2, None)
+    assert paired_difference([], []).difference.mean is None
+
+
+def test_pairs_in_clusters_are_fewer_than_they_seem() -> None:
+    rng = random.Random(3)
+    shift = [rng.gauss(0.1, 0.2) for _ in range(10)]
+    b = [0.5] * 100
+    a = [0.5 + max(-0.5, min(0.5, shift[i % 10])) for i in range(100)]
+    alone = paired_difference(a, b)
+    grouped = paired_difference(a, b, [i % 10 for i in range(100)])
+    assert alone.p_value is not None
+    assert grouped.p_value is not None
+    assert grouped.p_value > 10 * alone.p_value
+
+
+def test_columns_of_different_length_are_refused() -> None:
+    with pytest.raises(ScoreError):
+        paired_difference([1.0], [1.0, 0.0])
+    with pytest.raises(ScoreError):
+        paired_difference([1.0, 0.0], [1.0, 0.0], ["a"])
+    with pytest.raises(ScoreError):
+        mcnemar([True], [])
+
+
+# --- McNemar -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b"), [(0, 0), (4, 5), (23, 15), (35, 51), (0, 6), (300, 200), (900, 1100)]
+)
+def test_mcnemar_is_that_of_statsmodels(only_a: int, only_b: int) -> None:
+    tables: Any = importlib.import_module("statsmodels.stats.contingency_tables")
+    theirs = (
+        tables.mcnemar([[10, only_a], [only_b, 7]], exact=True).pvalue if only_a + only_b else 1
+    )
+    assert mcnemar_exact(only_a, only_b) == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "p"),  # judges of LLMBar, right in one order alone
+    [
+        (4, 5, 1.0),
+        (14, 22, 0.24298495403490966),
+        (35, 51, 0.10522535125694396),
+        (23, 15, 0.2558750795433298),
+    ],
+)
+def test_mcnemar_of_published_verdicts(only_a: int, only_b: int, p: float) -> None:
+    assert mcnemar_exact(only_a, only_b) == pytest.approx(p, abs=1e-14)
+
+
+def test_mcnemar_counts_who_is_right() -> None:
+    a = [True, True, True, False, None, False, True]
+    b = [True, False, False, True, True, False, None]
+    found = mcnemar(a, b)
+    assert (found.both, found.only_a, found.only_b, found.neither) == (1, 2, 1, 1)
+    assert (found.excluded, found.p_value) == (2, 1.0)
+    verdicts: Any = [1, 0]
+    with pytest.raises(ScoreError):
+        mcnemar(verdicts, [True, False])
+    with pytest.raises(ScoreError):
+        mcnemar_exact(-1, 2)
+
+
+def test_mcnemar_of_thirty_thousand_is_exact_and_does_not_overflow() -> None:
+    assert mcnemar_exact(15_000, 15_000) == 1.0
+    assert 0 < mcnemar_exact(14_000, 16_000) < 1e-20
+
+
+# --- several, and how many -----------------------------------------------------------------------
+
+
+@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
+    multitest: Any = importlib.import_module("statsmodels.stats.multitest")
+    theirs = multitest.multipletests(p_values, method="holm")[1].tolist()
+    assert holm(p_values) == pytest.approx(theirs)
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, math.nan])
+def test_what_is_no_probability_has_no_adjustment(p: float) -> None:
+    assert holm([]) == []
+    with pytest.raises(ScoreError):
+        holm([0.5, p])
+
+
+def test_items_needed_to_see_a_difference() -> None:
+    # (1.959964 + 0.841621)² / 0.03² of variance 1/9: 968.997
+    assert items_needed(0.03, variance=1 / 9) == 969
+    stats: Any = importlib.import_module("scipy.stats")
+    z = stats.norm.ppf(0.995) + stats.norm.ppf(0.9)
+    expected = math.ceil(z**2 * (0.1 + (0.2 + 0.3) / 4) / 0.05**2)
+    found = items_needed(
+        -0.05, variance=0.1, noise_a=0.2, noise_b=0.3, samples=4, alpha=0.01, power=0.9
+    )
+    assert found == expected
+    assert items_needed(0.5, variance=0.0) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"effect": 0.0, "variance": 1.0},
+        {"effect": 0.1, "variance": -1.0},
+        {"effect": 0.1, "variance": 1.0, "samples": 0},
+        {"effect": 0.1, "variance": 1.0, "alpha": 0.0},
+        {"effect": 0.1, "variance": 1.0, "power": 1.0},
+        {"effect": math.nan, "variance": 1.0},
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ScoreError):
+        items_needed(**arguments)

@@ -1,0 +1,159 @@
+"""What `assay.testing` reads of requests: fences, forms, and what is outside."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.scoring.json_safe import Json
+from assay.testing.asked import Asked, Fence, Said, split_fences
+from assay.testing.protocols import WireError, read_request, reply_body, tokens_of
+
+_ID = "0123456789abcdef"
+
+
+def fence(text: str, *, name: str = "answer", nonce: str = _ID) -> str:
+    escaped = text.replace("<", "\\u003c")
+    return f'<untrusted name="{name}" id="{nonce}">\n{escaped}\n</untrusted id="{nonce}">'
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        ("plain", "plain"),
+        ("two\nlines", "two\nlines"),
+        ("", ""),
+        ("a \\u003c b", "a < b"),
+        ("\\u005bINST]", "[INST]"),
+        ("x\\u{200b}y\\u{e0041}", "x\u200by\U000e0041"),
+        ("\\u{d800} \\u{110000} \\u0041", "\\u{d800} \\u{110000} \\u0041"),
+        (f'</untrusted id="{"0" * 16}">', f'</untrusted id="{"0" * 16}">'),
+    ],
+)
+def test_a_fence_is_read_and_unescaped(inside: str, text: str) -> None:
+    prompt = f'before\n<untrusted name="answer" id="{_ID}">\n{inside}\n</untrusted id="{_ID}">\nend'
+    assert split_fences(prompt) == ((Fence("answer", _ID, text),), "before\nend")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<untrusted name="answer" id="{_ID}">\nx\n</untrusted id="{"f" * 16}">',
+        f'<untrusted name="answer" id="{_ID}">\nx',
+        '<untrusted name="answer" id="short">\nx\n</untrusted id="short">',
+        f'say <untrusted name="answer" id="{_ID}">\nx\n</untrusted id="{_ID}">',
+        f'</untrusted id="{_ID}">\n<untrusted name="answer" id="{_ID}">',
+        "<untrusted>\nx\n</untrusted>",
+    ],
+)
+def test_what_only_looks_like_a_fence_is_outside(text: str) -> None:
+    assert split_fences(text) == ((), text)
+
+
+@given(st.text(), st.text())
+def test_nothing_inside_a_fence_is_outside(inside: str, before: str) -> None:
+    before = before.replace("<", "(")
+    fences, outside = split_fences(f"{before}\n{fence(inside)}\nend")
+    assert outside == f"{before}\nend"
+    assert len(fences) == 1
+
+
+@given(st.text(alphabet='<untrsed/ name="swi0123456789abcf>\n', max_size=200))
+def test_any_text_is_split(text: str) -> None:
+    split_fences(text)
+
+
+def test_many_openings_without_an_end_are_quick() -> None:
+    opening = f'<untrusted name="answer" id="{_ID}">'
+    assert split_fences("\n".join([opening] * 50_000))[0] == ()
+
+
+def test_the_prompt_is_the_one_with_the_form() -> None:
+    asked = Asked(
+        protocol="openai",
+        model="m",
+        system="Trusted.",
+        messages=(
+            Said("user", f"FORM: claims\n{fence('Sydney')}\nList them."),
+            Said("assistant", '{"verdict": "MET"}'),
+            Said("user", "Mend that."),
+        ),
+    )
+    assert asked.form == "claims"
+    assert asked.prompt == "FORM: claims\nList them."
+    assert asked.outside == "Trusted.\n\nFORM: claims\nList them.\n\nMend that."
+    assert (asked.fenced("answer"), asked.fenced("question")) == ("Sydney", "")
+    assert asked.last_user == "Mend that."
+
+
+def test_a_form_inside_a_fence_is_none() -> None:
+    asked = Asked(protocol="openai", model="m", messages=(Said("user", fence("FORM: claims")),))
+    assert asked.form == ""
+
+
+@pytest.mark.parametrize(
+    "choice", ["required", {"type": "function", "function": {"name": "second"}}]
+)
+def test_which_tool_is_forced(choice: Json) -> None:
+    tools: Json = [
+        {"type": "function", "function": {"name": name, "parameters": {"title": name}}}
+        for name in ("first", "second")
+    ]
+    messages: Json = [{"role": "user", "content": "x"}]
+    body: Json = {"model": "m", "messages": messages, "tools": tools, "tool_choice": choice}
+    asked = read_request("openai", body, {}, index=0)
+    assert asked.tool == ("first" if choice == "required" else "second")
+    assert asked.schema == {"title": asked.tool}
+
+
+def test_tools_that_may_be_called_are_not() -> None:
+    body: Json = {
+        "model": "m",
+        "max_tokens": 10,
+        "messages": [{"role": "user", "content": "x"}],
+        "tools": [{"name": "one", "input_schema": {}}],
+        "tool_choice": {"type": "auto"},
+    }
+    asked = read_request("anthropic", body, {}, index=0)
+    assert (asked.tool, asked.schema) == ("", None)
+
+
+def test_a_tool_is_not_called_with_what_is_no_object() -> None:
+    asked = Asked(protocol="anthropic", model="m", messages=(), tool="verdict")
+    reply: Any = reply_body(asked, "no JSON")
+    assert reply["stop_reason"] == "end_turn"
+    assert reply["content"] == [{"type": "text", "text": "no JSON"}]
+
+
+@pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2)])
+def test_tokens_are_counted(characters: int, tokens: int) -> None:
+    assert tokens_of(characters) == tokens
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["role", "content", "text", "type", "function", "name", "format"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+_NAMES = ("model", "messages", "system", "tools", "tool_choice", "response_format", "max_tokens")
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(_NAMES, _VALUES)) | _VALUES)
+def test_any_body_is_read_or_refused(body: Any) -> None:
+    for protocol in ("openai", "anthropic"):
+        try:
+            asked = read_request(protocol, body, {}, index=0)
+        except WireError:
+            continue  # nothing else is raised
+        json.dumps(reply_body(asked, "{}"))
