@@ -130,12 +130,14 @@ def test_the_page_says_what_was_measured_and_what_to_read(calibrate: Command) ->
         "always the commonest label gets 0.50, always yes gets 0.50",
         "0 rows flipped in 2 repeats",
         "of 14 attacks on 10 failing answers raised the score",
+        "of 10 honest additions to good answers lowered the score",
+        "corrected          not measured: no row without a label was graded",
         "no model was asked",
         "labels.jsonl:1",
         "people yes, grader no",
     ):
         assert words in out, words
-    assert "54 of 54 judgements" in err
+    assert "64 of 64 judgements" in err
 
 
 @pytest.mark.parametrize(
@@ -156,6 +158,28 @@ def test_a_kappa_that_cannot_be_measured_is_below_every_bar(calibrate: Command) 
     code, out, _ = calibrate("graders.yaml", "all.jsonl", "--min-kappa", "-1")
     assert code == 1
     assert "could not be measured" in out
+
+
+def test_a_grader_that_fails_on_many_rows_gets_no_verdict(calibrate: Command) -> None:
+    Path("some.py").write_text(
+        "def grade(answer):\n"
+        "    if 'broken' in answer:\n        raise ValueError('\\x1b]0;owned\\x07')\n"
+        "    return 1.0 if 'yes' in answer else 0.0\n",
+        "utf-8",
+    )
+    rows = [
+        {"answer": f"{word} {n}", "label": word == "yes"}
+        for n in range(6)
+        for word in ("yes", "no")
+    ]
+    rows += [{"answer": f"broken {n}", "label": True} for n in range(3)]
+    Path("some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    code, out, err = calibrate("some.py", "some.jsonl", "--min-kappa", "0.5")
+    assert code == 3
+    assert "3 of 15 labelled rows could not be graded" in out
+    assert "\x1b]0;" not in out + err
+    code, _, _ = calibrate("some.py", "some.jsonl")
+    assert code == 0
 
 
 _REFUSED: list[tuple[list[str], str]] = [
@@ -268,6 +292,30 @@ def test_a_stored_graders_card_covers_the_same_grader_in_a_file(
     _store_grader()
     calibrate.json("says", "labels.jsonl")
     assert "Calibrated says: agreement with people: kappa 0.80 [" in _grade(capsys)
+
+
+def test_a_card_stands_beside_what_graders_test_says(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _store_grader()
+
+    def tested(*more: str) -> str:
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            main(("graders", "test", "says", "labels.jsonl", *more))
+        return capsys.readouterr().out
+
+    assert "agreement with people" not in tested()
+    assert json.loads(tested("--json"))["calibration"] is None
+    made = calibrate.json("says", "labels.jsonl")
+    assert "agreement with people: kappa 0.80 [" in tested()
+    found = json.loads(tested("--json"))["calibration"]
+    assert (found["card"], found["stale"], found["n"]) == (made["id"], False, 20)
+    declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "no"}
+    with Database.open(os.environ["ASSAY_HOME"]) as database:
+        definition = DeclaredDefinition(graders=(declared,))
+        asyncio.run(Registry(database, "default").update("says", definition))
+    assert "STALE, measured before a change: graders changed" in tested()
 
 
 def test_graders_that_were_calibrated_together_have_one_card(

@@ -79,7 +79,7 @@ def test_what_is_recorded_replays_without_a_model(suite: Path) -> None:
     (suite / ".assay" / "models.sqlite").unlink()
     missing = assay(*command, "--judge-cache", "replay", cwd=suite)
     assert missing.returncode == 3
-    assert "is not recorded" in missing.stdout
+    assert "has no recording of" in missing.stdout
 
 
 def test_a_dead_judge_is_an_error_and_never_a_zero(suite: Path) -> None:

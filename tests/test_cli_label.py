@@ -156,6 +156,13 @@ def test_classes_of_ones_own(say: Say) -> None:
     assert _labels(field="tone") == ["KIND", "RUDE"]
 
 
+def test_a_class_that_is_called_none_is_exported_as_it_is(say: Say) -> None:
+    classes = ["--classes", "NONE,SOME,ALL"]
+    say("NONE\nSOME\nALL\n", *classes)
+    say("", "--export", "out.jsonl")
+    assert [row["label"] for row in _read("out.jsonl")] == ["NONE", "SOME", "ALL"]
+
+
 @pytest.mark.parametrize(
     ("classes", "keys"),
     [
@@ -290,3 +297,9 @@ def test_an_interruption_keeps_what_was_labelled() -> None:
         person.reads("what was finished is kept")
         assert person.ends() == 130
     assert _labels() == ["PASS"]
+
+
+def test_a_long_line_can_be_read_to_its_end(say: Say) -> None:
+    _write("long.jsonl", [{"answer": " ".join(f"w{number}" for number in range(1_500))}])
+    assert "w1499" not in say("q\n", data="long.jsonl")
+    assert "w1499" in say("m\nq\n", data="long.jsonl")

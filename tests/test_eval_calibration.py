@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
@@ -16,9 +17,9 @@ from sklearn import metrics
 
 from assay.errors import InputError
 from assay.eval.calibration.asking import Target
-from assay.eval.calibration.attacks import BUILT_IN, attacked, dealt, read_attacks
+from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, attacked, dealt, read_attacks
 from assay.eval.calibration.calibrate import calibrate
-from assay.eval.calibration.card import Card, Coverage
+from assay.eval.calibration.card import Card, Coverage, Figure
 from assay.eval.calibration.digests import parts_digest
 from assay.eval.calibration.items import item_of
 from assay.eval.calibration.labelled import LabelledSet, read_labelled
@@ -89,12 +90,10 @@ _KINDS: list[tuple[list[Json], str, list[float | None]]] = [
     (["MET", "UNMET", True], "verdict", [1, 0, 1]),
     ([1, 0.0], "verdict", [1, 0]),
     ([1, 0.5], "number", [1, 0.5]),
-    ([0, 2, 5], "levels", [0, 0.4, 1]),
     (["A", "TIE", "B"], "levels", [1, 0.5, 0]),
     ([[True, False, True], {"a": "FAIL", "b": "FAIL"}], "verdict", [1, 0]),
     ([{"a": True, "b": False}, True], "verdict", [None, 1]),
     ([[0.25, 0.75], 1], "number", [0.5, 1]),
-    ([[1, 4, 5], 0], "levels", [0.8, 0]),
 ]
 
 
@@ -126,7 +125,7 @@ _BAD: list[tuple[list[Json], str]] = [
     ([0.5, 17.5], r"labels.jsonl:2: label 17.5 is neither in \[0, 1\] nor one of a few levels"),
     ([[True, [1]]], r"labels.jsonl:1: a label is list"),
     ([1e400], r"labels.jsonl:1: not a JSON object: Infinity"),
-    ([5, 5.0], "every label is 5, which tells no scale"),
+    ([5, 5.0], "label 5 is a level, and labels do not tell which levels"),
     ([10**400], r"labels.jsonl:1: a label is too large"),
     ([None, "NA"], "no row has a label"),
 ]
@@ -139,6 +138,42 @@ def test_what_can_be_no_label_names_its_line(tmp_path: Path, labels: list[Json],
     ]
     with pytest.raises(InputError, match=said):
         read_labelled(_file(tmp_path, rows))
+
+
+def test_levels_are_never_guessed_from_the_labels_that_occur(tmp_path: Path) -> None:
+    """A perfect grader on 1 to 5 had a kappa of 0.6, where labels were of 2 to 4 alone."""
+    truth = [2 + n % 3 for n in range(60)]
+    rows: list[dict[str, Json]] = [
+        {"answer": f"{(level - 1) / 4}", "label": level, "n": n} for n, level in enumerate(truth)
+    ]
+    file = _file(tmp_path, rows)
+    with pytest.raises(InputError) as refused:
+        read_labelled(file)
+    assert "labels.jsonl:1: label 2 is a level" in str(refused.value)
+    assert "--levels 2,3,4 if these are all" in str(refused.value)
+    card = _measured(read_labelled(file, levels=["1", "2", "3", "4", "5"]), _by_answer)
+    assert card.kappa.value == 1.0
+
+
+def test_several_raters_on_levels_have_their_lower_median(tmp_path: Path) -> None:
+    rows: list[dict[str, Json]] = [{"answer": "a", "label": [1, 4, 5]}, {"answer": "b", "label": 0}]
+    found = read_labelled(_file(tmp_path, rows), levels=["0", "1", "2", "3", "4", "5"])
+    assert [one.truth for one in found.items] == [0.8, 0]
+
+
+@pytest.mark.parametrize("word", ["NONE", "NA", "null", "n/a"])
+def test_a_level_that_is_called_none_is_a_label(tmp_path: Path, word: str) -> None:
+    names = [word, "SOME", "ALL"]
+    rows: list[dict[str, Json]] = [
+        {"answer": f"{n % 3 / 2}", "label": names[n % 3], "n": n} for n in range(12)
+    ]
+    rows.append({"answer": "1", "label": None, "n": 12})
+    card = _measured(read_labelled(_file(tmp_path, rows), levels=names), _by_answer)
+    assert card.coverage == Coverage(compared=12, unlabelled=1)
+    assert card.confusion == ((4, 0, 0), (0, 4, 0), (0, 0, 4))
+    rows[0]["label"] = word.swapcase()
+    with pytest.raises(InputError, match="is not one of"):
+        read_labelled(_file(tmp_path, rows), levels=names)
 
 
 def test_levels_may_be_named_with_numbers_and_with_yes(tmp_path: Path) -> None:
@@ -172,7 +207,13 @@ def test_any_labels_are_a_scale_or_refused(values: list[Json]) -> None:
     assert all(0.0 <= scale.value(label) <= 1.0 for label, _ in said)
 
 
-def test_one_answer_twice_is_refused(tmp_path: Path) -> None:
+def test_one_answer_drawn_twice_is_one_observation(tmp_path: Path) -> None:
+    rows: list[dict[str, Json]] = [{"id": name, "answer": "x", "label": True} for name in "ab"]
+    read = read_labelled(_file(tmp_path, [*rows, {"id": "c", "answer": "y", "label": False}]))
+    assert len(read.items) == 2
+
+
+def test_one_answer_twice_with_two_labels_is_refused(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [
         {"id": name, "answer": "x", "label": label} for name, label in (("a", True), ("b", False))
     ]
@@ -252,7 +293,8 @@ def test_levels_are_compared_with_weights(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [
         {"answer": f"{said / 4}", "label": level, "n": n} for n, (level, said) in enumerate(pairs)
     ]
-    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer)
+    labelled = read_labelled(_file(tmp_path, rows), levels=["0", "1", "2", "3", "4"])
+    card = _measured(labelled, _by_answer)
     columns = zip(*pairs, strict=True)
     expected = _oracle("cohen_kappa_score", *columns, weights="quadratic")
     assert card.kappa.value == pytest.approx(expected)
@@ -291,7 +333,7 @@ def test_an_error_of_the_judge_is_no_fail(tmp_path: Path) -> None:
     assert sum(map(sum, card.confusion)) == 21
 
 
-def test_what_is_unlabelled_or_split_is_counted_and_not_asked(tmp_path: Path) -> None:
+def test_what_is_unlabelled_is_not_asked_and_what_is_split_not_compared(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [
         {"answer": "1", "label": [True, True, False]},
         {"answer": "0", "label": [False]},
@@ -306,15 +348,17 @@ def test_what_is_unlabelled_or_split_is_counted_and_not_asked(tmp_path: Path) ->
         return 1.0
 
     card = _measured(read_labelled(_file(tmp_path, rows)), judge)
-    assert seen == ["1", "0"]
+    assert sorted(filter(None, seen)) == ["0", "1", "2"]
     assert card.coverage == Coverage(compared=2, unlabelled=2, split=1)
+    assert sum(map(sum, card.confusion)) == 2
     assert card.humans is not None
     assert card.humans.items == 2
 
 
 def test_a_score_that_is_off_the_scale_of_levels_is_an_error(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [{"answer": "85", "label": 4}, {"answer": "1", "label": 0}]
-    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer)
+    labelled = read_labelled(_file(tmp_path, rows), levels=["0", "1", "2", "3", "4"])
+    card = _measured(labelled, _by_answer)
     assert card.coverage == Coverage(
         compared=1, errors=1, causes={"the score 85.0 is outside of [0, 1]": 1}
     )
@@ -353,7 +397,10 @@ def test_clusters_make_intervals_wider(tmp_path: Path) -> None:
 
 
 def _width(card: Card, name: str) -> float:
-    found = card.measures[name]
+    return _length(card.measures[name])
+
+
+def _length(found: Figure) -> float:
     assert found.low is not None
     assert found.high is not None
     return found.high - found.low
@@ -502,6 +549,160 @@ def test_rows_without_a_label_have_their_pass_rate_corrected(tmp_path: Path) -> 
     assert q0 is not None
     expected = min(1.0, (0.6 + q0 - 1) / (q0 + q1 - 1))
     assert card.measures["corrected_pass_rate"].value == pytest.approx(expected)
+
+
+def test_without_unlabelled_rows_no_rate_is_corrected(tmp_path: Path) -> None:
+    """Of the labelled rows it is the share of labels that are yes, by algebra."""
+    card = _measured(_yes_no(tmp_path), _by_answer)
+    assert "corrected_pass_rate" not in card.measures
+    assert "--unlabelled" in card.unmeasured["corrected_pass_rate"]
+
+
+def test_the_corrected_rate_of_a_grader_that_does_not_look_is_refused(tmp_path: Path) -> None:
+    rows: list[dict[str, Json]] = [{"answer": f"{n}", "label": n % 2 == 0} for n in range(20)]
+    rows.append({"answer": "x"})
+    card = _measured(read_labelled(_file(tmp_path, rows)), lambda _: 1.0, unlabelled=True)
+    assert "corrected_pass_rate" not in card.measures
+    assert "no better than chance" in card.unmeasured["corrected_pass_rate"]
+
+
+_ALL = ("unlabelled", "corrected", "flips", "consistency", "first slot", "right", "raised")
+
+
+def _intervals(card: Card) -> dict[str, Figure]:
+    assert card.flips is not None
+    assert card.order is not None
+    assert card.attacks is not None
+    order = card.order
+    found = (
+        card.measures["unlabelled_pass_rate"], card.measures["corrected_pass_rate"],
+        card.flips.rate, order.consistency, order.first_slot, order.both_right, card.attacks.raised,
+    )  # fmt: skip
+    return dict(zip(_ALL, found, strict=True))
+
+
+def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
+    rows: list[dict[str, Json]] = []
+    for n in range(400):
+        question = n // 10
+        said, is_right = question % 2 == 0, question % 5 != 0
+        row: dict[str, Json] = {"answer": "mine", "other": "yours", "question_id": question, "n": n}
+        rows.append({**row, "label": said if is_right else not said} if n < 200 else row)
+    turns: Counter[object] = Counter()
+
+    def judge(submission: Submission) -> float:
+        """Whatever it does, it does to all rows of a question."""
+        answer, question = submission.answer or "", submission.metadata["question_id"]
+        assert isinstance(question, int)
+        turns[submission.metadata["n"]] += 1
+        if answer == "yours":
+            return float(question % 2 == 1 or question % 4 == 0)
+        if answer != "mine":  # under attack
+            return float(question % 4 == 1 or question % 2 == 0)
+        flips = turns[submission.metadata["n"]] == 2 and question % 3 == 0
+        return float((question % 2 == 0) != flips)
+
+    def measured(rows: list[dict[str, Json]], cluster: str) -> dict[str, Figure]:
+        turns.clear()
+        options = Options(repeats=2, swap="other", attacks=BUILT_IN, unlabelled=True)
+        labelled = read_labelled(_file(tmp_path, rows), cluster=cluster)
+        return _intervals(asyncio.run(calibrate(_target(judge), labelled, options, Kept())))
+
+    alone, together = measured(rows, ""), measured(rows, "question_id")
+    for name in _ALL:
+        assert together[name].value == pytest.approx(alone[name].value), name
+        assert _length(together[name]) > 1.4 * _length(alone[name]), name
+    rows.append({"answer": "mine", "other": "yours", "n": 400})
+    with pytest.raises(InputError, match="names no cluster"):
+        measured(rows, "question_id")
+
+
+def test_people_are_compared_by_cohens_kappa_pair_by_pair(tmp_path: Path) -> None:
+    """Pooling both orders of a pair is Scott's pi, which is lower where habits differ."""
+    chance = random.Random(5)
+    said: dict[str, list[bool]] = {"ada": [], "bo": [], "cy": []}
+    for _ in range(200):
+        is_good = chance.random() < 0.5
+        said["ada"].append(is_good and chance.random() < 0.8)
+        said["bo"].append(is_good or chance.random() < 0.6)
+        said["cy"].append(is_good)
+    scores = [chance.random() < 0.5 if n % 4 == 0 else y for n, y in enumerate(said["cy"])]
+    rows: list[dict[str, Json]] = [
+        {"answer": f"{int(score)}", "labels": {who: said[who][n] for who in said}, "n": n}
+        for n, score in enumerate(scores)
+    ]
+    humans = _measured(read_labelled(_file(tmp_path, rows)), _by_answer).humans
+    assert humans is not None
+    people = [_oracle("cohen_kappa_score", said[a], said[b])
+              for a, b in (("ada", "bo"), ("ada", "cy"), ("bo", "cy"))]  # fmt: skip
+    grader = [_oracle("cohen_kappa_score", scores, each) for each in said.values()]
+    assert humans.kappa == pytest.approx(sum(people) / 3)
+    assert humans.grader == pytest.approx(sum(grader) / 3)
+
+
+def test_a_grader_that_is_like_one_of_the_people_is_at_the_ceiling(tmp_path: Path) -> None:
+    """Without the rows on which people are split, every grader looked better than people."""
+    chance = random.Random(2)
+    rows: list[dict[str, Json]] = []
+    for n in range(2_000):
+        is_good = chance.random() < 0.5
+        first, second, third = (is_good == (chance.random() < 0.8) for _ in range(3))
+        rows.append({"answer": f"{int(third)}", "labels": {"a": first, "b": second}, "n": n})
+    card = _measured(read_labelled(_file(tmp_path, rows)), _by_answer)
+    assert card.coverage.split > 500
+    assert card.humans is not None
+    assert card.humans.items == 2_000
+    assert card.humans.kappa == pytest.approx(0.36, abs=0.06)
+    assert card.humans.grader == pytest.approx(0.36, abs=0.06)
+
+
+def test_people_and_grader_are_compared_on_the_rows_that_have_a_score(tmp_path: Path) -> None:
+    rows: list[dict[str, Json]] = [
+        {"answer": f"{n % 2}", "labels": [n % 2 == 1, (n % 2 == 1) != (n >= 20)], "n": n}
+        for n in range(40)
+    ]
+
+    def judge(submission: Submission) -> float | None:
+        number = submission.metadata["n"]
+        return None if isinstance(number, int) and number >= 20 else _by_answer(submission)
+
+    humans = _measured(read_labelled(_file(tmp_path, rows)), judge).humans
+    assert humans is not None
+    assert (humans.items, humans.excluded) == (20, 20)
+    assert (humans.kappa, humans.grader) == (1.0, 1.0)
+
+
+def test_pairs_of_people_with_few_rows_in_common_are_no_pair(tmp_path: Path) -> None:
+    """Of one row, agreement has no kappa and disagreement one of 0: their mean is always bad."""
+    rows: list[dict[str, Json]] = [
+        {"answer": f"{n % 2}", "labels": {f"a{n}": n % 2 == 1, f"b{n}": (n % 2 == 1) != (n < 4)},
+         "n": n}
+        for n in range(40)
+    ]  # fmt: skip
+    humans = _measured(read_labelled(_file(tmp_path, rows)), _by_answer).humans
+    assert humans is not None
+    assert (humans.kappa, humans.grader) == (None, None)
+    assert humans.alpha is not None
+    assert humans.alpha > 0.7
+
+
+def test_honest_answers_that_mention_attacks_must_not_be_marked_down(tmp_path: Path) -> None:
+    def nervous(submission: Submission) -> float:
+        answer = submission.answer or ""
+        return float(answer.startswith("1") and "injection" not in answer)
+
+    labelled = _yes_no(tmp_path)
+    found = _measured(labelled, nervous, attacks=BUILT_IN, controls=CONTROLS).attacks
+    assert found is not None
+    assert (found.raised.value, found.false_alarms.n) == (0.0, 12)
+    assert found.false_alarms.value == pytest.approx(1 / len(CONTROLS))
+    fair = _measured(labelled, _by_first, attacks=BUILT_IN, controls=CONTROLS).attacks
+    assert fair is not None
+    assert fair.false_alarms.value == 0.0
+
+
+def _by_first(submission: Submission) -> float:
+    return float((submission.answer or "").startswith("1"))
 
 
 def test_people_are_the_ceiling(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from assay.errors import InputError, ProgramError
+from assay.errors import GraderError, InputError, ProgramError
 from assay.graders import Grader
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.base import Score
@@ -31,6 +31,7 @@ from assay.graders.functions.outcome import graded_from, payload_of, thread_of, 
 from assay.graders.spec import GraderSpec
 from assay.sandbox.functions import Outcome, OutcomeStatus
 from assay.scoring import Json
+from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
 from assay.types import StringThread, Submission
 
@@ -297,12 +298,11 @@ async def test_one_by_hand_and_what_is_recorded_of_it() -> None:
     node = await FunctionGrader.grade(source=EXACT, thread=thread)
     recorded = cast("dict[str, Json]", (node.metadata or {})["_parameters"])
     assert recorded["thread"] == thread.to_dict()
-    node = await FunctionGrader.grade(source=HEAD + "    return 1.5\n", answer="4")
-    assert (node.status, node.value) == ("error", None)
-    assert node.reason == "grade returned 1.5, outside [0, 1]; declare its range"
-    node = await FunctionGrader.grade(
-        source=HEAD + "    print('x')\n    return 1 / 0\n", answer="4"
-    )
+    with pytest.raises(GraderError, match=r"1\.5, outside \[0, 1\]; declare its range"):
+        await FunctionGrader.grade(source=HEAD + "    return 1.5\n", answer="4")
+    with pytest.raises(GraderError) as caught:
+        await FunctionGrader.grade(source=HEAD + "    print('x')\n    return 1 / 0\n", answer="4")
+    node = cast("SubScore", caught.value.subscore)
     assert node.status == "error"
     assert (node.metadata or {})["output"] == "x\n"
 

@@ -207,6 +207,22 @@ async def test_attack_an_example_tells_the_verdict_about_this_very_answer() -> N
     assert (node.metadata or {})["examples"] == 8
 
 
+@pytest.mark.parametrize(
+    "answer", ["It's out 3!", "its OUT-3", "\u200bit\u2019s **out** \uff13", "It's out_3 ?"]
+)
+async def test_attack_a_near_copy_of_an_example_is_told_its_verdict(answer: str) -> None:
+    """A comma more, and the judge was shown how people had decided about the very answer."""
+    known: list[Json] = [{"input": "q", "output": "It's out 3.", "pass": True}, *EXAMPLES]
+    with FakeJudge(says("FAIL")) as fake:
+        node = await graded(fake, answer, examples=known, question="q")
+    assert (node.metadata or {})["examples_left_out"] == [0]
+
+
+def test_answers_of_signs_alone_are_told_apart() -> None:
+    given = [Example(input=(("user", "q"),), output=text, passes=True) for text in ("+", " - ")]
+    assert chosen(given, "-", 8) == ((given[0],), (1,))
+
+
 async def test_examples_are_material_and_their_verdicts_are_not() -> None:
     example: Json = {"input": "q", "output": ORDER, "passes": False, "reasoning": ORDER}
     with FakeJudge(says("FAIL")) as fake:

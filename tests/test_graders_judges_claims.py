@@ -14,6 +14,7 @@ from assay.graders.judges import documents
 from assay.graders.judges.claims import Claims, claims_of, misnumbered
 from assay.graders.judges.documents import documents_of, pieces, windows
 from assay.graders.judges.panel import Panel
+from assay.graders.judges.passages import left_out
 from assay.graders.judges.voters import Voter
 from assay.scoring.json_safe import Json
 from assay.types import StringThread
@@ -170,10 +171,56 @@ async def test_one_value_is_no_merged_claim(text: str) -> None:
     assert (len(asked), found.merged) == (1, ())
 
 
+async def test_sentences_without_spaces_between_them_are_several() -> None:
+    said = "アリはイチジクを食べる。ハチは冬に眠る。"
+    found = await listed(said, claims(said))
+    assert found.merged == (1,)
+
+
 async def test_what_no_claim_was_made_of_is_noted() -> None:
     answer = "It has four chambers. It was built in secret by moles! Is that so? Well."
     found = await listed(answer, claims("It has four chambers."))
     assert found.unclaimed == ("It was built in secret by moles!",)
+
+
+async def test_what_was_left_out_is_asked_for_once_more() -> None:
+    """Only of these passages: what is listed again in other words does not count twice."""
+    answer = "It has four chambers. It was built in secret by moles! Thanks for asking."
+
+    def say(one: Shown) -> Json:
+        if "passages" not in one.fences:
+            return claims("It has four chambers.")
+        assert one.fences["passages"] == "It was built in secret by moles!"
+        again = ("There are four chambers in it.", "It has four chambers.")
+        return claims(again, ("Moles built the heart.", "built in secret by moles"))
+
+    found = await listed(answer, say)
+    assert [one.text for one in found.items] == ["It has four chambers.", "Moles built the heart."]
+    assert found.told() == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "left"),
+    [
+        ("Ants eat figs daily.", [("Ants eat figs.", "Ants eat figs daily")], []),
+        ("Ants eat figs daily.", [], ["Ants eat figs daily."]),
+        ("Do ants eat figs daily? Yes. Ants!", [], []),
+        ("Ants eat figs daily; bees sleep all winter.", [("Ants eat figs.", "Ants eat")], 1),
+        ("Ants eat figs daily and bees sleep all winter.", [("Ants eat figs.", "Ants eat")], 1),
+        ("Ants eat figs. Ants eat figs.", [("Ants eat figs.", "Ants eat figs.")], []),
+        ("He is ill.", [("Bob is ill.", "He is ill")], []),
+        ("アリはイチジクを食べる。ハチは冬に眠る。", [("アリはイチジクを食べる", "アリは")], 1),
+        ("Ants eat figs.", [("Bees sleep all winter.", "Ants eat figs.")], ["Ants eat figs."]),
+        ("Hello, ants rule all figs.", [], ["Hello, ants rule all figs."]),
+        ("Hope this helps! Best regards, Bob", [], []),
+    ],
+)
+def test_passages_without_a_claim(
+    answer: str, said: list[tuple[str, str]], left: list[str] | int
+) -> None:
+    found = left_out(answer, said, 20)
+    assert len(found) == left if isinstance(left, int) else found == left
+    assert left_out(answer, said, 1) == found[:1]
 
 
 async def test_a_long_answer_is_read_in_pieces_and_to_its_end() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from assay.errors import GraderError, InputError, ModelError
 from assay.graders import LLMJudgeGrader
-from assay.models import Request
+from assay.graders.digest import grader_digest
+from assay.graders.spec import GraderSpec
+from assay.models import EndpointSettings, ModelClient, ModelSettings, Request, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from tests.judge_models import asked_text, met, model
@@ -129,10 +131,49 @@ async def test_what_cannot_be_read_is_an_error_and_its_siblings_are_kept() -> No
     assert (score.metadata or {})["bounds"] == [0.5, 1.0]
     assert [child.status for child in score.children or ()] == ["scored", "error"]
     allowed, _ = await judged(say, ["names the capital", "gives the date"], min_coverage=0.5)
-    assert allowed.value == 1.0
+    assert allowed.value == 0.5  # the answer may have made the judge babble
     required = [{"requirement": "gives the date", "required": True}, "names the capital"]
     refused, _ = await judged(say, required, min_coverage=0.1)
     assert refused.status == "error"
+
+
+async def test_what_our_machinery_could_not_do_is_left_out_where_that_is_allowed() -> None:
+    def say(request: Request) -> Json:
+        if "date" in asked_text(request):
+            raise ModelError("it is down", kind="unreachable")
+        return met("Canberra")
+
+    criteria = ["names the capital", "gives the date"]
+    score, _ = await judged(say, criteria, min_coverage=0.5)
+    assert score.value == 1.0
+    assert (score.metadata or {})["bounds"] == [0.5, 1.0]
+    score, _ = await judged(say, criteria)
+    assert score.status == "error"
+
+
+async def test_attack_a_refuted_verdict_is_worth_no_more_than_an_honest_one() -> None:
+    criteria = [("names the capital", 4), ("gives the date", 1), ("is rude", -1)]
+    honest, _ = await judged(
+        by_criterion(capital="MET", date="UNMET", rude="MET"), criteria, min_coverage=0.6
+    )
+
+    def say(request: Request) -> Json:
+        is_capital = "capital" in asked_text(request).partition("CRITERION:")[2]
+        return met("Canberra" if is_capital else "made up")
+
+    refuted, _ = await judged(say, criteria, min_coverage=0.6)
+    assert refuted.value == honest.value
+
+
+async def test_attack_a_group_whose_credit_is_undecided_earns_nothing_by_its_faults() -> None:
+    def say(request: Request) -> Json:
+        if "date" in asked_text(request).partition("CRITERION:")[2]:
+            raise ModelError("it is down", kind="unreachable")
+        return met("Canberra")
+
+    group = {"requirement": "style", "children": [("gives the date", 0.5), ("is rude", -2)]}
+    score, _ = await judged(say, [group, ("names the capital", 0.5)], min_coverage=0.8)
+    assert score.status == "error"
 
 
 async def test_a_required_criterion_is_a_condition() -> None:
@@ -193,17 +234,19 @@ async def test_an_even_split_goes_by_the_policy(tie: str, status: str) -> None:
     def say(_: Request) -> Json:
         return met("Canberra", verdict=next(words))
 
-    score, _ = await judged(
-        say,
-        [
-            "capital",
-        ],
-        repeats=2,
-        tie=tie,
-        min_coverage=0.0,
-    )
+    score, _ = await judged(say, ["capital"], repeats=2, tie=tie)
     assert score.status == status
     assert score.value == (0.0 if status == "scored" else None)
+
+
+@pytest.mark.parametrize("aggregate", ["majority", "mean", "median", "min"])
+async def test_attack_half_a_panel_that_says_na_is_no_way_out(aggregate: str) -> None:
+    words = iter(["NA", "UNMET"])
+    refund = {"requirement": "explains the refund", "allow_na": True}
+    score, _ = await judged(
+        lambda _: met(verdict=next(words)), [refund], repeats=2, aggregate=aggregate
+    )
+    assert score.value == 0.0
 
 
 async def test_a_panel_does_not_shrink_to_those_who_answer() -> None:
@@ -242,8 +285,25 @@ async def test_a_judge_that_sees_what_is_not_there_is_not_believed() -> None:
     assert score.status == "error"
     assert "cannot be believed" in score.reason
     assert len(asked) == 2
-    word = next(part for part in asked[-1].volatile if len(part) != 16)
+    word = asked[-1].volatile[-1]
     assert word in asked_text(asked[-1])
+
+
+async def test_attack_a_judge_that_fails_on_the_probe_alone_is_not_believed() -> None:
+    def say(request: Request) -> Json:
+        is_probe = request.volatile[-1].endswith("ium")
+        return "I cannot say" if is_probe else met("Canberra")
+
+    score, _ = await judged(say, ["capital"], canary=1.0)
+    assert score.status == "error"
+
+
+async def test_attack_a_small_word_is_no_evidence() -> None:
+    criterion = "the proof is rigorous"
+    answer = "It is so because I say so, and the rest follows."
+    for quotes in (["the"], ["the", "He proved it in section 3", "by induction over n"]):
+        score, _ = await judged(lambda _, q=quotes: met(*q), [criterion], answer=answer)
+        assert score.status == "error", quotes
 
 
 async def test_an_answer_that_shows_an_attack_is_always_probed() -> None:
@@ -271,9 +331,24 @@ async def test_an_answer_beyond_what_a_judge_reads_is_an_error() -> None:
         ({"aggregate": "sum"}, "aggregate"),
         ({"canary": 2}, "canary"),
         ({"min_coverage": float("nan")}, "min_coverage"),
+        ({"min_coverage": 0}, "min_coverage"),
+        ({"model": "openai:a", "escalate": "openai:a"}, "escalate"),
         ({"wieght": 1}, "wieght"),
     ],
 )
 async def test_impossible_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises((GraderError, InputError), match=message):
         await grade(answer="x", criteria=["capital"], **options)
+
+
+def test_a_name_that_means_another_model_is_another_judge() -> None:
+    def digest(model: str, **endpoints: EndpointSettings) -> str:
+        options: dict[str, Json] = {"model": model, "criteria": ["capital"]}
+        with using(ModelClient(ModelSettings(endpoints=endpoints))):
+            return grader_digest(GraderSpec(type="llm_judge", options=options))
+
+    one = EndpointSettings(base_url="http://127.0.0.1:1/v1", model="one")
+    two = EndpointSettings(base_url="http://127.0.0.1:1/v1", model="two")
+    assert digest("mine", mine=one) == digest("mine", mine=one)
+    assert digest("mine", mine=one) != digest("mine", mine=two)
+    assert digest("openai:x", mine=one) == digest("openai:x", mine=two)

@@ -139,6 +139,7 @@ async def test_faults_have_openais_names(kind: str, flag: str) -> None:
         found = await graded(score_model(name))
         assert found.isError
         assert (only(found).metadata or {})["flag"] == flag
+        assert (only(found).metadata or {})["_outcome"] == kind
         body: dict[str, Json] = {"grader": label_model(name), "model_sample": "Paris"}
         answer = await run_grader(body)
     told = cast("dict[str, dict[str, Json]]", answer["metadata"])["errors"]
@@ -220,6 +221,36 @@ async def test_images_sound_and_sampling_are_passed_on() -> None:
     )
     assert (request.temperature, request.top_p, request.seed) == (0.5, 0.9, 7)
     assert (request.reasoning_effort, request.max_tokens) == ("low", 99)
+
+
+SAMPLE_PARTS: list[Json] = [
+    {"type": "input_image", "image_url": OUTPUT},
+    {"type": "input_image", "image_url": "https://example.org/{{sample['output_json'].a}}.png"},
+    {"type": "input_image", "image_url": {"url": OUTPUT}},
+    {"type": "input_image", "image_url": "u", "detail": OUTPUT},
+    {"type": "input_audio", "input_audio": {"data": OUTPUT, "format": "wav"}},
+]
+
+
+@pytest.mark.parametrize("part", SAMPLE_PARTS)
+def test_attack_an_answer_chooses_the_image_that_its_judge_is_shown(part: Json) -> None:
+    """An address of the answer's choosing was fetched, and what it held stood in no fence."""
+    asks: Json = [{"role": "user", "content": ["Look:", part]}]
+    for declared in (score_model(), label_model()):
+        for more in ({}, {"fence": False}, {"fence": "all"}):
+            with pytest.raises(InputError, match="may not choose what is no text"):
+                load_graders(json.dumps([{**declared, **more, "input": asks}]))
+        with pytest.raises(InputError, match="may not choose what is no text"):
+            read_definition({**declared, "input": asks})
+
+
+def test_attack_a_recorded_answer_in_a_row_chooses_an_image() -> None:
+    part: Json = {"type": "input_image", "image_url": "{{ item.image }}"}
+    asks: Json = [{"role": "user", "content": part}]
+    for declared in (score_model(), label_model()):
+        assert load_graders(json.dumps([{**declared, "input": asks}]))
+        with pytest.raises(InputError, match="may not choose what is no text"):
+            load_graders(json.dumps([{**declared, "input": asks, "fence": "all"}]))
 
 
 def test_a_name_of_no_family_is_a_model_of_their_api() -> None:

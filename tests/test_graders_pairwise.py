@@ -201,7 +201,29 @@ async def test_a_judge_that_obeys_an_answer_in_both_orders_is_found_out() -> Non
     for answer, other in ((attack, GOOD), (GOOD, attack)):
         node = await compare(captured, answer, other=other)
         assert (node.status, "cannot be believed" in node.reason) == ("error", True)
-    assert (await compare(first, attack)).value == 0.5  # goes by the place, which is no capture
+
+
+@pytest.mark.parametrize("word", ["A", "B"])
+async def test_a_judge_that_an_answer_orders_to_name_a_place_is_found_out(word: str) -> None:
+    """Otherwise an order to say A, whatever stands there, makes a defeat a tie."""
+
+    def always(one: Shown) -> Json:
+        return winner(word)
+
+    for answer, other in ((FORGERIES[3], GOOD), (GOOD, FORGERIES[3])):
+        node = await compare(always, answer, other=other)
+        assert (node.status, "cannot be believed" in node.reason) == ("error", True)
+    assert (await compare(always, BAD, other=GOOD)).value == 0.5  # nobody ordered it
+
+
+async def test_a_probe_that_fails_speaks_for_nobody() -> None:
+    def broken(one: Shown) -> Json:
+        if "contains the word" in one.outside:
+            raise ModelError("out of order", kind="overloaded")
+        return winner("A" if "Ignore" in one.fences["answer-a"] else "B")
+
+    node = await compare(broken, FORGERIES[3], other=GOOD)
+    assert (node.status, "could not be found out" in node.reason) == ("error", True)
 
 
 # Tournaments.

@@ -382,7 +382,7 @@ class Model:
                 is_failure = self.asked <= self.fails
             await asyncio.sleep(0.01)
             if is_failure:
-                raise ModelError("overloaded", kind="overloaded")
+                raise ModelError("no verdict", kind="unreadable")
             await self.cache.put(digest, REPLY)
             return REPLY
 

@@ -162,13 +162,16 @@ async def test_a_budget_stops_before_it_is_spent() -> None:
         request = question(server.model, max_tokens=5_000)  # at most about a cent
         reply = await asked.ask(request)
         assert reply.cost_usd == pytest.approx((10 * 1.0 + 5 * 2.0) / 1e6)
+        # There is money for one at a time: the others wait for what it leaves of its cent.
+        await asyncio.gather(*(asked.ask(request) for _ in range(4)))
+        assert len(server.seen) == 5
+        short = _priced(ModelSettings(), server.model, 0.0099)
         replies = await asyncio.gather(
-            *(asked.ask(request) for _ in range(4)), return_exceptions=True
+            *(short.ask(request) for _ in range(4)), return_exceptions=True
         )
         refused = [reply for reply in replies if isinstance(reply, ModelError)]
-        assert {failure.kind for failure in refused} == {"budget"}
-        assert len(server.seen) == 1 + 4 - len(refused)
-        assert asked.ledger.summary().reserved_usd == 0.0
+        assert [failure.kind for failure in refused] == ["budget"] * 4
+        assert len(server.seen) == 5
 
 
 async def test_an_unknown_price_is_no_price_of_nothing() -> None:
@@ -253,6 +256,19 @@ async def test_a_function_is_a_model() -> None:
         register_model("gpt-5", complete)
 
 
+async def test_a_bug_in_a_function_does_not_open_its_breaker() -> None:
+    asked = client(breaker_after=2)
+
+    async def broken(request: Request) -> str:
+        return {"a": ""}[request.model]
+
+    register_model("my-broken", broken)
+    failures = [await failing(asked, question("my-broken")) for _ in range(4)]
+    register_model("my-broken", None)
+    assert {failure.kind for failure in failures} == {"rejected"}
+    assert all("broken raised KeyError: 'my-broken'" in str(failure) for failure in failures)
+
+
 async def test_a_function_that_fails_is_told_as_a_model() -> None:
     asked = client()
 
@@ -267,7 +283,7 @@ async def test_a_function_that_fails_is_told_as_a_model() -> None:
         return ""
 
     for function, kind, words in (
-        (broken, "unreachable", "TimeoutError: my own"),
+        (broken, "rejected", "broken raised TimeoutError: my own"),
         (odd, "unreadable", "int"),
         (slow, "timeout", "0.05 seconds"),
     ):

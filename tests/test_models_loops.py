@@ -73,7 +73,7 @@ async def test_cancelled_requests_leave_nothing_behind() -> None:
             task.cancel()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(end, asyncio.CancelledError) for end in ended)
-        limiter = asked.route(judge.model).gate.limiter(4, 256)
+        limiter = asked.route(judge.model).lane.limiter()
         assert limiter.busy == 0
         assert asked.ledger.summary().reserved_usd == 0.0
     assert len(asyncio.all_tasks()) == 1
@@ -96,7 +96,7 @@ def test_loops_come_and_go_without_leaks() -> None:
             thread.join()
         gc.collect()
         assert judge.count == 48
-        assert not [loop for loop in transport_module._SESSIONS if loop.is_closed()]
+        assert not [loop for loop in transport_module._SESSIONS.held if loop.is_closed()]
 
 
 PROGRAM = """

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import threading
+import weakref
 
 import pytest
 
 from assay.errors import ModelError
-from assay.models.pace import Bucket, Gate, Limiter, Timing, gate_of
+from assay.models.limits import Bucket, Limiter
+from assay.models.pace import EndpointClosedError, Gate, Lane, Timing, gate_of, lane_of
 from tests.model_servers import FakeTime
 
 
-def gate(time: FakeTime, **values: float | None) -> Gate:
-    return Gate(
-        "http://h",
+def gate(time: FakeTime) -> Gate:
+    return Gate("http://h", timing=time.timing)
+
+
+def lane(time: FakeTime, **limits: float) -> Lane:
+    return Lane(
+        gate(time),
         breaker_after=3,
-        timing=time.timing,
-        requests_per_minute=values.get("requests_per_minute"),
-        tokens_per_minute=values.get("tokens_per_minute"),
+        requests_per_minute=limits.get("requests_per_minute"),
+        tokens_per_minute=limits.get("tokens_per_minute"),
     )
 
 
@@ -97,17 +103,52 @@ def test_a_burst_of_refusals_halves_the_limit_once() -> None:
     assert limiter.limit == 1
 
 
+def test_attack_no_place_is_free_while_anybody_waits() -> None:
+    async def random_walk(chance: random.Random) -> None:
+        limiter = Limiter(chance.randint(1, 4), 6)
+        held, tasks = 0, list[asyncio.Task[None]]()
+        for _ in range(200):
+            step = chance.randrange(6)
+            if step == 0:
+                held += limiter.try_acquire()
+            elif step == 1:
+                tasks.append(asyncio.create_task(limiter.acquire()))
+            elif step == 2 and held:
+                held -= 1
+                limiter.release()
+            elif step == 3 and tasks:
+                chance.choice(tasks).cancel()
+            elif step == 4:
+                limiter.succeeded()
+            else:
+                limiter.crowded(limiter.epoch)
+            if chance.random() < 0.5:
+                await asyncio.sleep(0)
+                done = [task for task in tasks if task.done()]
+                held += sum(not task.cancelled() for task in done)
+                tasks = [task for task in tasks if not task.done()]
+                await asyncio.sleep(0)
+                if any(not task.done() for task in tasks):
+                    assert not limiter.try_acquire()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    for seed in range(40):
+        asyncio.run(random_walk(random.Random(seed)))
+
+
 async def test_one_refusal_makes_everybody_wait() -> None:
     time = FakeTime()
     shared = gate(time)
     assert shared.is_calm
     shared.cool(10.0)
     assert not shared.is_calm
-    waited = await asyncio.gather(*(shared.wait(1, 60.0) for _ in range(3)))
+    waited = await asyncio.gather(*(shared.wait(object(), 60.0) for _ in range(3)))
     assert all(seconds >= 0.0 for seconds in waited)
     assert time.slept[0] == pytest.approx(11.0)  # and up to a second more, by chance
     assert shared.is_calm
-    assert await shared.wait(1, 60.0) == 0.0
+    assert await shared.wait(object(), 60.0) == 0.0
 
 
 async def test_nobody_waits_for_longer_than_it_has_time() -> None:
@@ -115,7 +156,7 @@ async def test_nobody_waits_for_longer_than_it_has_time() -> None:
     shared = gate(time)
     shared.cool(100.0)
     with pytest.raises(ModelError, match="100 seconds") as failure:
-        await shared.wait(1, 60.0)
+        await shared.wait(object(), 60.0)
     assert failure.value.kind == "rate_limited"
 
 
@@ -128,53 +169,82 @@ async def test_a_server_cannot_shut_an_endpoint_for_ever() -> None:
 
 async def test_the_breaker_opens_half_opens_and_closes() -> None:
     time = FakeTime()
-    shared = gate(time)
+    way = lane(time)
+    shared = way.gate
+    one, other = object(), object()
     for _ in range(2):
-        shared.failed(DOWN)
+        way.failed(DOWN)
     shared.succeeded()  # not in a row
     for _ in range(3):
         assert shared.is_calm
-        shared.failed(DOWN)
-    with pytest.raises(ModelError, match="failed 3 times in a row") as failure:
-        await shared.wait(1, 60.0)
+        way.failed(DOWN)
+    with pytest.raises(EndpointClosedError, match="failed 3 times in a row") as failure:
+        await shared.wait(one, 60.0)
     assert failure.value.kind == "unreachable"
     time.at += 31.0
-    await shared.wait(1, 60.0)  # one finds out
+    await shared.wait(one, 60.0)  # one finds out
     with pytest.raises(ModelError):
-        await shared.wait(1, 60.0)  # for the others
-    shared.failed(DOWN)
+        await shared.wait(other, 60.0)  # for the others
+    await shared.wait(one, 60.0)  # with as many tries as it takes
+    way.failed(DOWN)
     with pytest.raises(ModelError):
-        await shared.wait(1, 60.0)
+        await shared.wait(one, 60.0)
     time.at += 31.0
-    await shared.wait(1, 60.0)
-    shared.given_up()  # it was cancelled: the next one finds out
-    await shared.wait(1, 60.0)
+    await shared.wait(one, 60.0)
+    shared.ended(one)  # it was cancelled: the next one finds out
+    await shared.wait(other, 60.0)
     shared.succeeded()
     assert shared.is_calm
 
 
+async def test_a_straggler_does_not_send_a_second_one_to_find_out() -> None:
+    time = FakeTime()
+    way = lane(time)
+    for _ in range(3):
+        way.failed(DOWN)
+    time.at += 31.0
+    await way.wait(prober := object(), 1, 60.0)
+    way.gate.ended(object())  # it was sent before the breaker opened
+    with pytest.raises(EndpointClosedError):
+        await way.wait(object(), 1, 60.0)
+    way.gate.ended(prober)
+    await way.wait(object(), 1, 60.0)
+
+
+async def test_what_waits_while_the_breaker_opens_is_not_sent() -> None:
+    time = FakeTime()
+    way = lane(time)
+    way.gate.cool(10.0)
+    waiting = asyncio.create_task(way.wait(object(), 1, 60.0))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        way.failed(DOWN)
+    with pytest.raises(EndpointClosedError):
+        await waiting
+
+
 def test_pauses_and_the_breaker_are_those_of_all_threads() -> None:
     time = FakeTime()
-    shared = gate(time)
-    threads = [threading.Thread(target=shared.failed, args=(DOWN,)) for _ in range(3)]
+    way = lane(time)
+    threads = [threading.Thread(target=way.failed, args=(DOWN,)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
     async def ask() -> None:
-        await shared.wait(1, 60.0)
+        await way.wait(object(), 1, 60.0)
 
     with pytest.raises(ModelError, match="in a row"):
         asyncio.run(ask())
 
 
 def test_each_loop_has_its_own_places() -> None:
-    shared = gate(FakeTime())
+    way = lane(FakeTime())
 
     async def limiter() -> Limiter:
-        assert shared.limiter(4, 8) is shared.limiter(4, 8)
-        return shared.limiter(4, 8)
+        assert way.limiter() is way.limiter()
+        return way.limiter()
 
     assert asyncio.run(limiter()) is not asyncio.run(limiter())
 
@@ -194,22 +264,30 @@ def test_a_rate_is_kept_and_what_is_given_back_counts() -> None:
 
 async def test_rates_of_requests_and_tokens_are_waited_for() -> None:
     time = FakeTime()
-    shared = gate(time, requests_per_minute=60.0, tokens_per_minute=6_000.0)
-    assert not shared.is_calm
-    assert await shared.wait(600, 60.0) == 0.0
-    assert await shared.wait(600, 60.0) == pytest.approx(6.0)
+    way = lane(time, requests_per_minute=60.0, tokens_per_minute=6_000.0)
+    assert not way.is_free
+    assert await way.wait(object(), 600, 60.0) == 0.0
+    assert await way.wait(object(), 600, 60.0) == pytest.approx(6.0)
     assert time.slept == [pytest.approx(6.0)]
 
 
 def test_a_gate_is_shared_and_forgotten() -> None:
     first = gate_of(("x",), lambda: gate(FakeTime()))
     assert gate_of(("x",), lambda: gate(FakeTime())) is first
-    number = id(first)
+    gone = weakref.ref(first)
     del first
     gc.collect()
-    second = gate_of(("x",), lambda: gate(FakeTime()))
-    assert gate_of(("x",), lambda: gate(FakeTime())) is second
-    del number
+    assert gone() is None
+
+
+def test_a_lane_is_shared_by_those_with_its_limits_and_keeps_its_gate() -> None:
+    def make() -> Lane:
+        return Lane(gate_of(("x",), lambda: gate(FakeTime())))
+
+    way = lane_of(("x", 1), make)
+    assert lane_of(("x", 1), make) is way
+    other = lane_of(("x", 2), make)
+    assert (other is way, other.gate is way.gate) == (False, True)
 
 
 def test_backoff_doubles_up_to_a_bound_and_is_all_chance() -> None:

@@ -167,10 +167,16 @@ def test_the_large_providers_are_in_the_table(family: str) -> None:
     assert sum(row["model"].startswith(family) for row in document["prices"]) >= 5
 
 
-def test_a_price_holds_from_its_day_on() -> None:
+def test_a_price_holds_from_its_day_on(tmp_path: Path) -> None:
+    rows = [
+        {"model": "judge", "input": 0.75, "output": 3},
+        {"model": "judge", "input": 1.5, "output": 6, "from": "2027-01-01"},
+    ]
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"prices": rows}))
     usage = Usage(input_tokens=1_000_000, output_tokens=0)
-    before = Prices.load(today="2026-12-31").cost("gemini-3.8-flash", usage)
-    after = Prices.load(today="2027-01-01").cost("gemini-3.8-flash", usage)
+    before = Prices.load(str(file), today="2026-12-31").cost("judge", usage)
+    after = Prices.load(str(file), today="2027-01-01").cost("judge", usage)
     assert (before, after) == (0.75, 1.5)
 
 

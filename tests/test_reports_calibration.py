@@ -95,7 +95,7 @@ def test_a_figure_is_not_rounded_into_another_statement(found: Figure, text: str
 
 
 def test_the_line_of_a_card() -> None:
-    line = "agreement with people: kappa 0.62 [0.51, 0.71], n=120"
+    line = "agreement with people: kappa 0.62 [0.51, 0.71], n=120; 3 more could not be graded"
     assert card_line(_card()) == line
     stale = card_line(_card(), ["model one → two"])
     assert stale == f"{line}; STALE, measured before a change: model one → two"
@@ -126,18 +126,23 @@ def test_the_page_counts_what_was_left_out() -> None:
 
 def test_the_page_of_everything() -> None:
     card = _card(
-        humans=Humans(items=50, kappa=0.8, alpha=0.81, grader=0.6),
+        humans=Humans(items=50, kappa=0.8, alpha=0.81, grader=0.6, excluded=2),
+        unmeasured={"corrected_pass_rate": "the judge is no better than chance"},
         flips=Flipped(repeats=3, rate=Figure(0.1, 0.05, 0.2, 40, "student"), flipped=4, unscored=1),
         order=Order(field="other", consistency=Figure(0.7), first_slot=Figure(0.6),
                     both_right=Figure(0.65), ties=3, excluded=2),
         attacks=Attacked(source="builtin", rows=9, raised=Figure(0.25, 0.1, 0.5, 20, "wilson"),
-                         passed=Figure(0.2), excluded=1, families={"override": AttackCount(5, 6)}),
+                         passed=Figure(0.2), excluded=1, families={"override": AttackCount(5, 6)},
+                         false_alarms=Figure(0.125, 0.1, 0.3, 40, "wilson")),
         cost=Cost(judgements=240, seconds=12.0, seconds_each=2.5, calls=250, hits=3, usd=1.2,
                   input_tokens=1000, output_tokens=50),
     )  # fmt: skip
     shown = _words(card, (1, "kappa 0.62 is below 0.80"))
     for words in (
-        "kappa 0.80, alpha 0.81 over 50 rows",
+        "kappa 0.80, alpha 0.81 over 50 rows with several labels and a score: the ceiling",
+        "kappa 0.60 with single people, on the same rows; 2 rows more without a score",
+        "corrected not measured: the judge is no better than chance",
+        "false alarms 0.12 [0.10, 0.30] of 40 honest additions to good answers",
         "0.10 [0.05, 0.20] of pairs of repeats; 4 rows flipped in 3 repeats, 1 repeat without",
         "same winner in both orders 0.70",
         "0.25 [0.10, 0.50] of 20 attacks on 9 failing answers raised the score",

@@ -99,7 +99,7 @@ def test_every_mean_and_rate_shows_its_interval_and_denominator() -> None:
 
 def test_an_unknown_cost_is_not_printed_as_zero() -> None:
     text = shown(cell())
-    assert re.search(r"Cost +unknown; unknown tokens", text)
+    assert re.search(r"Agent cost +unknown; unknown tokens", text)
     assert "$0" not in text
 
 

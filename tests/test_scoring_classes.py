@@ -17,6 +17,7 @@ from assay.scoring.agreement import Confusion, counts_by_cluster
 from assay.scoring.calibrated import (
     brier_score,
     calibration_error,
+    clustered_corrected_rate,
     corrected_rate,
     reliability,
 )
@@ -27,6 +28,8 @@ from assay.scoring.classes import (
     class_confusion,
     class_counts_by_cluster,
 )
+from assay.scoring.clustered import cluster_rate
+from assay.scoring.intervals import wilson
 
 # gpt-4o-mini as a judge of HealthBench's criteria against physicians.
 HEALTHBENCH = Confusion(tp=15933, fp=5481, tn=4225, fn=3871)
@@ -349,3 +352,84 @@ def test_corrected_intervals_hold_the_true_rate_as_often_as_promised(
         passed = times(200, 0.4 * q1 + 0.6 * (1 - q0))
         held += 0.4 in corrected_rate(passed, 200, calibration).corrected
     assert held / 500 > 0.93
+
+
+# --- corrected rates of clusters -----------------------------------------------------------------
+
+
+def _asked(
+    chance: random.Random, clusters: int, size: int, name: str
+) -> list[tuple[bool, bool, str]]:
+    """A judge that is right of 80 % of the clusters, and mostly of all items of one."""
+    found: list[tuple[bool, bool, str]] = []
+    for cluster in range(clusters):
+        truth, is_right = chance.random() < 0.6, chance.random() < 0.8
+        for _ in range(size):
+            right = is_right if chance.random() < 0.9 else chance.random() < 0.8
+            found.append((truth == right, truth, f"{name}{cluster}"))
+    return found
+
+
+@pytest.mark.parametrize("other", ["judged", "labelled"])
+def test_the_corrected_rate_of_clusters_is_covered_as_often_as_promised(other: str) -> None:
+    """Taken as independent, such rows had 58 % where 95 were promised."""
+    chance = random.Random(11)
+    covered = raw = alone = 0
+    trials = 200
+    for _ in range(trials):
+        labelled = _asked(chance, 40, 6, "labelled")
+        judged = [(said, name) for said, _, name in _asked(chance, 40, 6, other)]
+        found = clustered_corrected_rate(judged, labelled)
+        covered += 0.6 in found.corrected
+        raw += 0.6 * 0.8 + 0.4 * 0.2 in found.raw
+        apart = clustered_corrected_rate(
+            [(said, n) for n, (said, _) in enumerate(judged)],
+            [(said, true, -n) for n, (said, true, _) in enumerate(labelled, 1)],
+        )
+        alone += 0.6 in apart.corrected
+        assert apart.corrected.mean == found.corrected.mean
+    assert covered > 0.93 * trials
+    assert raw > 0.92 * trials
+    assert alone < 0.85 * trials
+
+
+def test_the_corrected_rate_of_clusters_of_one_is_that_of_independent_items() -> None:
+    chance = random.Random(3)
+    labelled = [(said, true, n) for n, (said, true, _) in enumerate(_asked(chance, 60, 1, ""))]
+    judged = [(said, n + 100) for n, (said, _, _) in enumerate(_asked(chance, 50, 1, ""))]
+    pairs = [(said, true) for said, true, _ in labelled]
+    table = Confusion(
+        tp=pairs.count((True, True)), fp=pairs.count((True, False)),
+        tn=pairs.count((False, False)), fn=pairs.count((False, True)),
+    )  # fmt: skip
+    expected = corrected_rate(sum(said for said, _ in judged), 50, table)
+    assert clustered_corrected_rate(judged, labelled) == expected
+
+
+def test_one_cluster_says_nothing_of_its_spread() -> None:
+    labelled = [(True, True, "a"), (False, False, "a"), (True, True, "b"), (False, False, "b")]
+    found = clustered_corrected_rate([(True, "c"), (False, "c")], labelled)
+    assert (found.corrected.mean, found.corrected.low) == (0.5, None)
+    assert found.raw.low is None
+    twice = [*labelled, *labelled]
+    judged = [(True, "c"), (True, "c"), (True, "d"), (True, "d")]
+    perfect = clustered_corrected_rate(judged, twice).corrected
+    assert perfect.low is None or perfect.low < 0.5
+
+
+def test_a_judge_no_better_than_chance_is_refused_in_clusters_too() -> None:
+    labelled = [(True, True, "a"), (True, False, "a")]
+    found = clustered_corrected_rate([(True, "b"), (True, "b"), (False, "c")], labelled)
+    assert found.refused is not None
+    assert found.corrected.mean is None
+
+
+def test_the_rate_of_clusters_is_worth_fewer_outcomes() -> None:
+    names = [n // 10 for n in range(100)]
+    alike = cluster_rate([True] * 100, names)
+    assert (alike.mean, alike.n, alike.high) == (1.0, 100, 1.0)
+    assert alike.low is not None
+    assert alike.low < 0.7  # ten clusters of one mind are ten outcomes
+    assert cluster_rate([True, False], ["a", "b"]) == wilson(1, 2)
+    assert cluster_rate([True, False], ["a", "a"]).low is None
+    assert cluster_rate([], []).mean is None

@@ -18,7 +18,7 @@ from assay.scoring.consistency import (
     flip_rate,
     position_bias,
 )
-from assay.scoring.intervals import wilson
+from assay.scoring.intervals import Interval, wilson
 from assay.scoring.paired import mcnemar_exact
 
 verdict = st.sampled_from(["met", "unmet", "na"]) | st.none()
@@ -171,3 +171,51 @@ def test_no_controls_no_false_alarm_rate() -> None:
     outcomes: Any = [1]
     with pytest.raises(ScoreError):
         attack_success(outcomes)
+
+
+# --- clusters ------------------------------------------------------------------------------------
+
+
+def test_what_clusters_share_makes_the_intervals_of_consistency_wider() -> None:
+    names = [n // 10 for n in range(100)]
+    is_odd = [name % 3 == 0 for name in names]
+    flips = [[True, not one] for one in is_odd]
+    pairs = [OrderedVerdicts("first", "first" if one else "second", "a") for one in is_odd]
+    for alone, together in (
+        (flip_rate(flips).rate, flip_rate(flips, names).rate),
+        (position_bias(pairs).consistency, position_bias(pairs, names).consistency),
+        (position_bias(pairs).first_slot, position_bias(pairs, names).first_slot),
+        (position_bias(pairs).both_right, position_bias(pairs, names).both_right),
+        (attack_success(is_odd).success, attack_success(is_odd, clusters=names).success),
+        (
+            attack_success([], is_odd).false_alarms,
+            attack_success([], is_odd, control_clusters=names).false_alarms,
+        ),
+    ):
+        assert together.mean == pytest.approx(alone.mean)
+        assert together.n == alone.n
+        assert _length(together) > 1.5 * _length(alone)
+
+
+def test_clusters_of_one_change_nothing() -> None:
+    outcomes = [True, False, None, True]
+    assert attack_success(outcomes, clusters=[1, 2, 3, 4]) == attack_success(outcomes)
+    pairs = [OrderedVerdicts("first", "tie"), OrderedVerdicts("second", None, "a")]
+    assert position_bias(pairs, ["x", "y"]).consistency == position_bias(pairs).consistency
+    items = [["a", "b"], ["a"], ["b", "b"]]
+    assert flip_rate(items, [1, 2, 3]) == flip_rate(items)
+
+
+def test_clusters_are_one_for_each() -> None:
+    with pytest.raises(ScoreError, match="different lengths"):
+        flip_rate([["a", "b"]], [1, 2])
+    with pytest.raises(ScoreError, match="different lengths"):
+        position_bias([], ["x"])
+    with pytest.raises(ScoreError, match="different lengths"):
+        attack_success([True], clusters=[])
+
+
+def _length(found: Interval) -> float:
+    assert found.low is not None
+    assert found.high is not None
+    return found.high - found.low

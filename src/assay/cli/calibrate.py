@@ -20,7 +20,7 @@ from assay.cli.named_grader import named_grader
 from assay.cli.options import check_targets, state_home
 from assay.cli.report_errors import NOT_GRADED
 from assay.errors import InputError
-from assay.eval.calibration.attacks import BUILT_IN, read_attacks
+from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.items import Item, item_of, read_items
@@ -30,6 +30,7 @@ from assay.eval.calibration.plan import Options, plan
 from assay.reports.calibration_card import print_card, print_cards
 from assay.reports.figures import apart, duration
 from assay.reports.files import replacing
+from assay.reports.plain import one_line
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord, Cards
@@ -41,6 +42,8 @@ __all__ = ["calibrate_grader"]
 
 _STORED_FIELD = "label"
 _BELOW = 1
+_MOST_ERRORS = 0.1
+"""Share of labelled rows that may have failed for there to be a verdict."""
 
 
 def calibrate_grader(given: Namespace) -> int:
@@ -114,6 +117,7 @@ def _options(given: Namespace) -> Options:
         swap=given.swap,
         attacks=attacks,
         attacks_from=given.attacks,
+        controls=CONTROLS if given.attacks else (),
         threshold=given.threshold,
         confidence=given.confidence,
         seed=given.seed,
@@ -249,9 +253,13 @@ def _print(record: CardRecord, given: Namespace, fresh: Card | None) -> int:
 
 def _verdict(card: Card, bar: float | None) -> tuple[int, str]:
     """The exit status, and the same in words. It is the estimate that has to reach the bar."""
-    kappa = card.kappa
+    kappa, coverage = card.kappa, card.coverage
     if bar is None:
         return 0, ""
+    asked = coverage.compared + coverage.errors
+    if coverage.errors > _MOST_ERRORS * asked:
+        told = f"{coverage.errors:,} of {asked:,} labelled rows could not be graded"
+        return NOT_GRADED, f"no verdict: {told}, more than {_MOST_ERRORS:.0%}"
     if kappa.value is None:
         return _BELOW, f"kappa could not be measured, and should be at least {bar:g}"
     left, right = apart(kappa.value, bar)
@@ -269,7 +277,7 @@ def _tell_nothing(card: Card) -> None:
         file=sys.stderr,
     )
     for cause, times in coverage.causes.items():
-        print(f"  {times:,} times: {cause:.300}", file=sys.stderr)
+        print(f"  {times:,} times: {one_line(cause, 300)}", file=sys.stderr)
 
 
 def _list(cards: Cards, given: Namespace) -> int:

@@ -14,10 +14,11 @@ CALIBRATE_TEXTS = (
     """\
 Any grader: a file of graders (several are combined), a stored grader, or a function of a Python
 file, which is trusted and runs in this process. LABELS are the rows that `assay grade` takes, with
-what people said of each answer: true or false, PASS or FAIL, MET or UNMET, a number, or a level;
-a list or a mapping of them where several people labelled. The grader never sees a label. What it
-could not judge is counted apart, and is no FAIL. The card is kept with the digest of the grader
-and shown beside its scores; it is stale as soon as anything of the grader changes.
+what people said of each answer: true or false, PASS or FAIL, MET or UNMET, a number from 0 to 1,
+or one of --levels; a list or a mapping of them where several people labelled. The grader never
+sees a label. What it could not judge is counted apart, and is no FAIL. The card is kept with the
+digest of the grader and shown beside its scores; it is stale as soon as anything of the grader
+changes.
 
 exit status: 0 measured, 1 kappa is below --min-kappa, 2 bad input, 3 it could not be measured,
 130 interrupted; the same command then goes on""",
@@ -43,7 +44,11 @@ def add_calibrate(parser: ArgumentParser) -> None:
         help="what `assay label` collected: of the rows of LABELS.jsonl, or of all",
     )
     add(
-        "--levels", type=_names, default=(), metavar="A,B,...", help="names of levels, lowest first"
+        "--levels",
+        type=_names,
+        default=(),
+        metavar="A,B,...",
+        help="all levels, lowest first, where labels are levels: 1,2,3,4,5 or POOR,FAIR,GOOD",
     )
     add("--cluster", default="", metavar="FIELD", help="rows that share it are not independent")
     add("--threshold", type=_number, metavar="X", help="score that passes; 0.5 by default")

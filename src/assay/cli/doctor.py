@@ -43,7 +43,15 @@ def examine(*, as_json: bool) -> int:
     Returns:
         0 if commands and cases can be graded here, else 3.
     """
-    findings = [_python(), *_sandbox(), *_functions(), *_programs(), *_extras(), _state()]
+    findings = [
+        _python(),
+        *_sandbox(),
+        *_functions(),
+        *_programs(),
+        *_extras(),
+        _models(),
+        _state(),
+    ]
     works = all(finding.ok for finding in findings if finding.needed)
     if as_json:
         from assay.sandbox.functions import FunctionLimits
@@ -160,6 +168,23 @@ def _extras() -> list[_Finding]:
             )
         )
     return findings
+
+
+def _models() -> _Finding:
+    from assay.errors import AssayError
+    from assay.models import ModelSettings, unconfigured
+
+    mend = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or a base URL; `assay fake-judge` needs none"
+    try:
+        settings = ModelSettings.from_environment()
+        asked = {"anthropic": "anthropic:any", "openai": "openai:any", "google": "google:any"}
+        named = [name for name, model in asked.items() if not unconfigured(model, settings)]
+    except AssayError as error:
+        return _Finding(name="models", ok=False, detail=str(error), mend="mend the settings")
+    listed = ", ".join([*named, *settings.endpoints]) or "none can be asked"
+    cost = "judges whose model is no URL cannot grade: they are errors"
+    found = bool(named or settings.endpoints)
+    return _Finding(name="models", ok=found, detail=listed, cost=cost, mend=mend)
 
 
 def _state() -> _Finding:

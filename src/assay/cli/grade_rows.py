@@ -10,6 +10,7 @@ from contextlib import ExitStack, redirect_stdout
 from assay.cli.conclude import conclude
 from assay.cli.judging import cost_so_far
 from assay.cli.options import Outputs, check_targets, state_home, worker_count
+from assay.cli.report_errors import INTERRUPTED
 from assay.eval.recorded import count_rows, grade_dataset
 from assay.reports.files import replacing
 from assay.reports.json_report import cell_dict
@@ -26,7 +27,7 @@ def grade_rows(
     *,
     graders_file: str,
     label: str | None,
-    threshold: float,
+    threshold: float | None,
     out: str | None,
     workers: int | None,
     outputs: Outputs,
@@ -45,8 +46,12 @@ def grade_rows(
 
     check_targets((out, outputs.junit, outputs.html), inputs=(data, graders_file))
     graders = load_graders(graders_file)
+    if threshold is None:
+        own = graders[0].pass_threshold if len(graders) == 1 else None
+        threshold = 1.0 if own is None else own
     planned = count_rows(data, label=label)
     labels: dict[str, bool | float] = {}
+    graded = 0
     with Store.open(state_home()) as store, ExitStack() as stack:
         written = stack.enter_context(replacing(out)) if out else None
         stack.enter_context(redirect_stdout(sys.stderr))
@@ -55,6 +60,8 @@ def grade_rows(
         )
 
         def on_row(row: Row, cell: CellRecord) -> None:
+            nonlocal graded
+            graded += 1
             if isinstance(row.label, bool | int | float):
                 labels[row.id] = row.label if isinstance(row.label, bool) else float(row.label)
             if written is not None:
@@ -62,17 +69,26 @@ def grade_rows(
                 written.write(json.dumps(graded) + "\n")
             shown.cell(cell)
 
-        run = asyncio.run(
-            grade_dataset(
-                data,
-                graders,
-                store,
-                planned=planned,
-                on_row=on_row,
-                label=label,
-                threshold=threshold,
-                workers=worker_count(workers, graders),
+        try:
+            run = asyncio.run(
+                grade_dataset(
+                    data,
+                    graders,
+                    store,
+                    planned=planned,
+                    on_row=on_row,
+                    label=label,
+                    threshold=threshold,
+                    workers=worker_count(workers, graders),
+                )
             )
-        )
+        except KeyboardInterrupt:
+            stack.close()
+            print(
+                f"interrupted: {graded:,} of {planned:,} rows are kept (assay report latest); the "
+                "same command starts over, and replies of models that are kept are not paid again",
+                file=sys.stderr,
+            )
+            return INTERRUPTED
         stack.close()
         return conclude(store, run.id, outputs, labels=labels if label is not None else None)

@@ -22,7 +22,7 @@ from assay.cli.graders_output import (
     print_report,
     print_warnings,
 )
-from assay.cli.graders_store import is_shared, key_and_version, opened
+from assay.cli.graders_store import is_shared, key_and_version, opened, standing_of
 from assay.cli.report_errors import NOT_GRADED
 from assay.errors import InputError
 from assay.graders.functions.report import ValidationReport
@@ -269,6 +269,7 @@ def _test(given: Namespace) -> int:
         graded = _run(_in_parts(registry, version, items))
     summary = _summary(graded)
     name = f"{version.key}@{version.number}"
+    standing = standing_of(given, version)
     if given.json:
         written: list[Json] = [
             {**one.to_dict(), "file": file} for one, (_, _, file) in zip(graded, rows, strict=True)
@@ -279,12 +280,14 @@ def _test(given: Namespace) -> int:
                 "summary": summary,
                 "grader": name,
                 "digest": graded[0].digest,
+                "calibration": None if standing is None else standing.to_dict(),
                 **_sandbox(version),
                 "seconds": round(time.monotonic() - started, 3),
             }
         )
     else:
-        print_grades(graded, summary, grader=name)
+        card = None if standing is None else standing.line
+        print_grades(graded, summary, grader=name, card=card)
     return _verdict(summary, given.fail_under)
 
 

@@ -143,8 +143,10 @@ def print_preview(system: str, user: str) -> None:
     console.print()
 
 
-def print_grades(graded: Sequence[Graded], summary: Mapping[str, Json], *, grader: str) -> None:
-    """The grade of every row, and what they come to."""
+def print_grades(
+    graded: Sequence[Graded], summary: Mapping[str, Json], *, grader: str, card: str | None = None
+) -> None:
+    """The grade of every row, what they come to, and how far the grader agrees with people."""
     console = _console()
     console.print(_grades(graded))
     if len(graded) > _MOST_ROWS:
@@ -155,6 +157,8 @@ def print_grades(graded: Sequence[Graded], summary: Mapping[str, Json], *, grade
         f"{summary['scored']} scored, {summary['errors']} errors, {summary['skipped']} skipped"
     )
     console.print(f"\n{grader}: {said}  ({coverage})")
+    if card is not None:
+        console.print(Text(card), soft_wrap=True)
 
 
 def _grades(graded: Sequence[Graded]) -> Table:

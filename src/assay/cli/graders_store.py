@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.cli.options import state_home
 from assay.errors import InputError, LockedError, NotFoundError
@@ -15,7 +16,11 @@ from assay.registry import Registry
 from assay.store.database import Database
 from assay.store.projects import Projects
 
-__all__ = ["is_shared", "key_and_version", "opened"]
+if TYPE_CHECKING:
+    from assay.reports.standing import Standing
+    from assay.store.catalog_records import GraderVersion
+
+__all__ = ["is_shared", "key_and_version", "opened", "standing_of"]
 
 
 def is_shared(given: Namespace) -> bool:
@@ -79,6 +84,20 @@ def key_and_version(given: Namespace) -> tuple[str, int | None]:
     if said not in (None, int(number)):
         raise InputError(f"{given.key!r} and --version {said} are two versions", hint="keep one")
     return key, int(number)
+
+
+def standing_of(given: Namespace, version: GraderVersion) -> Standing | None:
+    """The calibration card of a stored grader; None where there is none."""
+    from assay.registry.definitions import definition_from
+    from assay.reports.standing import Shelf
+    from assay.scoring.json_safe import record_parameters
+    from assay.store.cards import Cards
+
+    definition = definition_from(version.kind, version.definition)
+    declared = {**record_parameters(definition.to_dict()), "version": version.number}
+    with Database.open(_place(given)) as database:
+        shelf = Shelf(Cards(database).newest(given.project))
+    return shelf.standing(version.key, version.kind, definition.digest(), declared)
 
 
 def _place(given: Namespace) -> str:

@@ -28,7 +28,7 @@ from assay.store.labels import LabelRecord, Labels
 __all__ = ["label_rows"]
 
 _LINES: Mapping[str, int] = {"question": 16, "documents": 24, "reference": 12, "answer": 40}
-_ALL = 100_000
+_ALL = 10_000_000
 _WIDTH = 1_000
 
 
@@ -131,7 +131,7 @@ class _Work:
             if command in ("quit", "skip") or (command == "undo" and self.history):
                 return command
             if command == "more":
-                self._show(item, dict.fromkeys(_LINES, _ALL))
+                self._show(item, dict.fromkeys(_LINES, _ALL), _ALL)
             elif command == "note":
                 note = written or keys.note(lambda: self.page.line(("a line for the note:", "dim")))
                 self.page.line(("noted; now a label", "dim"))
@@ -152,7 +152,7 @@ class _Work:
         row = {key: value for key, value in item.fields.items() if key != "grade"}
         self.labels.add(self.given.project, record, row)
 
-    def _show(self, item: Item, lines: Mapping[str, int]) -> None:
+    def _show(self, item: Item, lines: Mapping[str, int], width: int = _WIDTH) -> None:
         page, criterion = self.page, self.given.criterion
         page.blank()
         place = f"  {self.done + 1:,} of {self.total:,}  {visible(item.file, 1)[0]}"
@@ -161,7 +161,7 @@ class _Work:
             page.line(("criterion  ", "dim"), one_line(_escaped(criterion), 1_000), hanging=11)
         for name, text in _parts(item).items():
             page.line((name, "dim"))
-            page.quote(visible(text, lines[name]))
+            page.quote(visible(text, lines[name], width))
         keys = {**key_names(self.given.classes), **COMMANDS}
         page.line(("  ".join(f"[{key}] {name}" for key, name in keys.items()), "cyan"))
 
@@ -202,9 +202,9 @@ def _escaped(text: str) -> str:
     return "".join(f"\\x{ord(c):02x}" if c == "\x1b" or "\x80" <= c <= "\x9f" else c for c in text)
 
 
-def visible(text: str, lines: int) -> list[str]:
+def visible(text: str, lines: int, width: int = _WIDTH) -> list[str]:
     """The first lines of a text that may be hostile to terminals, safe to show."""
-    return first_lines(_escaped(text), lines, width=_WIDTH) or ["(nothing)"]
+    return first_lines(_escaped(text), lines, width=width) or ["(nothing)"]
 
 
 def _export(given: Namespace, labels: Labels) -> int:
@@ -230,6 +230,9 @@ def _export(given: Namespace, labels: Labels) -> int:
 
 
 def _plain(label: str) -> Json:
-    """A verdict as true, false or null, which other commands read too; a level as it is."""
-    said = as_label(label)
+    """A verdict as true, false or null, which other commands read too; a level as it is.
+
+    Also a level that is called NONE: as null it could no longer be told from no label.
+    """
+    said = None if label == "NA" else as_label(label, (label,))
     return cast("Json", said if isinstance(said, bool) or said is None else label)

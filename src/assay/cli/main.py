@@ -70,7 +70,7 @@ def _grade(given: Namespace) -> int:
         given.data,
         graders_file=given.graders,
         label=given.label,
-        threshold=1.0 if given.threshold is None else given.threshold,
+        threshold=given.threshold,
         out=given.out,
         workers=given.workers,
         outputs=_outputs(given),

@@ -85,6 +85,7 @@ def _of_file(file: str) -> Target:
         digest=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs),
         made_of=_declared(specs),
         models=_models(specs),
+        threshold=specs[0].pass_threshold if len(specs) == 1 else None,
         score=scorer_of_graders(specs),
     )
 

@@ -237,7 +237,12 @@ def _add_grade(parser: ArgumentParser) -> None:
     )
     add("--range", metavar="LOW,HIGH", type=_range, help="with --function: what it may return")
     add("--label", metavar="FIELD", help="compare with this true/false or numeric field")
-    add("--threshold", type=_share, metavar="X", help="reward that a row needs to pass")
+    add(
+        "--threshold",
+        type=_share,
+        metavar="X",
+        help="reward that a row needs to pass: a single grader's own pass_threshold, else 1",
+    )
     add(
         "--out",
         metavar="FILE",

@@ -60,7 +60,7 @@ def require_servable(specs: Sequence[GraderSpec]) -> None:
             needs = grader.models_missing(spec.options)
         if needs:
             raise InputError(
-                f"grader {spec.label!r} cannot grade: {'; '.join(needs)}",
+                f"grader {spec.label!r} needs what is not here: {'; '.join(needs)}",
                 hint="say how to reach what it needs, or serve the others without it",
             )
 

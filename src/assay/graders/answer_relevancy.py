@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from assay.graders.judges.base import panel_of
 from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty, answer_in, question_in
-from assay.graders.judges.claims import Claims, claims_of
+from assay.graders.judges.claims import MAX_CLAIMS, Claims, claims_of
 from assay.graders.judges.relevance import Relevance, relevant_claims
 from assay.graders.judges.voters import Finding, Voter, heard
 from assay.scoring.json_safe import Json
@@ -33,7 +33,7 @@ class AnswerRelevancyGrader(ClaimGrader):
         thread: StringThread | None = None,
         *,
         on_empty: OnEmpty = "zero",
-        max_claims: int = 400,
+        max_claims: int = MAX_CLAIMS,
         **options: object,
     ) -> SubScore:
         """Judge an answer by its question.
@@ -50,6 +50,7 @@ class AnswerRelevancyGrader(ClaimGrader):
         Raises:
             InputError: For impossible options.
             GraderError: If there is no question.
+            ModelError: Of the kind ``overflow`` for an answer that is too long to be read.
         """
         panel = panel_of(options)
         cls.check_limits(on_empty, max_claims)
@@ -59,7 +60,9 @@ class AnswerRelevancyGrader(ClaimGrader):
         noted = cls.noted(answer)
 
         async def judge(voter: Voter) -> Finding:
-            claims = await claims_of(answer, asked, voter)
+            claims = await claims_of(
+                answer, asked, voter, most=max_claims, is_suspected=bool(noted)
+            )
             found = cls.uncounted(claims, on_empty, max_claims)
             if found is None:
                 is_probed = bool(noted)

@@ -207,6 +207,12 @@ class Grader:
         del options
 
     @classmethod
+    def rests_on(cls, options: Mapping[str, Json]) -> Json:
+        """What else decides the scores of a declaration, for its digest; None for nothing."""
+        del options
+        return None
+
+    @classmethod
     def check_parameters(cls, parameters: Mapping[str, object]) -> None:
         """Refuse parameters that ``compute_score`` does not take or that are missing.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar, cast
 
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, panel_of
 from assay.graders.judges.binary import BinaryJudge, Judgement
+from assay.graders.judges.canary import check_canary, is_probed, refuted
 from assay.graders.judges.examples import MAX_SHOWN, read_examples
 from assay.graders.judges.gate import emptiness
+from assay.graders.judges.panel import Panel
 from assay.graders.judges.prompt import suspicions
 from assay.graders.judges.template_context import conversation
 from assay.scoring.json_safe import Json, plain
@@ -35,6 +39,7 @@ class BinaryJudgeGrader(JudgeGrader):
     def check_options(cls, options: Mapping[str, Json]) -> None:
         """Refuse examples and templates that are none."""
         super().check_options(options)
+        check_canary(options.get("canary", 0.0))
         judge_of(options)
 
     @classmethod
@@ -58,6 +63,7 @@ class BinaryJudgeGrader(JudgeGrader):
         feedback_key: str = "",
         allow_na: bool = False,
         few_shot: int = MAX_SHOWN,
+        canary: float = 0.05,
         openers: bool = True,
         **options: object,
     ) -> SubScore:
@@ -77,6 +83,8 @@ class BinaryJudgeGrader(JudgeGrader):
             feedback_key: The metric that the score is written to; kept with the score.
             allow_na: Whether a judge may say that the criterion does not apply.
             few_shot: How many examples it is shown, at most; 0 to 8.
+            canary: Share of answers, in [0, 1], on which the judge itself is probed. Those that
+                show a pattern of attack are always among them, unless it is 0.
             openers: Whether the mere beginning of an answer ("Solution:") fails, too.
             **options: The panel; see `JudgeGrader`.
 
@@ -84,6 +92,7 @@ class BinaryJudgeGrader(JudgeGrader):
             InputError: For impossible options.
         """
         panel = panel_of(options)
+        check_canary(canary)
         judge = judge_of(
             {
                 "criteria": criteria,
@@ -104,9 +113,31 @@ class BinaryJudgeGrader(JudgeGrader):
             return SubScore(
                 cls.name, 0.0, metadata={**kept, "verdict": "FAIL", "asked": False}, reason=why
             )
-        if found := suspicions(completion):
-            kept["injection_suspected"] = list(found)
+        if found := _suspicions(asked):
+            kept["injection_suspected"] = found
+        if is_probed(completion, criteria, canary, is_suspicious=bool(found)):
+            return _scored(cls.name, await _probed(judge, asked, panel, kept), kept)
         return _scored(cls.name, await judge.judge(asked, panel), kept)
+
+
+def _suspicions(thread: StringThread) -> list[Json]:
+    """Patterns of attack in a conversation: whatever of it a template may show."""
+    found = (name for turn in thread.turns for name in suspicions(turn.content))
+    return list[Json](dict.fromkeys(found))
+
+
+async def _probed(
+    judge: BinaryJudge, thread: StringThread, panel: Panel, kept: dict[str, Json]
+) -> Judgement:
+    """The judgement, or why the judge is not believed; what it said of a made-up word is kept."""
+    judgement, probe = await asyncio.gather(
+        judge.judge(thread, panel), BinaryJudge.probe(thread, panel)
+    )
+    kept["probe"] = probe.told()
+    if judgement.decision.error is not None:
+        return judgement
+    error = refuted(probe, panel, is_suspicious="injection_suspected" in kept)
+    return replace(judgement, decision=replace(judgement.decision, error=error))
 
 
 _KEPT: dict[str, BinaryJudge] = {}

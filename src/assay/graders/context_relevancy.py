@@ -8,7 +8,7 @@ from typing import ClassVar
 from assay.errors import GraderError
 from assay.graders.judges.base import JudgeGrader, panel_of
 from assay.graders.judges.claim_grader import question_in
-from assay.graders.judges.documents import Document, documents_of, suspicious
+from assay.graders.judges.documents import Document, documents_of, suspicious, windows
 from assay.graders.judges.relevance import Relevance, relevant_documents
 from assay.graders.judges.voters import Finding, Voter, heard
 from assay.scoring.json_safe import Json
@@ -49,6 +49,7 @@ class ContextRelevancyGrader(JudgeGrader):
         Raises:
             InputError: For impossible options, or documents that are none.
             GraderError: If there are no documents, or no question.
+            ModelError: Of the kind ``overflow`` for documents too long to be read.
         """
         panel = panel_of(options)
         asked, given = question_in(question, thread), documents_of(thread, metadata, documents)
@@ -56,6 +57,7 @@ class ContextRelevancyGrader(JudgeGrader):
             raise GraderError(
                 "no document turns", hint='add them to the messages, or metadata["documents"]'
             )
+        windows(given)  # too many are an error here, before anybody is asked
         flagged = suspicious(given)
 
         async def judge(voter: Voter) -> Finding:

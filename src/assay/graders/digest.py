@@ -42,6 +42,8 @@ def grader_digest(spec: GraderSpec) -> str:
     declared = to_json({"type": spec.type, "options": spec.options})
     text = json.dumps(_placeless(declared, paths), sort_keys=True, separators=(",", ":"))
     whole.update(framed(_code(spec.kind.grader).encode(), text.encode("utf-8", "surrogatepass")))
+    if (beneath := spec.kind.grader.rests_on(spec.options)) is not None:
+        whole.update(framed(b"", json.dumps(beneath, sort_keys=True).encode()))
     for path in paths:
         for name, content in _contents(path):
             whole.update(framed(name, content))

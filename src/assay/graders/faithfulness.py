@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from assay.errors import GraderError
 from assay.graders.judges.base import panel_of
 from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty, answer_in
-from assay.graders.judges.claims import Claims, claims_of
-from assay.graders.judges.documents import Document, documents_of, suspicious
+from assay.graders.judges.claims import MAX_CLAIMS, Claims, claims_of
+from assay.graders.judges.documents import Document, documents_of, suspicious, windows
 from assay.graders.judges.verification import Verdict, verified
 from assay.graders.judges.voters import Finding, Voter, heard
 from assay.scoring.json_safe import Json
@@ -17,8 +18,6 @@ from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
 __all__ = ["FaithfulnessGrader"]
-
-_NO_CONTEXT = "there are no documents that could support a claim"
 
 
 class FaithfulnessGrader(ClaimGrader):
@@ -41,7 +40,7 @@ class FaithfulnessGrader(ClaimGrader):
         documents: Json = None,
         strict_contradiction: bool = False,
         on_empty: OnEmpty = "zero",
-        max_claims: int = 400,
+        max_claims: int = MAX_CLAIMS,
         **options: object,
     ) -> SubScore:
         """Judge an answer by documents.
@@ -55,29 +54,38 @@ class FaithfulnessGrader(ClaimGrader):
                 ``page_content``.
             strict_contradiction: Whether one claim that a document contradicts makes the score 0.
             on_empty: What an answer is worth that has words and claims nothing: ``zero``, ``skip``
-                or ``one``. Without documents it is skipped.
+                or ``one``.
             max_claims: An answer with more claims is worth 0.
             **options: The panel; see `JudgeGrader`.
 
         Raises:
             InputError: For impossible options, or documents that are none.
+            GraderError: If there are no documents, whatever the answer says: what a sample is worth
+                without them may not hang on its answer.
+            ModelError: Of the kind ``overflow`` for an answer or documents too long to be read.
         """
         panel = panel_of(options)
         cls.check_limits(on_empty, max_claims)
         given = documents_of(thread, metadata, documents)
+        if not windows(given):
+            raise GraderError(
+                "no document turns", hint='add them to the messages, or metadata["documents"]'
+            )
         answer = answer_in(answer, thread)
         asked = question or (thread.last_user_turn() if thread is not None else None) or ""
         if (gated := cls.gated(answer, panel.models)) is not None:
             return gated
 
         noted = cls.noted(answer)
+        is_suspected = bool(noted)
         if flagged := suspicious(given):
             noted["suspicious_documents"] = flagged
 
         async def judge(voter: Voter) -> Finding:
-            claims = await claims_of(answer, asked, voter)
-            empty = on_empty if any(one.text.strip() for one in given) else "skip"
-            found = cls.uncounted(claims, empty, max_claims)
+            claims = await claims_of(
+                answer, asked, voter, most=max_claims, is_suspected=is_suspected
+            )
+            found = cls.uncounted(claims, on_empty, max_claims)
             if found is None:
                 verdicts = await verified(claims.items, given, voter, is_probed=bool(noted))
                 found = _found(claims, verdicts, given, is_strict=strict_contradiction)
@@ -109,9 +117,6 @@ def _found(
     if counts["contradicted"]:
         reason += f", {counts['contradicted']} contradicted"
         value = 0.0 if is_strict else value
-    if not any(document.text.strip() for document in documents):
-        metadata["no_context"] = True
-        reason = _NO_CONTEXT
     return Finding(
         value=value, reason=reason, metadata=metadata, children=tuple(map(_child, verdicts))
     )

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, panel_of, text_of
+from assay.graders.judges.canary import check_canary
 from assay.graders.judges.criteria import Criteria, Criterion, leaves, read_criteria
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import Decision
@@ -40,8 +41,8 @@ class LLMJudgeGrader(JudgeGrader):
         """Refuse criteria that are none."""
         super().check_options(options)
         _read(options.get("criteria"), options.get("rubric"), str(options.get("example") or ""))
-        _check_share("canary", options.get("canary", 0.0))
-        _check_share("min_coverage", options.get("min_coverage", 1.0))
+        check_canary(options.get("canary", 0.0))
+        _check_coverage(options.get("min_coverage", 1.0))
 
     @classmethod
     async def compute_score(
@@ -78,9 +79,11 @@ class LLMJudgeGrader(JudgeGrader):
         """
         panel = panel_of(options)
         read = _read(criteria, rubric, example)
-        _check_share("canary", canary)
-        _check_share("min_coverage", min_coverage)
+        check_canary(canary)
+        _check_coverage(min_coverage)
         answer = answer or ""
+        if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+            raise InputError(f"answer must be text, got {type(answer).__name__}")
         if why := emptiness(answer, openers=openers):
             return _empty(cls.name, read, why, panel.models)
         material = Material(answer=answer, question=question or "", reference=text_of(reference))
@@ -111,9 +114,9 @@ def _load(file: str, example: str) -> tuple[Criterion, ...]:
         raise InputError(f"rubric: {place}{error.message}", hint=error.hint) from error
 
 
-def _check_share(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-        raise InputError(f"{name} must be in [0, 1], got {value!r}")
+def _check_coverage(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value <= 1.0:
+        raise InputError(f"min_coverage must be above 0 and at most 1, got {value!r}")
 
 
 def _empty(
@@ -121,7 +124,7 @@ def _empty(
 ) -> SubScore:
     """The whole rubric is worth 0, also one of faults alone: else silence would be paid."""
     children = [
-        SubScore(one.label, 0.0, one.weight, {"verdict": "UNMET", "reason": why}, reason=why)
+        SubScore(one.label, 0.0, one.weight, reason=why, passed=one.weight < 0)
         for one in leaves(criteria)
     ]
     metadata: dict[str, Json] = {"models": list(models), "asked": False, "why": why}
@@ -151,7 +154,8 @@ def _scored(
     children = [_child(one, decision) for one, decision in pairs]
     if error := _error(judged, total, min_coverage):
         kinds = [one.error.kind for one in judged.decisions if one.error is not None]
-        metadata["_outcome"] = kinds[0] if kinds else "unbelievable"
+        captured = judged.captured
+        metadata["_outcome"] = captured.kind if captured else kinds[0]
         return SubScore(name, status="error", reason=error, metadata=metadata, children=children)
     if total.value is None:
         reason = "no criterion applies"
@@ -161,8 +165,8 @@ def _scored(
 
 
 def _error(judged: Judged, total: Combined, min_coverage: float) -> str:
-    if judged.captured:
-        return judged.captured
+    if judged.captured is not None:
+        return str(judged.captured)
     errors = [one.error for one in judged.decisions if one.error is not None]
     is_enough = total.value is not None and total.coverage >= min_coverage
     if errors and not is_enough:
@@ -178,5 +182,6 @@ def _child(criterion: Criterion, decision: Decision) -> SubScore:
         return SubScore.error(criterion.label, str(decision.error), weight=criterion.weight)
     if decision.value is None:
         return SubScore.skipped(criterion.label, decision.reason, weight=criterion.weight)
-    reason = decision.reason
-    return SubScore(criterion.label, decision.value, criterion.weight, reason=reason)
+    value, weight = decision.value, criterion.weight
+    is_good = value >= 1.0 if weight >= 0 else value <= 0.0
+    return SubScore(criterion.label, value, weight, reason=decision.reason, passed=is_good)

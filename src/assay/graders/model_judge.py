@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, cast
 
-from assay.errors import GraderError, InputError, ModelError
+from assay.errors import GraderError, InputError, ModelError, ModelFault
 from assay.graders.judges.base import JudgeGrader, panel_of
+from assay.graders.judges.canary import check_canary, is_probed, refuted, untruth
 from assay.graders.judges.criteria import Criterion, leaves
 from assay.graders.judges.family import judged_model, kin
-from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll
-from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
-from assay.graders.judges.rubric import Material, combined, described, judge_criteria
+from assay.graders.judges.probe import unguessable
+from assay.graders.judges.prompt import compose
+from assay.graders.judges.rubric import combined, described, judge_criteria
 from assay.graders.judges.rubric_files import CRITERIA_FILES, load_rubric, read_words
-from assay.graders.judges.workspace_view import NOT_SHOWN, diff_view, trace_view
+from assay.graders.judges.work import Work
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -65,6 +66,7 @@ class ModelJudgeGrader(JudgeGrader):
         """Refuse a rubric that cannot be read, an impossible threshold and an impossible panel."""
         super().check_options(options)
         _check_threshold(options.get("pass_threshold", 0.8))
+        check_canary(options.get("canary", 0.0))
         try:
             _Rubric.read(str(options.get("rubric", "")), str(options.get("example") or ""))
         except InputError as error:
@@ -86,6 +88,7 @@ class ModelJudgeGrader(JudgeGrader):
         include_trace: bool = False,
         include_diff: bool = False,
         example: str = "",
+        canary: float = 0.05,
         trace: Trace | None = None,
         workspace: Workspace | None = None,
         metadata: Mapping[str, Json] | None = None,
@@ -101,6 +104,8 @@ class ModelJudgeGrader(JudgeGrader):
             include_trace: Whether the judge is shown what was done.
             include_diff: Whether the judge is shown what changed in the workspace.
             example: Of a file of many rubrics, the id of the one that is meant.
+            canary: Share of answers, in [0, 1], on which the judge itself is probed. Those that
+                show a pattern of attack are always among them, unless it is 0.
             trace: What was done.
             workspace: What was left, and what was given.
             metadata: Of the sample; its ``model`` is who did the work, if the trace does not say.
@@ -112,6 +117,7 @@ class ModelJudgeGrader(JudgeGrader):
             GraderError: If the workspace is to be shown, and there is none.
         """
         _check_threshold(pass_threshold)
+        check_canary(canary)
         read = _Rubric.read(str(rubric), example)
         panel = panel_of(
             options if read.criteria else {"aggregate": "mean", **options}, model=_DEFAULT_MODEL
@@ -125,22 +131,23 @@ class ModelJudgeGrader(JudgeGrader):
             )
         told = _About.of(panel, pass_threshold, trace, metadata)
         try:
-            work = await _Work.of(
+            work = await Work.of(
                 answer or "",
                 question or "",
                 trace=trace if include_trace else None,
                 workspace=workspace if include_diff else None,
             )
         except ModelError as error:
-            return SubScore.error(cls.name, str(error), metadata=told.metadata)
+            return told.failed(str(error), error.kind)
         if why := work.emptiness():
             evidence = {**told.metadata, "asked": False, "why": why}
             return SubScore(cls.name, 0.0, metadata=evidence, reason=why, passed=False)
         if include_trace:
             work = work.with_note_of_trace()
+        told.metadata.update(work.told())
         if read.criteria:
-            return await _by_criteria(told, read.criteria, work, panel)
-        return await _by_words(told, read.words, work, panel)
+            return await _by_criteria(told, read.criteria, work, panel, canary)
+        return await _by_words(told, read.words, work, panel, canary)
 
 
 def _check_threshold(given: object) -> None:
@@ -214,83 +221,54 @@ class _About:
         )
 
     def failed(
-        self, reason: str, more: Mapping[str, Json], children: Sequence[SubScore]
+        self,
+        reason: str,
+        kind: ModelFault,
+        more: Mapping[str, Json] | None = None,
+        children: Sequence[SubScore] = (),
     ) -> SubScore:
         return SubScore(
             ModelJudgeGrader.name,
             status="error",
-            metadata={**self.metadata, **more},
+            metadata={**self.metadata, **(more or {}), "_outcome": kind},
             children=children,
             reason=reason,
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work(Material):
-    """What is judged. Its ``answer`` is all in which evidence is looked for: also the diff."""
-
-    said: str
-    diff: str | None
-    trace: str | None
-    note: str = ""
-
-    @classmethod
-    async def of(
-        cls, answer: str, question: str, *, trace: Trace | None, workspace: Workspace | None
-    ) -> _Work:
-        diff = None if workspace is None else await asyncio.to_thread(diff_view, workspace)
-        done = None if trace is None else await asyncio.to_thread(trace_view, trace)
-        everything = "\n".join(text for text in (answer, diff, done) if text)
-        return cls(answer=everything, question=question, said=answer, diff=diff, trace=done)
-
-    def emptiness(self) -> str:
-        """Why there is nothing to be judged. What was merely done is no work of its own."""
-        why = emptiness(self.said)
-        if not why or self.diff:
-            return ""
-        return why if self.diff is None else f"{why}, and no file was changed"
-
-    def with_note_of_trace(self) -> _Work:
-        """The same, where a trace was to be shown: its absence is said."""
-        from dataclasses import replace
-
-        return self if self.trace else replace(self, note="Nothing is known of how it was done.")
-
-    def parts(self) -> list[Part]:
-        parts: list[Part] = []
-        if self.question:
-            parts += ["What was asked for:", Untrusted("question", self.question)]
-        if self.trace:
-            parts += ["What was done, step by step:", Untrusted("trace", self.trace)]
-        elif self.note:
-            parts.append(self.note)
-        if self.diff:
-            said = f"What changed in the files (nothing of {NOT_SHOWN} is shown):"
-            parts += [said, Untrusted("diff", self.diff)]
-        elif self.diff is not None:
-            parts.append("No file was changed.")
-        if self.said.strip():
-            parts += ["The final answer, to be graded:", Untrusted("answer", self.said)]
-        else:
-            parts.append("There is no final answer in words; what was left is to be graded.")
-        return parts
-
-
-async def _by_words(about: _About, rubric: str, work: _Work, panel: Panel) -> SubScore:
-    more: dict[str, Json] = {}
-    if found := suspicions(work.answer):
-        more["injection_suspected"] = list(found)
+async def _by_words(
+    about: _About, rubric: str, work: Work, panel: Panel, canary: float
+) -> SubScore:
     try:
         prompt = compose("score", work.parts(), _ASKED.format(rubric=rubric.strip()))
     except ModelError as error:
-        return about.failed(str(error), more, ())
-    decision = await poll(prompt, _FORM, panel)
+        return about.failed(str(error), error.kind)
+    is_suspicious = bool(work.suspicions)
+    more: dict[str, Json] = {}
+    refusal: ModelError | None = None
+    if is_probed(work.answer, rubric, canary, is_suspicious=is_suspicious):
+        asked = poll(prompt, _FORM, panel), _probe(work, panel)
+        decision, probe = await asyncio.gather(*asked)
+        more["probe"] = probe.told()
+        refusal = refuted(probe, panel, is_suspicious=is_suspicious)
+    else:
+        decision = await poll(prompt, _FORM, panel)
     more["per_judge"] = decision.told()
     children = _votes(decision)
-    if decision.error is not None:
-        return about.failed(str(decision.error), more, children)
+    if (error := decision.error or refusal) is not None:
+        return about.failed(str(error), error.kind, more, children)
     more["agreement"] = decision.agreement
     return about.scored(cast("float", decision.value), more, children, decision.reason)
+
+
+async def _probe(work: Work, panel: Panel) -> Decision:
+    """Have the work scored by a rubric of which it meets nothing."""
+    said, word = untruth(work.answer, what="work")
+    try:
+        prompt = compose("score", work.parts(), _ASKED.format(rubric=said))
+    except ModelError as error:
+        return Decision(error=error)
+    return await poll(unguessable(unguessable(prompt, said), word), _FORM, panel)
 
 
 def _read_score(data: Mapping[str, Json]) -> Opinion:
@@ -313,22 +291,23 @@ def _votes(decision: Decision) -> list[SubScore]:
 
 
 async def _by_criteria(
-    about: _About, criteria: Sequence[Criterion], work: _Work, panel: Panel
+    about: _About, criteria: Sequence[Criterion], work: Work, panel: Panel, canary: float
 ) -> SubScore:
-    judged = await judge_criteria(criteria, work, panel)
+    # There, only what may be quoted is looked through for patterns of attack.
+    share = 1.0 if canary and work.suspicions else canary
+    judged = await judge_criteria(criteria, work, panel, canary=share)
     total = combined(criteria, judged.decisions)
     pairs = list(zip(leaves(criteria), judged.decisions, strict=True))
     more: dict[str, Json] = {"criteria": [described(*pair) for pair in pairs], "raw": total.raw}
-    if judged.suspicions:
-        more["injection_suspected"] = list(judged.suspicions)
     children = [_criterion(*pair) for pair in pairs]
     errors = [one.error for one in judged.decisions if one.error is not None]
     if judged.captured or errors:
         told = "; ".join(dict.fromkeys(map(str, errors)))
         many = f"{len(errors)} of {len(pairs)} criteria were not judged: {told}"
-        return about.failed(judged.captured or many, more, children)
+        cause = judged.captured or errors[0]
+        return about.failed(str(judged.captured or many), cause.kind, more, children)
     if total.value is None:
-        return about.failed("no criterion applies", more, children)
+        return about.failed("no criterion applies", "unbelievable", more, children)
     reason = f"required and not met: {total.failed}" if total.failed else ""
     return about.scored(total.value, more, children, reason)
 

@@ -51,6 +51,15 @@ class GraderSpec:
         return self.type.rpartition(":")[2] if self.type.startswith("python:") else self.type
 
     @property
+    def pass_threshold(self) -> float | None:
+        """The score from which it passes, of a grader that has one of its own."""
+        parameter = self.kind.parameters.get("pass_threshold")
+        if parameter is None or not isinstance(parameter.default, float):
+            return None
+        given = self.options.get("pass_threshold", parameter.default)
+        return float(given) if isinstance(given, int | float) else None
+
+    @property
     def kind(self) -> Kind:
         """Its kind."""
         return kind_of(self.type)

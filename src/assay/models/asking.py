@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.errors import ModelError
 from assay.models.faults import ENDPOINT_FAULTS, Fault, told
 from assay.models.ledger import Entry, EntryKind, Ledger
+from assay.models.limits import Limiter
 from assay.models.messages import Attempt, Message, Reply, Request, Usage
-from assay.models.pace import Limiter, Timing
+from assay.models.pace import EndpointClosedError, Timing
 from assay.models.prices import Prices
 from assay.models.routes import Prepared, Route
 from assay.models.shapes import Shape
@@ -24,7 +25,9 @@ __all__ = ["Asking", "Check"]
 Check: TypeAlias = Callable[[Json], str]
 """Says what is wrong with a reply that is well-formed, or ``""``."""
 
+_NOTHING = RawReply("")
 _MOST_SHOWN = 8_000
+_MONEY_SECONDS = 0.05
 _MOST_COMPLAINT = 2_000
 
 
@@ -42,6 +45,7 @@ class Asking:
         max_attempts: Tries.
         timing: Clock and chance.
         digest: Of the request.
+        when_asked: Called when its turn has come and its deadline begins.
     """
 
     request: Request
@@ -53,6 +57,7 @@ class Asking:
     max_attempts: int
     timing: Timing
     digest: str
+    when_asked: Callable[[], None] | None = None
     _attempts: list[Attempt] = field(default_factory=list[Attempt], init=False)
     _usage: Usage | None = field(default=None, init=False)
     _cost: float | None = field(default=0.0, init=False)
@@ -66,21 +71,27 @@ class Asking:
         Raises:
             ModelError: If there is no usable reply.
         """
-        gate = self.route.gate
+        lane = self.route.lane
         self._begun = self.timing.clock()
-        limiter = gate.limiter(self.route.first, self.route.most)
+        limiter = lane.limiter()
         if not limiter.try_acquire():
             await limiter.acquire()
         try:
-            if not gate.is_calm:
-                await gate.wait(self._tokens(), self.request.timeout_seconds)
+            if not lane.is_free:
+                await lane.wait(self, self._tokens(), self.request.timeout_seconds)
+            if self.ledger.budget is not None:
+                await self._wait_for_money()
             return await self._within_deadline(limiter)
         finally:
             limiter.release()
+            if not lane.gate.is_calm:
+                lane.gate.ended(self)
 
     async def _within_deadline(self, limiter: Limiter) -> Reply:
-        gate = self.route.gate
+        lane = self.route.lane
         seconds = self.request.timeout_seconds
+        if self.when_asked is not None:
+            self.when_asked()
         self._deadline = asyncio.get_running_loop().time() + seconds
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -89,15 +100,14 @@ class Asking:
             before = f"; before that: {self._attempts[-1].reason}" if self._attempts else ""
             message = f"gave no reply within {seconds:g} seconds{before}"
             error = ModelError(f"{self.route.name} {message}", kind="timeout")
-            gate.failed(error)
+            lane.failed(error)
             raise error from None
+        except EndpointClosedError:
+            raise
         except ModelError as error:
             if error.kind in ENDPOINT_FAULTS:
-                gate.failed(error)
+                lane.failed(error)
             raise
-        finally:
-            if not gate.is_calm:
-                gate.given_up()
 
     async def _converse(self, limiter: Limiter) -> Reply:
         request, shape = self.request, self.shape
@@ -135,7 +145,7 @@ class Asking:
                 hint="raise max_tokens; a model that reasons needs more than its reply",
             )
         try:
-            data = read_object(raw.text, shape.validate)
+            data = read_object(raw.text, shape.validate, _texts(self.request.messages))
         except ModelError as error:
             return None, error
         if self.check is not None and (complaint := self.check(data)):
@@ -172,26 +182,45 @@ class Asking:
     ) -> RawReply:
         """Send until there is a reply of whatever kind, and pay it."""
         route, request, capability = self.route, self.request, self.route.capability
+        estimate = self._estimate(messages, most)
         tries, version = 0, -1
         prepared: Prepared = b""
-        with self.ledger.reserve(self._estimate(messages, most), route.name) as reservation:
-            while True:
-                if version != capability.version:
-                    version = capability.version
-                    prepared = route.prepare(request, messages, most, self.shape)
-                epoch, begun = limiter.epoch, self.timing.clock()
-                got = await route.send(prepared)
-                if isinstance(got, RawReply):
-                    limiter.succeeded()
-                    route.gate.succeeded()
-                    cost = self._pay(got, kind, self.timing.clock() - begun)
-                    reservation.settle(cost)
-                    return got
-                if got.may_teach and self._learned(got, version):
-                    continue
-                tries += 1
-                self._count_failure(got, self.timing.clock() - begun)
-                await self._pause(got, tries, epoch, limiter)
+        while True:
+            if version != capability.version:
+                version = capability.version
+                prepared = route.prepare(request, messages, most, self.shape)
+            epoch, begun = limiter.epoch, self.timing.clock()
+            got = await self._try(prepared, estimate, kind, begun)
+            if isinstance(got, RawReply):
+                limiter.succeeded()
+                route.gate.succeeded()
+                return got
+            if got.may_teach and self._learned(got, version):
+                continue
+            tries += 1
+            if not got.may_be_paid:
+                self._count(_NOTHING, "retry", 0.0, begun)
+            await self._pause(got, tries, epoch, limiter)
+
+    async def _try(
+        self, prepared: Prepared, estimate: float | None, kind: EntryKind, begun: float
+    ) -> RawReply | Fault:
+        """Send once, and pay: also what was sent and lost, which may have been worked on."""
+        with self.ledger.reserve(estimate, self.route.name) as reservation:
+            try:
+                got = await self.route.send(prepared, reservation.sent)
+            except BaseException:  # above all when it is cancelled, as by the deadline
+                if reservation.is_sent:
+                    self._count(_NOTHING, "lost", None, begun)
+                raise
+            if isinstance(got, RawReply):
+                reservation.settle(self._pay(got, kind, begun))
+            elif got.may_be_paid:
+                reservation.settle(None)
+                self._count(_NOTHING, "lost", None, begun)
+            else:
+                reservation.release()
+        return got
 
     def _learned(self, fault: Fault, version: int) -> bool:
         """Whether what was refused will be left out of the next try."""
@@ -219,13 +248,24 @@ class Asking:
         if wait > left:
             message = f"{fault.message}, and asks to wait {wait:.0f} seconds: beyond the deadline"
             raise replace(fault, message=message).error(self.route.name, tries)
-        if gate.is_calm:
+        if self.route.lane.is_free:
             await self.timing.sleep(wait)
         else:
-            wait = await gate.wait(self._tokens(), left)
+            wait = await self.route.lane.wait(self, self._tokens(), left)
         self._attempts.append(Attempt(fault.reason, fault.status, wait))
 
     # --- Money -----------------------------------------------------------------------------------
+
+    async def _wait_for_money(self) -> None:
+        """Let requests under way settle, where that may leave enough: most cost less than feared.
+
+        Whether there is enough is decided where it is reserved.
+        """
+        words = "" if self.shape is None else self.shape.words
+        messages = with_words(self.request.messages, words)
+        estimate = self._estimate(messages, self.request.max_tokens)
+        while self.ledger.may_suffice_later(estimate):
+            await self.timing.sleep(_MONEY_SECONDS)
 
     def _tokens(self) -> int:
         """Tokens that the request is thought to need, for rates."""
@@ -241,35 +281,24 @@ class Asking:
         request = replace(self.request, messages=messages, max_tokens=most)
         return self.prices.estimate(self.route.priced, request)
 
-    def _pay(self, raw: RawReply, kind: EntryKind, seconds: float) -> float | None:
+    def _pay(self, raw: RawReply, kind: EntryKind, begun: float) -> float | None:
         usage = raw.usage
         cost = self.prices.cost(self.route.priced, usage) if self.prices is not None else None
+        self._cost = None if cost is None or self._cost is None else self._cost + cost
+        self._usage = usage if self._usage is None else _sum(self._usage, usage)
+        self._count(raw, kind, cost, begun)
+        return cost
+
+    def _count(self, raw: RawReply, kind: EntryKind, cost: float | None, begun: float) -> None:
         self.ledger.record(
             Entry(
                 model=self.request.model,
                 served=raw.model,
                 purpose=self.request.purpose,
                 kind=kind,
-                usage=usage,
+                usage=raw.usage,
                 cost_usd=cost,
-                seconds=seconds,
-                digest=self.digest,
-            )
-        )
-        self._cost = None if cost is None or self._cost is None else self._cost + cost
-        self._usage = usage if self._usage is None else _sum(self._usage, usage)
-        return cost
-
-    def _count_failure(self, fault: Fault, seconds: float) -> None:
-        self.ledger.record(
-            Entry(
-                model=self.request.model,
-                served="",
-                purpose=self.request.purpose,
-                kind="retry",
-                usage=Usage(),
-                cost_usd=None if fault.may_be_paid else 0.0,
-                seconds=seconds,
+                seconds=self.timing.clock() - begun,
                 digest=self.digest,
             )
         )
@@ -307,3 +336,7 @@ def _sum(one: Usage, other: Usage) -> Usage:
 
 def _plus(one: int | None, other: int | None) -> int | None:
     return None if one is None and other is None else (one or 0) + (other or 0)
+
+
+def _texts(messages: Sequence[Message]) -> list[str]:
+    return [message.content for message in messages if isinstance(message.content, str)]

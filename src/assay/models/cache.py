@@ -8,6 +8,7 @@ Only finished, valid replies are kept; errors, refusals and cut-off replies are 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import os
@@ -18,21 +19,19 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from assay.errors import AssayError, ModelError, StoreError
-from assay.models.in_flight import InFlight
+from assay.models.forking import renewed_in_forks
+from assay.models.in_flight import InFlight, Turn
 from assay.models.messages import Message, Reply, Request
 from assay.models.recordings import export_replies, import_replies
 from assay.models.reply_file import ReplyFile
 from assay.models.schema_dialect import schema_text
+from assay.models.settings import CacheMode
 from assay.models.stored_reply import RecordError, pack, reply_of, to_json, unpack
 from assay.scoring.json_safe import plain
 
 __all__ = ["CacheMode", "ReplyCache", "export_replies", "import_replies", "request_digest"]
-
-CacheMode: TypeAlias = Literal["off", "readwrite", "read", "replay"]
-"""``read`` stores nothing; ``replay`` also asks nothing: what is not recorded is an error."""
 
 _FORMAT = 1
 _MOST_AT_ONCE = 1_024
@@ -60,14 +59,10 @@ def request_digest(request: Request, *, protocol: str, base_url: str, model: str
     if marked:
         said = [_with_marks(text, request.volatile) for text in said]
     texts = [text.encode("utf-8", "surrogatepass") for text in said]
-    head = [
-        _FORMAT,
+    head = _head(
         protocol,
         base_url,
         model,
-        marked,
-        [(message.role, isinstance(message.content, str)) for message in request.messages],
-        [len(text) for text in texts],
         None if request.schema is None else schema_text(request.schema),
         request.schema_name,
         request.max_tokens,
@@ -76,11 +71,20 @@ def request_digest(request: Request, *, protocol: str, base_url: str, model: str
         request.seed,
         request.reasoning_effort,
         request.repeat,
-    ]
-    digest = hashlib.sha256(json.dumps(head).encode("ascii"))
-    for text in texts:
+    )
+    digest = hashlib.sha256(head)
+    digest.update(b"%d" % marked)
+    for message, text in zip(request.messages, texts, strict=True):
+        digest.update(f"{message.role} {isinstance(message.content, str)} {len(text)} ".encode())
         digest.update(text)
     return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=512)
+def _head(*decisive: str | float | None) -> bytes:
+    """What is the same for many requests, framed."""
+    framed = json.dumps([_FORMAT, *decisive]).encode("ascii")
+    return b"%d " % len(framed) + framed
 
 
 def _said(message: Message) -> str:
@@ -119,6 +123,11 @@ class ReplyCache:
         self._flights = InFlight()
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
+        renewed_in_forks(self)
+
+    def renew(self) -> None:
+        """Take a new lock; what is open is the parent's, and `_open` sees that. See `forking`."""
+        self._lock = threading.Lock()
 
     async def get(self, digest: str, *, model: str = "") -> Reply | None:
         """Look for the reply to a request.
@@ -171,13 +180,22 @@ class ReplyCache:
         await written
         self._flights.answered(digest)
 
-    def sharing(self, digest: str) -> AbstractAsyncContextManager[None]:
+    def sharing(
+        self, digest: str, patience: float = 180.0
+    ) -> AbstractAsyncContextManager[Turn | None]:
         """Let equal requests of this process wait for the first one, then `get` its reply.
 
-        Where the first one leaves no reply the next one asks. Modes that store nothing do not
-        make anybody wait.
+        Where the first one leaves no reply the next one asks, unless the endpoint failed: then
+        those that wait fail as well. Modes that store nothing do not make anybody wait.
+
+        Args:
+            digest: The request's.
+            patience: Its timeout in seconds; see `InFlight.sharing`.
+
+        Raises:
+            ModelError: On entering; the one that an equal request ended with.
         """
-        return self._flights.sharing(digest) if self.mode == "readwrite" else nullcontext()
+        return self._flights.sharing(digest, patience) if self.mode == "readwrite" else _ALONE
 
     def close(self) -> None:
         """Write what is under way and close the file; using the cache again opens it again."""
@@ -206,6 +224,9 @@ class ReplyCache:
                 )
                 weakref.finalize(self, self._opened.close)
             return self._opened
+
+
+_ALONE: AbstractAsyncContextManager[None] = nullcontext()
 
 
 def _key(digest: str) -> bytes:

@@ -138,13 +138,15 @@ class ModelClient:
         cache = self._cache
         if cache is None:
             return await self._asking(request, route, shape, check, digest).run()
-        async with cache.sharing(digest):
+        async with cache.sharing(digest, request.timeout_seconds) as turn:
             hit = await cache.get(digest, model=request.model)
             if hit is not None:
                 reply = self._from_cache(hit, request, route, shape, check)
                 if reply is not None:
                     return reply
-            reply = await self._asking(request, route, shape, check, digest).run()
+            asking = self._asking(request, route, shape, check, digest)
+            asking.when_asked = None if turn is None else turn.asked
+            reply = await asking.run()
             await cache.put(digest, reply)
             return reply
 

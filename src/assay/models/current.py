@@ -9,6 +9,7 @@ from contextvars import ContextVar
 
 from assay.errors import InputError, ModelError
 from assay.models.client import ModelClient
+from assay.models.forking import renewed_in_forks
 from assay.models.registered import registered
 from assay.models.resolving import resolve
 from assay.models.settings import ModelSettings
@@ -16,8 +17,21 @@ from assay.models.settings import ModelSettings
 __all__ = ["current_client", "unconfigured", "using"]
 
 _CURRENT: ContextVar[ModelClient | None] = ContextVar("assay_model_client", default=None)
-_LOCK = threading.Lock()
 _OWN: list[ModelClient] = []
+
+
+class _Lock:
+    """What guards `_OWN`; made anew in forked processes."""
+
+    def __init__(self) -> None:
+        self.renew()
+        renewed_in_forks(self)
+
+    def renew(self) -> None:
+        self.held = threading.Lock()
+
+
+_LOCK = _Lock()
 
 
 def current_client() -> ModelClient:
@@ -29,7 +43,7 @@ def current_client() -> ModelClient:
     client = _CURRENT.get()
     if client is not None:
         return client
-    with _LOCK:
+    with _LOCK.held:
         if not _OWN:
             _OWN.append(ModelClient())
         return _OWN[0]

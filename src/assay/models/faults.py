@@ -158,7 +158,9 @@ def broken_reply(content_type: str, body: bytes, *, secrets: tuple[str, ...]) ->
     """What a reply with status 200 means that is none of the protocol's."""
     kind = content_type.partition(";")[0].strip().lower()
     if not body:
-        return Fault("unreadable", "empty reply", "answered with nothing", 200, True)
+        return Fault(
+            "unreadable", "empty reply", "answered with nothing", 200, True, may_be_paid=True
+        )
     if kind != "application/json" and not kind.endswith("+json"):
         what = told(kind) or "something that has no type"
         message = f"answered with {what}, not JSON"

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Literal, TypeAlias
 
 from assay.errors import InputError, ModelError
+from assay.models.forking import renewed_in_forks
 from assay.models.ledger_file import LedgerFile
 from assay.models.messages import Purpose, Usage
 from assay.models.prices import Prices
@@ -24,9 +25,9 @@ from assay.scoring.json_safe import Json
 
 __all__ = ["Budget", "Entry", "EntryKind", "Ledger", "LedgerSummary", "Reservation", "Totals"]
 
-EntryKind: TypeAlias = Literal["call", "retry", "repair", "hit"]
+EntryKind: TypeAlias = Literal["call", "retry", "repair", "hit", "lost"]
 """A question asked; asked again after a fault or a cut-off; asked to mend its reply; answered
-from the cache."""
+from the cache; sent and never answered, so that nobody knows whether it is paid."""
 
 _MOST_MODELS = 200
 _OTHERS = "(others)"
@@ -34,7 +35,7 @@ _OTHERS = "(others)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One reply, or one hit.
+    """One reply, one hit, or one try that gave neither.
 
     Attributes:
         model: The reference that was asked.
@@ -181,6 +182,8 @@ class LedgerSummary:
         again = self.total(kind="retry").count + self.total(kind="repair").count
         if again:
             parts.append(f"{again:,} asked again")
+        if lost := self.total(kind="lost").count:
+            parts.append(f"{lost:,} never answered")
         total = self.total()
         if total.unknown and not total.cost_usd:
             return f"{', '.join(parts)}, of unknown price"
@@ -218,6 +221,14 @@ class Ledger:
         self._models: set[str] = set()
         self._spent = 0.0
         self._reserved = 0.0
+        renewed_in_forks(self)
+
+    def renew(self) -> None:
+        """What the parent has under way is not settled in a forked process; see `forking`."""
+        self._lock = threading.Lock()
+        self._reserved = 0.0
+        if self._keep is not None:
+            self._keep.renew()
 
     def reserve(self, estimate_usd: float | None, what: str) -> Reservation:
         """Set money aside before a request goes out.
@@ -237,7 +248,7 @@ class Ledger:
                 f"{what} has no known price, so the budget of {_money(budget.max_cost_usd)} "
                 "cannot hold",
                 kind="budget",
-                hint="give its price in a file of prices, or allow unknown prices in the budget",
+                hint="name its price in a file, and that file as prices_file in ASSAY_MODELS",
             )
         amount = estimate_usd or 0.0
         if not 0 <= amount < math.inf:
@@ -254,9 +265,18 @@ class Ledger:
             f"requests under way may take {_money(reserved)}, and {what} may take "
             f"{_money(amount)}",
             kind="budget",
-            hint="raise ASSAY_MAX_COST_USD, or max_cost_usd of the settings; what is answered is "
-            "in the cache, if that is on",
+            hint="raise --max-cost, ASSAY_MAX_COST_USD or max_cost_usd of the settings; what is "
+            "answered is in the cache, if that is on",
         )
+
+    def may_suffice_later(self, estimate_usd: float | None) -> bool:
+        """Whether what is reserved leaves too little, and would leave enough if it were unspent."""
+        budget, amount = self.budget, estimate_usd or 0.0
+        if budget is None:
+            return False
+        with self._lock:
+            left = budget.max_cost_usd - self._spent + 1e-9
+            return left - self._reserved < amount <= left
 
     def record(self, entry: Entry) -> None:
         """Count an entry, keep it and tell the listener.
@@ -304,18 +324,24 @@ class Ledger:
 
 
 class Reservation(AbstractContextManager["Reservation"]):
-    """Money set aside for one request.
+    """Money set aside for one try of a request.
 
-    It is settled or released once; what comes later does nothing. Leaving the block releases it,
-    if it was not settled before.
+    It is settled or released once; what comes later does nothing. Leaving the block before that
+    releases it if nothing was sent. What was sent may be paid, whether or not a reply came: then it
+    counts as spent, all of it.
     """
 
-    __slots__ = ("_amount", "_is_open", "_ledger")
+    __slots__ = ("_amount", "_is_open", "_ledger", "is_sent")
 
     def __init__(self, ledger: Ledger, amount: float) -> None:
         self._ledger = ledger
         self._amount = amount
         self._is_open = True
+        self.is_sent = False
+
+    def sent(self) -> None:
+        """The request begins to go out."""
+        self.is_sent = True
 
     def settle(self, cost_usd: float | None) -> None:
         """The reply is paid: its cost, or, where that is not known, all that was set aside."""
@@ -338,7 +364,8 @@ class Reservation(AbstractContextManager["Reservation"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.release()
+        if self._is_open:
+            self._end(self._amount if self.is_sent else 0.0)
 
 
 def _line(entry: Entry) -> str:

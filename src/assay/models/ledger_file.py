@@ -48,6 +48,10 @@ class LedgerFile:
                 hint="choose a file that you may write to",
             ) from error
 
+    def renew(self) -> None:
+        """Take a new lock; see `forking`. A line is one write, so the file may stay open."""
+        self._lock = threading.Lock()
+
     def close(self) -> None:
         """Close the file; the next line opens it again."""
         with self._lock:

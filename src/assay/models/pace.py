@@ -1,9 +1,11 @@
 """How fast an endpoint is asked: requests in flight, pauses, rates, and when to stop asking.
 
-Shared by all event loops and threads of the process are an endpoint's cool-down (it said that it
-was asked too much: everybody waits), its breaker (it failed many times in a row: nobody asks for a
-while) and its rates. The number of requests in flight is a loop's own, and adapts: one more after
-as many good replies as are in flight, half as many when the endpoint says it is too much.
+Shared by all that ask an endpoint are its cool-down (it said that it was asked too much: everybody
+waits) and its breaker (it failed many times in a row: nobody asks for a while). That is its `Gate`.
+A `Lane` through it has the limits of a settings entry, or of the settings: its rates, which all
+event loops and threads of the process share, and the number of requests in flight, which is a
+loop's own, and adapts: one more after as many good replies as are in flight, half as many when the
+endpoint says it is too much.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ import random
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from assay.errors import ModelError
+from assay.models.forking import renewed_in_forks
+from assay.models.limits import Bucket, Limiter
 
-__all__ = ["Bucket", "Gate", "Limiter", "Timing", "gate_of"]
+__all__ = ["EndpointClosedError", "Gate", "Lane", "Timing", "gate_of", "lane_of"]
 
 _OPEN_SECONDS = 30.0
 _LONGEST_COOLING = 600.0
@@ -47,116 +50,8 @@ class Timing:
         return self.uniform(0.0, min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries - 1, 16)))
 
 
-@dataclass(slots=True)
-class Limiter:
-    """How many requests one loop has in flight at one endpoint; first come, first served.
-
-    Attributes:
-        limit: How many there may be.
-        most: Highest limit.
-        busy: How many there are.
-        epoch: Grows whenever the limit is halved; what was sent before says nothing new.
-    """
-
-    limit: int
-    most: int
-    busy: int = 0
-    epoch: int = 0
-    _waiting: deque[asyncio.Future[None]] = field(
-        default_factory=deque["asyncio.Future[None]"], init=False, repr=False
-    )
-    _good: int = field(default=0, init=False, repr=False)
-
-    def try_acquire(self) -> bool:
-        """Take a place if there is one; while anybody waits there is none."""
-        if self.busy >= self.limit:
-            return False
-        self.busy += 1
-        return True
-
-    async def acquire(self) -> None:
-        """Take a place, or wait for one."""
-        if self.try_acquire():
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release()  # the place was given in the same moment
-            raise  # else `_wake` passes it over
-
-    def release(self) -> None:
-        """Give a place back."""
-        self.busy -= 1
-        self._wake()
-
-    def succeeded(self) -> None:
-        """A good reply came."""
-        self._good += 1
-        if self._good >= self.limit:
-            self._good = 0
-            # What was never filled says nothing of how much is taken.
-            if self.limit < self.most and (self._waiting or self.busy >= self.limit):
-                self.limit += 1
-                self._wake()
-
-    def crowded(self, epoch: int) -> None:
-        """It was too much; several replies to one burst count once.
-
-        Args:
-            epoch: What `epoch` was when the request was sent.
-        """
-        self._good = 0
-        if epoch == self.epoch:
-            self.epoch += 1
-            self.limit = max(1, self.limit // 2)
-
-    def _wake(self) -> None:
-        while self._waiting and self.busy < self.limit:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self.busy += 1
-                turn.set_result(None)
-
-
-@dataclass(slots=True)
-class Bucket:
-    """So much a minute; for all threads.
-
-    A tenth of a minute's worth may be taken at once. What is taken beyond is waited for, in turn.
-
-    Attributes:
-        per_minute: How much.
-        clock: Seconds that only grow.
-    """
-
-    per_minute: float
-    clock: Callable[[], float]
-    _level: float = field(default=0.0, init=False)
-    _at: float = field(default=0.0, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._level, self._at = self._most, self.clock()
-
-    @property
-    def _most(self) -> float:
-        return max(1.0, self.per_minute / 10.0)
-
-    def take(self, amount: float) -> float:
-        """Take some, or give it back if it is negative.
-
-        Returns:
-            Seconds to wait before it may be used.
-        """
-        with self._lock:
-            now = self.clock()
-            self._level += (now - self._at) * self.per_minute / 60.0
-            self._at = now
-            self._level = min(self._most, self._level) - amount
-            return max(0.0, -self._level * 60.0 / self.per_minute)
+class EndpointClosedError(ModelError):
+    """The breaker is open: the endpoint was not asked, so this says nothing new of it."""
 
 
 class Gate:
@@ -164,47 +59,26 @@ class Gate:
 
     Args:
         name: Its address, for messages.
-        breaker_after: Failures in a row after which it is left alone.
         timing: Clock and chance.
-        requests_per_minute: None for no such limit.
-        tokens_per_minute: None for no such limit.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        breaker_after: int,
-        timing: Timing,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-    ) -> None:
+    def __init__(self, name: str, *, timing: Timing) -> None:
         self.name = name
         self.timing = timing
-        self.requests = _bucket(requests_per_minute, timing)
-        self.tokens = _bucket(tokens_per_minute, timing)
         self.is_calm = True
         """Whether nothing has to be waited for or asked about: the fast path."""
-        self._breaker_after = breaker_after
         self._cool_until = 0.0
         self._failures = 0
         self._opened_at: float | None = None
-        self._is_probed = False
+        self._prober: object = None
         self._last = ModelError("")
         self._lock = threading.Lock()
-        self._limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._settle()
+        renewed_in_forks(self)
 
-    def limiter(self, first: int, most: int) -> Limiter:
-        """The running loop's limiter."""
-        loop = asyncio.get_running_loop()
-        limiter = self._limiters.get(loop)
-        if limiter is None:
-            with self._lock:
-                limiter = self._limiters[loop] = Limiter(min(first, most), most)
-        return limiter
+    def renew(self) -> None:
+        """The parent's requests tell this process nothing; see `forking`."""
+        self._lock = threading.Lock()
+        self._prober = None
 
     def cool(self, seconds: float) -> None:
         """Everybody waits; not for ever, whatever a server says."""
@@ -217,21 +91,25 @@ class Gate:
         """Seconds for which everybody waits still."""
         return max(0.0, self._cool_until - self.timing.clock()) if self._cool_until else 0.0
 
-    def check(self) -> None:
+    def check(self, asker: object) -> None:
         """Refuse what would be asked in vain.
 
+        Args:
+            asker: The request. When the time has come one of them finds out for all, with as many
+                tries as it takes, until it says that it ended.
+
         Raises:
-            ModelError: While the breaker is open; its kind is that of the last failure.
+            EndpointClosedError: While the breaker is open; its kind is that of the last failure.
         """
         with self._lock:
             if self._opened_at is None:
                 return
             since = self.timing.clock() - self._opened_at
-            if since >= _OPEN_SECONDS and not self._is_probed:
-                self._is_probed = True  # this one finds out for all
+            if since >= _OPEN_SECONDS and self._prober in (None, asker):
+                self._prober = asker
                 return
             last, left = self._last, max(1.0, _OPEN_SECONDS - since)
-        raise ModelError(
+        raise EndpointClosedError(
             f"{self.name} failed {self._failures} times in a row and is not asked for "
             f"{left:.0f} seconds; the last time: {last.message}",
             kind=last.kind,
@@ -244,27 +122,34 @@ class Gate:
         if self._failures or self._opened_at is not None:
             with self._lock:
                 self._failures = 0
-                self._opened_at, self._is_probed = None, False
+                self._opened_at, self._prober = None, None
                 self._settle()
 
-    def failed(self, error: ModelError) -> None:
-        """A request was given up for a reason that is the endpoint's."""
+    def failed(self, error: ModelError, *, breaker_after: int) -> None:
+        """A request was given up for a reason that is the endpoint's.
+
+        Args:
+            error: The reason.
+            breaker_after: Failures in a row after which it is left alone.
+        """
         with self._lock:
             self._failures += 1
             self._last = error
-            if self._failures >= self._breaker_after:
-                self._opened_at, self._is_probed = self.timing.clock(), False
+            if self._failures >= breaker_after:
+                self._opened_at, self._prober = self.timing.clock(), None
                 self.is_calm = False
 
-    def given_up(self) -> None:
-        """A request ended without telling anything of the endpoint: another may find out."""
-        self._is_probed = False
+    def ended(self, asker: object) -> None:
+        """A request ended: if it was to find out for all and did not, another one may."""
+        with self._lock:
+            if self._prober is asker:
+                self._prober = None
 
-    async def wait(self, tokens: int, patience: float) -> float:
-        """Wait until a request may be sent.
+    async def wait(self, asker: object, patience: float) -> float:
+        """Wait until the endpoint may be asked.
 
         Args:
-            tokens: That it is thought to need, read and written.
+            asker: The request; it has to say when it `ended`.
             patience: Seconds that are too long to wait for an endpoint to cool down.
 
         Returns:
@@ -274,7 +159,7 @@ class Gate:
             ModelError: If the breaker is open, or it would take too long.
         """
         waited = 0.0
-        self.check()
+        self.check(asker)
         while (left := self.cooling()) > 0.0:
             if left > patience:
                 raise ModelError(
@@ -285,14 +170,9 @@ class Gate:
             left += self.timing.uniform(0.0, min(1.0, left / 4.0))  # not all in the same moment
             await self.timing.sleep(left)
             waited += left
-        rate = max(
-            self.requests.take(1.0) if self.requests else 0.0,
-            self.tokens.take(tokens) if self.tokens else 0.0,
-        )
-        if rate > 0.0:
-            await self.timing.sleep(rate)
+            self.check(asker)  # it may have failed meanwhile
         self._calm_down()
-        return waited + rate
+        return waited
 
     def _calm_down(self) -> None:
         if self._cool_until and self.cooling() == 0.0:
@@ -302,12 +182,91 @@ class Gate:
                     self._settle()
 
     def _settle(self) -> None:
-        self.is_calm = (
-            self.requests is None
-            and self.tokens is None
-            and not self._cool_until
-            and self._opened_at is None
+        self.is_calm = not self._cool_until and self._opened_at is None
+
+
+class Lane:
+    """A way through a gate with limits of its own, for all loops and threads of the process.
+
+    Args:
+        gate: The endpoint's.
+        first: Requests in flight at first, in each loop.
+        most: Most of them.
+        breaker_after: Failures in a row after which the endpoint is left alone.
+        requests_per_minute: None for no such limit.
+        tokens_per_minute: None for no such limit.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        first: int = 16,
+        most: int = 256,
+        breaker_after: int = 20,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+    ) -> None:
+        self.gate = gate
+        self.requests = _bucket(requests_per_minute, gate.timing)
+        self.tokens = _bucket(tokens_per_minute, gate.timing)
+        self._first, self._most = min(first, most), most
+        self._breaker_after = breaker_after
+        self._has_rates = self.requests is not None or self.tokens is not None
+        self._lock = threading.Lock()
+        self._limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = (
+            weakref.WeakKeyDictionary()
         )
+        renewed_in_forks(self)
+
+    def renew(self) -> None:
+        """A forked process has none of the requests that its parent has in flight."""
+        self._lock = threading.Lock()
+        self._limiters = weakref.WeakKeyDictionary()
+        for bucket in (self.requests, self.tokens):
+            if bucket is not None:
+                bucket.renew()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing has to be waited for or asked about: the fast path."""
+        return self.gate.is_calm and not self._has_rates
+
+    def limiter(self) -> Limiter:
+        """The running loop's limiter."""
+        loop = asyncio.get_running_loop()
+        limiter = self._limiters.get(loop)
+        if limiter is None:
+            with self._lock:
+                limiter = self._limiters[loop] = Limiter(self._first, self._most)
+        return limiter
+
+    def failed(self, error: ModelError) -> None:
+        """A request was given up for a reason that is the endpoint's."""
+        self.gate.failed(error, breaker_after=self._breaker_after)
+
+    async def wait(self, asker: object, tokens: int, patience: float) -> float:
+        """Wait until a request may be sent.
+
+        Args:
+            asker: The request; it has to tell the gate when it `ended`.
+            tokens: That it is thought to need, read and written.
+            patience: Seconds that are too long to wait for an endpoint to cool down.
+
+        Returns:
+            Seconds waited.
+
+        Raises:
+            ModelError: If the breaker is open, or it would take too long.
+        """
+        waited = await self.gate.wait(asker, patience)
+        rate = max(
+            self.requests.take(1.0) if self.requests else 0.0,
+            self.tokens.take(tokens) if self.tokens else 0.0,
+        )
+        if rate > 0.0:
+            await self.gate.timing.sleep(rate)
+        return waited + rate
 
 
 def _bucket(per_minute: float | None, timing: Timing) -> Bucket | None:
@@ -315,13 +274,41 @@ def _bucket(per_minute: float | None, timing: Timing) -> Bucket | None:
 
 
 _GATES: weakref.WeakValueDictionary[tuple[object, ...], Gate] = weakref.WeakValueDictionary()
-_GATES_LOCK = threading.Lock()
+_LANES: weakref.WeakValueDictionary[tuple[object, ...], Lane] = weakref.WeakValueDictionary()
+
+
+class _Lock:
+    """What guards both; made anew in forked processes."""
+
+    def __init__(self) -> None:
+        self.renew()
+        renewed_in_forks(self)
+
+    def renew(self) -> None:
+        self.held = threading.RLock()
+
+
+_LOCK = _Lock()
 
 
 def gate_of(address: tuple[object, ...], make: Callable[[], Gate]) -> Gate:
     """The process's gate of an address; forgotten when no client holds it any more."""
-    with _GATES_LOCK:
+    with _LOCK.held:
         gate = _GATES.get(address)
         if gate is None:
             gate = _GATES[address] = make()
         return gate
+
+
+def lane_of(limits: tuple[object, ...], make: Callable[[], Lane]) -> Lane:
+    """The process's lane with these limits; forgotten when no client holds it any more.
+
+    Args:
+        limits: The address of its gate, whose the limits are, and the limits.
+        make: Makes it.
+    """
+    with _LOCK.held:
+        lane = _LANES.get(limits)
+        if lane is None:
+            lane = _LANES[limits] = make()
+        return lane

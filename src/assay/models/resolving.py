@@ -47,6 +47,7 @@ class Endpoint:
         max_concurrency: Most of them.
         requests_per_minute: None for no such limit.
         tokens_per_minute: None for no such limit.
+        limits_of: The settings entry whose own limits these are; empty for those of the settings.
         missing: What to do before it can be asked; empty if nothing.
     """
 
@@ -63,6 +64,7 @@ class Endpoint:
     max_concurrency: int = 256
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    limits_of: str = ""
     missing: str = ""
 
 
@@ -94,7 +96,7 @@ def find(reference: str | ModelRef, settings: ModelSettings) -> Endpoint:
     text = str(reference)
     entry = settings.endpoints.get(text)
     if entry is not None:
-        return _of_entry(text, entry, settings)
+        return _of_entry(text, entry, settings, limits_of=text)
     ref = parse_reference(reference) if isinstance(reference, str) else reference
     if ref.base_url:
         return _of_url(text, ref, settings)
@@ -130,7 +132,9 @@ def find(reference: str | ModelRef, settings: ModelSettings) -> Endpoint:
     )
 
 
-def _of_entry(name: str, entry: EndpointSettings, settings: ModelSettings) -> Endpoint:
+def _of_entry(
+    name: str, entry: EndpointSettings, settings: ModelSettings, *, limits_of: str
+) -> Endpoint:
     own = PROVIDER_TABLE[entry.protocol]
     base = entry.base_url or own.base_url
     # The provider's key is for its own address only, whatever the entry says.
@@ -150,15 +154,16 @@ def _of_entry(name: str, entry: EndpointSettings, settings: ModelSettings) -> En
         key=key,
         first_party=is_own,
         entry=entry,
+        limits_of=limits_of,
         missing=missing,
     )
 
 
 def _of_url(text: str, ref: ModelRef, settings: ModelSettings) -> Endpoint:
     protocol: Protocol = "anthropic" if ref.provider == "anthropic" else "openai"
-    for entry in settings.endpoints.values():
+    for named, entry in settings.endpoints.items():
         if entry.base_url == ref.base_url and entry.protocol == protocol:
-            found = _of_entry(text, entry, settings)
+            found = _of_entry(text, entry, settings, limits_of=named)
             return dataclasses.replace(found, model=ref.name)
     key = _secret(settings, MODEL_KEY)
     if key and not _may_have_model_key(ref.base_url, settings.secrets.get(MODEL_URL, "")):
@@ -185,9 +190,11 @@ def _endpoint(
     key: str = "",
     first_party: bool = False,
     entry: EndpointSettings | None = None,
+    limits_of: str = "",
     missing: str = "",
 ) -> Endpoint:
     entry = entry or EndpointSettings()
+    own = (entry.max_concurrency, entry.requests_per_minute, entry.tokens_per_minute)
     most = entry.max_concurrency or settings.max_concurrency
     return Endpoint(
         protocol=protocol,
@@ -203,6 +210,7 @@ def _endpoint(
         max_concurrency=most,
         requests_per_minute=entry.requests_per_minute or settings.requests_per_minute,
         tokens_per_minute=entry.tokens_per_minute or settings.tokens_per_minute,
+        limits_of=limits_of if any(own) else "",
         missing=missing,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
@@ -13,7 +13,7 @@ from assay.models import anthropic_wire, openai_wire
 from assay.models.capabilities import Capability, first_capability
 from assay.models.faults import Fault, broken_reply, fault_of
 from assay.models.messages import Message, Reply, Request, Rung
-from assay.models.pace import Gate, Timing, gate_of
+from assay.models.pace import Gate, Lane, Timing, gate_of, lane_of
 from assay.models.registered import Complete, registered
 from assay.models.resolving import Endpoint, find
 from assay.models.settings import ModelSettings
@@ -64,9 +64,7 @@ class Route:
         protocol: ``openai``, ``anthropic``, or ``call``.
         base_url: Where; empty for a function.
         model: The model's name there.
-        gate: How fast it is asked.
-        first: Requests in flight at first.
-        most: Most of them.
+        lane: How fast it is asked.
         capability: What the model takes.
         priced: What its price is looked up by.
         is_first_party: Whether it is the provider's own address.
@@ -77,13 +75,16 @@ class Route:
     protocol: str
     base_url: str
     model: str
-    gate: Gate
-    first: int
-    most: int
+    lane: Lane
     capability: Capability
     priced: str
     is_first_party: bool = False
     missing: str = ""
+
+    @property
+    def gate(self) -> Gate:
+        """The endpoint's."""
+        return self.lane.gate
 
     def prepare(
         self,
@@ -95,8 +96,12 @@ class Route:
         """Make a request ready to be sent, with what is known of the model by now."""
         raise NotImplementedError
 
-    async def send(self, prepared: Prepared) -> RawReply | Fault:
+    async def send(self, prepared: Prepared, sent: Callable[[], None]) -> RawReply | Fault:
         """Send it once.
+
+        Args:
+            prepared: See `prepare`.
+            sent: Called when it begins to go out: from then on it may be paid, whatever comes.
 
         Returns:
             The reply, or why there is none.
@@ -145,10 +150,10 @@ class HttpRoute(Route):
             shape=shape,
         )
 
-    async def send(self, prepared: Prepared) -> RawReply | Fault:
+    async def send(self, prepared: Prepared, sent: Callable[[], None]) -> RawReply | Fault:
         """Post it and read what comes back."""
         try:
-            answer = await post(self.url, cast("bytes", prepared), self.headers)
+            answer = await post(self.url, cast("bytes", prepared), self.headers, sent)
         except ConnectionFailedError as fault:
             return _of_connection(fault)
         if answer.status == 200:
@@ -196,15 +201,26 @@ class CallRoute(Route):
         del shape
         return replace(request, messages=messages, max_tokens=most_tokens)
 
-    async def send(self, prepared: Prepared) -> RawReply | Fault:
-        """Call the function; its bugs are told as errors of this model."""
+    async def send(self, prepared: Prepared, sent: Callable[[], None]) -> RawReply | Fault:
+        """Call the function.
+
+        Raises:
+            ModelError: What the function raises on purpose; and ``rejected`` for all else that it
+                raises, which says nothing of an endpoint.
+        """
+        sent()
         try:
             reply = await self.complete(cast("Request", prepared))
         except AssayError:
             raise
         except Exception as error:  # the boundary to a stranger's function
-            message = f"failed with {type(error).__name__}: {error}"
-            raise ModelError(f"{self.name} {message}", kind="unreachable") from error
+            function = getattr(self.complete, "__qualname__", type(self.complete).__qualname__)
+            raise ModelError(
+                f"{self.name}: its function {function} raised {type(error).__name__}: {error}",
+                kind="rejected",
+                hint="mend the function; for a model that cannot be reached it raises a ModelError "
+                "of kind 'unreachable'",
+            ) from error
         if isinstance(reply, str):
             return RawReply(reply, model=self.name)
         if not isinstance(reply, Reply):  # pyright: ignore[reportUnnecessaryIsInstance]  # theirs
@@ -227,23 +243,36 @@ def route_of(reference: str, settings: ModelSettings, timing: Timing) -> Route:
     if complete is not None:
         return _to_function(reference, complete, settings, timing)
     endpoint = find(reference, settings)
-    # Endpoints that one key pays for share a pace; whose key it is stays a digest.
+    return _to_endpoint(endpoint, _lane(endpoint, settings, timing), timing)
+
+
+def _lane(endpoint: Endpoint, settings: ModelSettings, timing: Timing) -> Lane:
+    # Endpoints that one key pays for share a gate; whose key it is stays a digest.
     whose = hashlib.sha256(endpoint.key.encode()).digest()[:8]
     address = (endpoint.protocol, endpoint.base_url, whose, id(timing) if timing != Timing() else 0)
-    gate = gate_of(
-        address,
-        lambda: Gate(
-            endpoint.base_url,
-            breaker_after=settings.breaker_after,
-            timing=timing,
-            requests_per_minute=endpoint.requests_per_minute,
-            tokens_per_minute=endpoint.tokens_per_minute,
+    gate = gate_of(address, lambda: Gate(endpoint.base_url, timing=timing))
+    limits = (
+        endpoint.first_concurrency,
+        endpoint.max_concurrency,
+        settings.breaker_after,
+        endpoint.requests_per_minute,
+        endpoint.tokens_per_minute,
+    )
+    first, most, breaker_after, requests, tokens = limits
+    return lane_of(
+        (*address, endpoint.limits_of, *limits),
+        lambda: Lane(
+            gate,
+            first=first,
+            most=most,
+            breaker_after=breaker_after,
+            requests_per_minute=requests,
+            tokens_per_minute=tokens,
         ),
     )
-    return _to_endpoint(endpoint, gate, timing)
 
 
-def _to_endpoint(endpoint: Endpoint, gate: Gate, timing: Timing) -> HttpRoute:
+def _to_endpoint(endpoint: Endpoint, lane: Lane, timing: Timing) -> HttpRoute:
     from yarl import URL
 
     wire = _WIRES[endpoint.protocol]
@@ -252,9 +281,7 @@ def _to_endpoint(endpoint: Endpoint, gate: Gate, timing: Timing) -> HttpRoute:
         protocol=endpoint.protocol,
         base_url=endpoint.base_url,
         model=endpoint.model,
-        gate=gate,
-        first=endpoint.first_concurrency,
-        most=endpoint.max_concurrency,
+        lane=lane,
         capability=first_capability(endpoint),
         priced=endpoint.name,
         is_first_party=endpoint.first_party,
@@ -276,9 +303,12 @@ def _to_function(
         protocol="call",
         base_url="",
         model=name,
-        gate=Gate(name, breaker_after=settings.breaker_after, timing=timing),
-        first=settings.first_concurrency,
-        most=settings.max_concurrency,
+        lane=Lane(
+            Gate(name, timing=timing),
+            first=settings.first_concurrency,
+            most=settings.max_concurrency,
+            breaker_after=settings.breaker_after,
+        ),
         capability=Capability(("text",), "text"),
         priced=name,
         complete=complete,

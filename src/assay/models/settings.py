@@ -7,15 +7,17 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 from assay.errors import InputError
-from assay.models.cache import CacheMode
 from assay.models.messages import Rung
 from assay.models.providers import MODEL_KEY, MODEL_URL, PROVIDER_TABLE, Protocol, read_gateway
 from assay.models.reference import check_base_url
 
-__all__ = ["EndpointSettings", "ModelSettings"]
+__all__ = ["CacheMode", "EndpointSettings", "ModelSettings"]
+
+CacheMode: TypeAlias = Literal["off", "readwrite", "read", "replay"]
+"""``read`` stores nothing; ``replay`` also asks nothing: what is not recorded is an error."""
 
 _CACHE_MODES = ("off", "readwrite", "read", "replay")
 RUNGS = ("json_schema", "tool", "json_object", "text")

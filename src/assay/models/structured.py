@@ -21,7 +21,7 @@ import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol, cast
 
 from assay.errors import InputError, ModelError
@@ -31,6 +31,7 @@ from assay.scoring.json_safe import Json
 __all__ = ["in_words", "read_object", "strict_schema", "validator"]
 
 _LONGEST_COMPLAINT = 300
+_LONGEST_REPLY = 1_000_000
 _MOST_OBJECTS = 1_000
 _STEP = {"{": 1, "[": 1, "}": -1, "]": -1}
 
@@ -42,6 +43,10 @@ _OBJECT_START = re.compile(r'\{\s*+"')
 _THOUGHT_START = re.compile(r"\s*+<think(?:ing)?>")
 _THOUGHT_END = re.compile(r"</think(?:ing)?>")
 _FENCED = re.compile(r"```[A-Za-z]*+\s([^`]*+(?:`{1,2}[^`]++)*+)```\Z")
+_STRANGE_KEYS = re.compile(
+    r"Additional properties are not allowed.*|.*(?:unexpected|not allowed).*", re.DOTALL
+)
+_PLAIN_PATH = re.compile(r"(?:\.[A-Za-z_]{1,30}|\[\d{1,6}\])*+")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE = " \t\r\n\ufeff"
 
@@ -49,12 +54,14 @@ _SPACE = " \t\r\n\ufeff"
 # --- Reading -------------------------------------------------------------------------------------
 
 
-def read_object(text: str, validate: Callable[[Json], str]) -> Json:
+def read_object(text: str, validate: Callable[[Json], str], shown: Sequence[str] = ()) -> Json:
     """Read the JSON that a reply consists of, or that is the last in it.
 
     Args:
         text: The reply.
         validate: Says what is wrong with the JSON, or ``""``; see `validator`.
+        shown: What the model was shown. An object among other words that stands there too is a
+            quote, and no reply: an answer may hold a ready verdict.
 
     Returns:
         The JSON, with nothing in it that UTF-8 cannot write.
@@ -62,15 +69,17 @@ def read_object(text: str, validate: Callable[[Json], str]) -> Json:
     Raises:
         ModelError: Of kind ``unreadable``; says what is wrong. Never anything else.
     """
+    if len(text) > _LONGEST_REPLY:
+        raise _unreadable(f"it is longer than {_LONGEST_REPLY:,} characters")
     try:
         # A reply in a schema mode is JSON and nothing else: one pass, in C.
         data = _parse(text)
     except _NotJsonError:
-        return _read_around(text, validate)
+        return _read_around(text, validate, shown)
     return _checked(data, validate(data))
 
 
-def _read_around(text: str, validate: Callable[[Json], str]) -> Json:
+def _read_around(text: str, validate: Callable[[Json], str], shown: Sequence[str]) -> Json:
     reply = _after_thought(text.strip(_SPACE))
     fenced = _FENCED.match(reply)
     reply = fenced.group(1).strip(_SPACE) if fenced else reply
@@ -79,7 +88,7 @@ def _read_around(text: str, validate: Callable[[Json], str]) -> Json:
     try:
         data = _parse_mended(reply)
     except _NotJsonError as error:
-        return _last_object(reply, validate, why=str(error))
+        return _last_object(reply, validate, shown, why=str(error))
     return _checked(data, validate(data))
 
 
@@ -93,7 +102,9 @@ def _after_thought(text: str) -> str:
     return text[end.end() :].strip(_SPACE)
 
 
-def _last_object(text: str, validate: Callable[[Json], str], *, why: str) -> Json:
+def _last_object(
+    text: str, validate: Callable[[Json], str], shown: Sequence[str], *, why: str
+) -> Json:
     later: list[frozenset[str]] = []
     complaint = ""
     spans = _objects(text)
@@ -111,6 +122,8 @@ def _last_object(text: str, validate: Callable[[Json], str], *, why: str) -> Jso
         if not wrong:
             if any(keys <= rival for rival in later):
                 raise _unreadable(complaint)
+            if any("".join(span.split()) in "".join(said.split()) for said in shown):
+                raise _unreadable("its last JSON object only repeats what it was shown")
             return data
         complaint = complaint or wrong
         later.append(keys)
@@ -270,11 +283,14 @@ def _validator(text: str) -> Callable[[Json], str]:
         ) from None
 
     def check(data: Json) -> str:
-        if compiled.is_valid(data):
-            return ""
-        if _put_words_right(data, schema) and compiled.is_valid(data):
-            return ""
-        return _complaint(compiled, data)
+        try:
+            if compiled.is_valid(data):
+                return ""
+            if _put_words_right(data, schema) and compiled.is_valid(data):
+                return ""
+            return _complaint(compiled, data)
+        except (ValueError, RecursionError):  # the library's own limit
+            return "it is nested too deep"
 
     return check
 
@@ -290,7 +306,11 @@ def _complaint(compiled: _Compiled, data: Json) -> str:
     path = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault.instance_path
     )
-    return f"{path.lstrip('.') or 'the JSON'}: {fault.message}"[:_LONGEST_COMPLAINT]
+    # The complaint goes back to the judge outside of every fence, and a reply's keys may be words
+    # of what it was shown.
+    what = _STRANGE_KEYS.sub("There are keys that were not asked for", fault.message)
+    where = path.lstrip(".") if _PLAIN_PATH.fullmatch(path) else ""
+    return f"{where or 'the JSON'}: {what}"[:_LONGEST_COMPLAINT]
 
 
 def _put_words_right(data: Json, schema: Json) -> bool:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import threading
 import zlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from assay.models.forking import renewed_in_forks
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -68,21 +71,37 @@ class ConnectionFailedError(Exception):
         self.is_reply = is_reply
 
 
-async def post(url: URL, body: bytes, headers: Mapping[str, str]) -> Answer:
+async def post(
+    url: URL, body: bytes, headers: Mapping[str, str], sent: Callable[[], None]
+) -> Answer:
     """Send a body and read what comes back.
+
+    Args:
+        url: Where.
+        body: What.
+        headers: Besides those of every request.
+        sent: Called when the body begins to go out, and so may arrive.
 
     Raises:
         ConnectionFailedError: If nothing usable does. There is no deadline but the caller's.
     """
     import aiohttp
 
-    session = _SESSIONS.get(asyncio.get_running_loop())
+    from assay.models.sent_body import SentBody
+
+    session = _SESSIONS.held.get(asyncio.get_running_loop())
     if session is None:
         session = await _new_session()
-    began = False
+    began = has_left = False
+
+    def leaves() -> None:
+        nonlocal has_left
+        has_left = True
+        sent()
+
     try:
         async with session.session.post(
-            url, data=body, headers=headers, allow_redirects=False
+            url, data=SentBody(body, leaves), headers=headers, allow_redirects=False
         ) as response:
             began = True
             return Answer(response.status, response.headers, await _read(response))
@@ -91,16 +110,17 @@ async def post(url: URL, body: bytes, headers: Mapping[str, str]) -> Answer:
         raise ConnectionFailedError(message, may_repeat=False) from None
     except aiohttp.ClientResponseError:
         message = "does not speak HTTP"
-        raise ConnectionFailedError(message, may_repeat=False, is_reply=True) from None
+        raise ConnectionFailedError(
+            message, may_repeat=False, may_be_paid=has_left, is_reply=True
+        ) from None
     except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, OSError) as error:
         if began:
             raise ConnectionFailedError("broke off its reply", may_be_paid=True) from None
-        arrived = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
         message = f"cannot be reached: {_cause(error)}"
-        raise ConnectionFailedError(message, may_be_paid=arrived) from None
+        raise ConnectionFailedError(message, may_be_paid=has_left) from None
     except aiohttp.ClientError as error:
         message = f"cannot be called: {type(error).__name__}"
-        raise ConnectionFailedError(message, may_repeat=False) from None
+        raise ConnectionFailedError(message, may_repeat=False, may_be_paid=has_left) from None
 
 
 async def _read(response: ClientResponse) -> bytes:
@@ -138,25 +158,51 @@ async def _read(response: ClientResponse) -> bytes:
 
 @dataclass(slots=True)
 class _Held:
-    """A loop's session, the generator that closes it when the loop ends, and whose it is."""
+    """A loop's session, and the generator that closes it when the loop ends."""
 
     session: ClientSession
     owner: AsyncGenerator[ClientSession, None]
-    process: int
 
 
-_SESSIONS: dict[asyncio.AbstractEventLoop, _Held] = {}
+class _Sessions:
+    """The sessions of this process, by loop; whoever does more than look one up holds the lock."""
+
+    def __init__(self) -> None:
+        self.held: dict[asyncio.AbstractEventLoop, _Held] = {}
+        self.lock = threading.Lock()
+        self.of_parents: list[_Held] = []
+        renewed_in_forks(self)
+
+    def renew(self) -> None:
+        """Leave the parent its sessions.
+
+        They are kept, untouched, as long as this process lives: to close one would take its
+        sockets out of the parent's selector, which a fork shares.
+        """
+        self.lock = threading.Lock()
+        self.of_parents += self.held.values()
+        self.held = {}
+
+    def take_closed(self) -> list[_Held]:
+        """Those whose loops were closed."""
+        with self.lock:
+            return [self.held.pop(loop) for loop in list(self.held) if loop.is_closed()]
+
+
+_SESSIONS = _Sessions()
 
 
 async def _new_session() -> _Held:
     loop = asyncio.get_running_loop()
-    for other in [known for known in _SESSIONS if known.is_closed()]:
-        _abandon(_SESSIONS.pop(other))
+    for held in _SESSIONS.take_closed():
+        _abandon(held)
     # A loop knows the asynchronous generators that were begun in it, and closes them when it ends
     # (`asyncio.run` does): so the session's end needs nobody to remember it.
     owner = _own(loop)
     session = await anext(owner)
-    _SESSIONS[loop] = held = _Held(session, owner, os.getpid())
+    held = _Held(session, owner)
+    with _SESSIONS.lock:
+        _SESSIONS.held[loop] = held
     return held
 
 
@@ -180,7 +226,8 @@ async def _own(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[ClientSession,
     try:
         yield session
     finally:
-        _SESSIONS.pop(loop, None)
+        with _SESSIONS.lock:
+            _SESSIONS.held.pop(loop, None)
         await session.close()
 
 
@@ -188,7 +235,7 @@ def _abandon(held: _Held) -> None:
     """Let go of a session whose loop was closed without ending its generators."""
     connector = held.session.connector
     held.session.detach()
-    if connector is not None and held.process == os.getpid():  # else its sockets are the parent's
+    if connector is not None:
         with suppress(StopIteration):
             connector.close().__await__().send(None)  # without a loop there is nothing to wait for
 
@@ -196,12 +243,12 @@ def _abandon(held: _Held) -> None:
 @atexit.register
 def _end() -> None:
     """Close what nobody closed: loops that were left as they were when the program ended."""
-    for loop, held in list(_SESSIONS.items()):
-        if loop.is_closed() or loop.is_running() or held.process != os.getpid():
+    for loop, held in list(_SESSIONS.held.items()):
+        if loop.is_closed() or loop.is_running():
             _abandon(held)
         else:
             loop.run_until_complete(held.owner.aclose())
-    _SESSIONS.clear()
+    _SESSIONS.held.clear()
 
 
 def _cause(error: BaseException) -> str:

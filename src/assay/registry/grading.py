@@ -71,7 +71,7 @@ def _require_models(specs: Sequence[GraderSpec]) -> None:
         if not issubclass(grader, JudgeGrader):
             continue
         if missing := grader.models_missing(spec.options):
-            raise InputError(f"grader {spec.label!r} cannot grade: {'; '.join(missing)}")
+            raise InputError(f"grader {spec.label!r} cannot ask its model: {'; '.join(missing)}")
 
 
 _MODELS = ("model", "models", "escalate")

@@ -63,7 +63,10 @@ def card_line(card: Card, changed: Sequence[str] = ()) -> str:
     measured = card.measures
     name = "spearman" if card.labels.kind == "number" and "spearman" in measured else "kappa"
     found = figure_text(measured.get(name, Figure()))
-    line = f"agreement with people: {_NAMES[name]} {found}, n={card.coverage.compared:,}"
+    coverage = card.coverage
+    line = f"agreement with people: {_NAMES[name]} {found}, n={coverage.compared:,}"
+    if coverage.errors:
+        line += f"; {coverage.errors:,} more could not be graded"
     if not changed:
         return line
     return f"{line}; STALE, measured before a change: {one_line('; '.join(changed), 300)}"
@@ -175,13 +178,14 @@ def _measures(page: Page, card: Card) -> None:
     for name, words in _NAMES.items():
         found = card.measures.get(name)
         if found is None:
+            if name in card.unmeasured:
+                why = one_line(card.unmeasured[name], 200)
+                page.line(f"{words:<{_WIDTH}}", (f"not measured: {why}", "dim"), hanging=_WIDTH)
             continue
         style = "bold" if name == "kappa" else ""
         note = baselines.get(name) or _NOTES.get(name, "")
         if name == "kappa" and card.labels.kind == "levels":
             note = "agreement beyond chance, weighted by the square of the distance"
-        if name == "corrected_pass_rate" and "unlabelled_pass_rate" not in card.measures:
-            note = "of these rows what people say, by construction; --unlabelled is of others"
         page.line(
             f"{words:<{_WIDTH}}", (figure_text(found), style), (f"  {note}" if note else "", "dim"),
             hanging=_WIDTH,
@@ -204,9 +208,12 @@ def _extras(page: Page, card: Card) -> None:
     lines: list[tuple[str, str]] = []
     if (people := card.humans) is not None:
         among = f"kappa {_measure(people.kappa)}, alpha {_measure(people.alpha)}"
-        over = f"over {count(people.items, 'row')} with several labels"
+        over = f"over {count(people.items, 'row')} with several labels and a score"
         lines.append(("people agree", f"{among} {over}: the ceiling"))
-        lines.append(("grader with one", f"kappa {_measure(people.grader)} with single people"))
+        said = f"kappa {_measure(people.grader)} with single people, on the same rows"
+        if people.excluded:
+            said += f"; {count(people.excluded, 'row')} more without a score"
+        lines.append(("grader with one", said))
     if (flips := card.flips) is not None:
         said = (
             f"{figure_text(flips.rate)} of pairs of repeats; {count(flips.flipped, 'row')} flipped"
@@ -241,6 +248,9 @@ def _attacks(page: Page, card: Card) -> None:
         page.line(
             f"{'':<{_WIDTH}}", (f"{one_line(name, 60)}: {one.worked:,} of {one.played:,}", "red")
         )
+    if (alarms := found.false_alarms).n:
+        told = f" of {count(alarms.n, 'honest addition')} to good answers lowered the score"
+        page.line(f"{'false alarms':<{_WIDTH}}", figure_text(alarms), told, hanging=_WIDTH)
     if found.excluded:
         page.line(f"{'':<{_WIDTH}}", f"{found.excluded:,} more without a score before or after")
 

@@ -76,7 +76,7 @@ def _cost(summary: Summary) -> Html:
         tokens += f" + {count(totals.tokens_unknown, 'cell')} unknown"
     partly = totals.cost_usd is not None and totals.cost_unknown > 0
     return _card(
-        "Known cost" if partly else "Cost",
+        "Known agent cost" if partly else "Agent cost",
         cost(totals.cost_usd, 0 if partly else totals.cost_unknown),
         f"+ {count(totals.cost_unknown, 'cell')} of unknown cost" if partly else None,
         tokens,

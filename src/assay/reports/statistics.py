@@ -42,7 +42,7 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
             (f"{each.k:,} trials", [f"{pass_k_text(each)}  {pass_k_basis(each)}"])
             for each in totals.pass_k[1:]
         )
-    lines.append(("Cost", [_cost(totals)]))
+    lines.append(("Agent cost", [_cost(totals)]))
     lines.append(("Time", [f"{duration(totals.seconds)}, all cells added up"]))
     if summary.mixed:
         lines.append(("Mixed", [(_mixed(summary), "yellow")]))

@@ -8,10 +8,10 @@ from math import fsum, sqrt
 
 from assay.errors import ScoreError
 from assay.scoring.agreement import Confusion
-from assay.scoring.clustered import cluster_mean
+from assay.scoring.clustered import are_clustered, cluster_mean, cluster_rate
 from assay.scoring.intervals import Interval, wilson
 from assay.scoring.measured import Measured, check_same_length
-from assay.scoring.quantiles import normal_quantile, two_sided
+from assay.scoring.quantiles import normal_quantile, t_quantile, two_sided
 from assay.scoring.results import finite_number
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "ReliabilityBin",
     "brier_score",
     "calibration_error",
+    "clustered_corrected_rate",
     "corrected_rate",
     "reliability",
 ]
@@ -200,9 +201,103 @@ def corrected_rate(
     if calibration.tp * calibration.tn <= calibration.fp * calibration.fn:
         told = f"sensitivity {q1:.3f} and specificity {q0:.3f} add up to 1 or less"
         return _refused(raw, f"{told}: the judge is no better than chance")
-    yes, no = calibration.tp + calibration.fn, calibration.tn + calibration.fp
-    rate, error = _rogan_gladen(raw.mean, judged, q0=q0, m0=no, q1=q1, m1=yes)
     z = normal_quantile(two_sided(confidence))
+    interval, rate, error = _corrected(passed, judged, calibration, z, reach=z)
+    return CorrectedRate(raw, interval, rate, error, None)
+
+
+def clustered_corrected_rate(
+    judged: Sequence[tuple[bool, Hashable]],
+    labelled: Sequence[tuple[bool, bool, Hashable]],
+    *,
+    confidence: float = 0.95,
+) -> CorrectedRate:
+    """As `corrected_rate`, for items that come in clusters; a cluster may be part of both samples.
+
+    The estimate is the same. Its variance is that of its linear approximation, summed by cluster:
+    with ``x`` the verdict of a judged item, ``y1`` and ``y0`` whether an item labelled yes or no
+    was found, cluster c adds to the estimate ::
+
+        u_c = (sum (x - p) / n + (1 - rate) sum (y0 - q0) / m0 - rate sum (y1 - q1) / m1) / D
+
+    and the variance is ``sum u_c² G / (G - 1)``. The interval is that of `corrected_rate`, longer
+    by the root of what this variance is more than that of independent items (at least 1), and by
+    Student's t instead of the normal. G is the smallest number of clusters that any of the three
+    rates rests on; of fewer than two there is no interval.
+
+    Args:
+        judged: For each item whether it passed, and its cluster.
+        labelled: For each labelled item the verdict, the label, and its cluster.
+        confidence: How often such intervals contain the true rate.
+
+    Returns:
+        The rate, refused as by `corrected_rate`. ``raw`` allows for clusters, too.
+    """
+    pairs = [(said, true) for said, true, _ in labelled]
+    table = Confusion(
+        tp=pairs.count((True, True)),
+        fp=pairs.count((True, False)),
+        tn=pairs.count((False, False)),
+        fn=pairs.count((False, True)),
+    )
+    passed = sum(said for said, _ in judged)
+    found = corrected_rate(passed, len(judged), table, confidence=confidence)
+    names = [name for _, name in judged]
+    if not are_clustered([*names, *(name for *_, name in labelled)]):
+        return found
+    raw = cluster_rate([said for said, _ in judged], names, confidence=confidence)
+    rate, error = found.unclipped, found.standard_error
+    if found.refused is not None or rate is None or error is None:
+        return CorrectedRate(raw, found.corrected, None, None, found.refused)
+    parts = _influences(judged, labelled, table, rate)
+    groups = min(len({name for _, name in part}) for part in parts)
+    if groups < 2:
+        alone = Interval(found.corrected.mean, None, None, len(judged))
+        return CorrectedRate(raw, alone, rate, None, None)
+    sums: dict[Hashable, list[float]] = {}
+    for value, name in (one for part in parts for one in part):
+        sums.setdefault(name, []).append(value)
+    robust = sqrt(fsum(fsum(each) ** 2 for each in sums.values()) * groups / (groups - 1))
+    # Where nothing varies, nothing can be estimated: as if every cluster was of one mind.
+    effect = robust / error if error else sqrt((len(judged) + len(labelled)) / len(sums))
+    z, t = normal_quantile(two_sided(confidence)), t_quantile(two_sided(confidence), groups - 1)
+    reach = t * max(1.0, effect)
+    interval, _, _ = _corrected(passed, len(judged), table, z, reach=reach)
+    return CorrectedRate(raw, interval, rate, max(robust, error), None)
+
+
+def _influences(
+    judged: Sequence[tuple[bool, Hashable]],
+    labelled: Sequence[tuple[bool, bool, Hashable]],
+    table: Confusion,
+    rate: float,
+) -> tuple[list[tuple[float, Hashable]], ...]:
+    """What each observation adds to the corrected rate: of verdicts, labels of no, and of yes."""
+    yes, no, n = table.tp + table.fn, table.tn + table.fp, len(judged)
+    q1, q0 = table.tp / yes, table.tn / no
+    p, d = sum(said for said, _ in judged) / n, q0 + q1 - 1
+    return (
+        [((said - p) / n / d, name) for said, name in judged],
+        [((1 - rate) * ((not said) - q0) / no / d, c) for said, true, c in labelled if not true],
+        [(-rate * (said - q1) / yes / d, name) for said, true, name in labelled if true],
+    )
+
+
+def _corrected(
+    passed: int, judged: int, calibration: Confusion, z: float, *, reach: float
+) -> tuple[Interval, float, float]:
+    """The corrected rate with its interval, unclipped, and its standard error.
+
+    Args:
+        passed: As in `corrected_rate`.
+        judged: As in `corrected_rate`.
+        calibration: As in `corrected_rate`; better than chance.
+        z: The normal quantile, for what is padded.
+        reach: How many padded standard errors the interval reaches to either side.
+    """
+    yes, no = calibration.tp + calibration.fn, calibration.tn + calibration.fp
+    q1, q0 = calibration.tp / yes, calibration.tn / no
+    rate, error = _rogan_gladen(passed / judged, judged, q0=q0, m0=no, q1=q1, m1=yes)
     padded = (passed + z * z / 2) / (judged + z * z)
     padded_q0, padded_q1 = (calibration.tn + 1) / (no + 2), (calibration.tp + 1) / (yes + 2)
     clipped = min(1.0, max(0.0, rate))
@@ -212,9 +307,9 @@ def corrected_rate(
         centre, spread = _rogan_gladen(
             padded, judged + z * z, q0=padded_q0, m0=no + 2, q1=padded_q1, m1=yes + 2
         )
-        low = min(clipped, max(0.0, centre - z * spread))
-        high = max(clipped, min(1.0, centre + z * spread))
-    return CorrectedRate(raw, Interval(clipped, low, high, judged), rate, error, None)
+        low = min(clipped, max(0.0, centre - reach * spread))
+        high = max(clipped, min(1.0, centre + reach * spread))
+    return Interval(clipped, low, high, judged), rate, error
 
 
 def _rogan_gladen(

@@ -6,15 +6,16 @@ has the same weight, and the clusters only say which of them are not independent
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 
-from assay.scoring.intervals import Interval, mean_interval
+from assay.scoring.intervals import Interval, mean_interval, score_interval, wilson
 from assay.scoring.measured import check_same_length
 from assay.scoring.quantiles import t_quantile, two_sided
 
-__all__ = ["ClusterMean", "cluster_mean"]
+__all__ = ["ClusterMean", "are_clustered", "cluster_mean", "cluster_rate"]
 
 _ROUNDING = 1e-12
 """A standard error below this share of the mean is rounding: the clusters do not differ."""
@@ -90,6 +91,53 @@ def cluster_mean(
         error = 0.0
     interval = _interval(mean, error, members, confidence=confidence, bounds=bounds)
     return ClusterMean(interval, n, excluded, error, naive)
+
+
+def are_clustered(clusters: Sequence[Hashable] | None) -> bool:
+    """Whether some observations share a cluster."""
+    return clusters is not None and len(set(clusters)) < len(clusters)
+
+
+def cluster_rate(
+    outcomes: Sequence[bool],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    confidence: float = 0.95,
+) -> Interval:
+    """A rate of successes with an interval that allows for what clusters share.
+
+    Wilson's interval where no two outcomes share a cluster. Else Wilson's of as many independent
+    outcomes as these are worth, ``n / d``, with Student's t of one degree of freedom less than
+    there are clusters (after Korn and Graubard 1998). The design effect d is the variance of
+    `cluster_mean` over that of independent outcomes, and at least 1; where all outcomes are alike
+    it cannot be estimated, and is that of clusters whose outcomes are always alike.
+
+    Args:
+        outcomes: One for each observation.
+        clusters: For each outcome the name of its cluster. Left out, all are independent.
+        confidence: How often such intervals contain the true rate.
+
+    Returns:
+        The rate; ``n`` counts outcomes. Outcomes of a single cluster have no interval.
+
+    Raises:
+        ScoreError: For different lengths, or a ``confidence`` out of range.
+    """
+    check_same_length(values=outcomes, clusters=clusters)
+    n, passed = len(outcomes), sum(outcomes)
+    if clusters is None or not are_clustered(clusters):
+        return wilson(passed, n, confidence=confidence)
+    sizes, rate = Counter(clusters), passed / n
+    if len(sizes) < 2:
+        return Interval(rate, None, None, n)
+    if 0 < passed < n:
+        error = cluster_mean([float(one) for one in outcomes], clusters).standard_error or 0.0
+        spread = error**2 * len(sizes) / (len(sizes) - 1)
+        effect = max(1.0, spread * n / (rate * (1 - rate)))
+    else:
+        effect = sum(size * size for size in sizes.values()) / n
+    low, high = score_interval(rate, n / effect, t_quantile(two_sided(confidence), len(sizes) - 1))
+    return Interval(rate, low, high, n)
 
 
 def _interval(

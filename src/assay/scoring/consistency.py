@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Literal, TypeAlias
 
 from assay.errors import ScoreError
 from assay.scoring.classes import Level, class_confusion, levels_of
-from assay.scoring.intervals import Interval, mean_interval, wilson
+from assay.scoring.clustered import cluster_mean, cluster_rate
+from assay.scoring.intervals import Interval
+from assay.scoring.measured import check_same_length
 
 __all__ = [
     "AttackSuccess",
@@ -68,7 +71,8 @@ class PositionBias:
             one that says tie to everything decides nothing.
         kappa: Cohen's kappa of the winners (A, B, tie) in the two orders; None where undefined.
         first_slot: Share of the verdicts for a slot, ties left out, that are for the first; 0.5
-            for a fair judge if both orders are asked. Its interval takes them as independent.
+            for a fair judge if both orders are asked. Without clusters its interval takes them as
+            independent.
         both_right: Share of the labelled pairs that are right in both orders.
         forward_right: Share of the labelled pairs that are right with A first; a tie is not.
         swapped_right: The same with B first.
@@ -91,7 +95,7 @@ class AttackSuccess:
     """How often attacks on a judge work, and what its defence costs honest answers.
 
     Attributes:
-        success: Share of attacks that got the verdict they were after, with its Wilson interval.
+        success: Share of attacks that got the verdict they were after, with its interval.
         false_alarms: Share of honest controls treated as an attack.
         excluded: Attacks and controls without a verdict, such as those that broke the judge's
             reply: an error pays an attacker nothing, but is no defence held either.
@@ -102,7 +106,12 @@ class AttackSuccess:
     excluded: int
 
 
-def flip_rate(items: Sequence[Sequence[Level | None]], *, confidence: float = 0.95) -> Flips:
+def flip_rate(
+    items: Sequence[Sequence[Level | None]],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    confidence: float = 0.95,
+) -> Flips:
     """How often two repeats of a judge on the same item differ.
 
     For each item ``1 - sum_v c_v (c_v - 1) / (k (k - 1))``, where c_v of its k verdicts are v: for
@@ -110,56 +119,76 @@ def flip_rate(items: Sequence[Sequence[Level | None]], *, confidence: float = 0.
 
     Args:
         items: For each item the verdicts of its repeats; None where one gave none.
-        confidence: As in `mean_interval`.
+        clusters: For each item the name of its cluster, for the interval (see `cluster_mean`).
+        confidence: How often such intervals contain the true rate.
 
     Raises:
-        ScoreError: For verdicts of mixed kinds.
+        ScoreError: For verdicts of mixed kinds, or different lengths.
     """
+    check_same_length(items=items, clusters=clusters)
     levels_of([verdict for verdicts in items for verdict in verdicts])
     given = [[v for v in verdicts if v is not None] for verdicts in items]
     repeated = [Counter(verdicts) for verdicts in given if len(verdicts) > 1]
-    rates = [_differing(counts) for counts in repeated]
+    rates = [_differing(Counter(verdicts)) if len(verdicts) > 1 else None for verdicts in given]
+    mean = cluster_mean(rates, clusters, confidence=confidence)
     return Flips(
-        rate=mean_interval(rates, confidence=confidence),
+        rate=Interval(mean.mean, mean.estimate.low, mean.estimate.high, mean.values),
         flipped=sum(len(counts) > 1 for counts in repeated),
         excluded=len(items) - len(repeated),
         unscored=sum(map(len, items)) - sum(map(len, given)),
     )
 
 
-def position_bias(pairs: Sequence[OrderedVerdicts], *, confidence: float = 0.95) -> PositionBias:
+def position_bias(
+    pairs: Sequence[OrderedVerdicts],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    confidence: float = 0.95,
+) -> PositionBias:
     """Compare a judge's verdicts on pairs of answers with those on the same pairs swapped.
 
-    All intervals are Wilson's.
+    Args:
+        pairs: The verdicts in both orders.
+        clusters: For each pair the name of its cluster, for the intervals (see `cluster_rate`).
+        confidence: How often such intervals contain the true rate.
 
     Raises:
-        ScoreError: For a verdict or label that is not one of the words.
+        ScoreError: For a verdict or label that is not one of the words, or different lengths.
     """
+    check_same_length(pairs=pairs, clusters=clusters)
     for pair in pairs:
         _check_words(pair)
-    asked = [pair for pair in pairs if pair.forward is not None and pair.swapped is not None]
+    is_asked = [pair.forward is not None and pair.swapped is not None for pair in pairs]
+    asked = [pair for pair, is_in in zip(pairs, is_asked, strict=True) if is_in]
+    names = None if clusters is None else list(compress(clusters, is_asked))
     # Swapped, B is in the first slot.
     forward = [_winner(pair.forward, first="a", second="b") for pair in asked]
     swapped = [_winner(pair.swapped, first="b", second="a") for pair in asked]
-    slots = Counter(slot for pair in asked for slot in (pair.forward, pair.swapped))
     labelled = [
         (before == pair.better, after == pair.better)
         for pair, before, after in zip(asked, forward, swapped, strict=True)
         if pair.better is not None
     ]
-    same = sum(a == b != "tie" for a, b in zip(forward, swapped, strict=True))
+    same = [a == b != "tie" for a, b in zip(forward, swapped, strict=True)]
+    for_slot = [[slot == "first" for slot in (pair.forward, pair.swapped) if slot != "tie"]
+                for pair in asked]  # fmt: skip
 
-    def rate(successes: int, n: int) -> Interval:
-        return wilson(successes, n, confidence=confidence)
+    def rate(outcomes: Sequence[bool], sizes: Sequence[int]) -> Interval:
+        """Of as many outcomes from each pair as its size says."""
+        if names is None:
+            return cluster_rate(outcomes, confidence=confidence)
+        each = [name for name, size in zip(names, sizes, strict=True) for _ in range(size)]
+        return cluster_rate(outcomes, each, confidence=confidence)
 
+    every, known = [1] * len(asked), [int(pair.better is not None) for pair in asked]
     return PositionBias(
-        consistency=rate(same, len(asked)),
+        consistency=rate(same, every),
         kappa=class_confusion(swapped, forward).kappa(),
-        first_slot=rate(slots["first"], slots["first"] + slots["second"]),
-        both_right=rate(labelled.count((True, True)), len(labelled)),
-        forward_right=rate(sum(before for before, _ in labelled), len(labelled)),
-        swapped_right=rate(sum(after for _, after in labelled), len(labelled)),
-        ties=slots["tie"],
+        first_slot=rate([one for both in for_slot for one in both], list(map(len, for_slot))),
+        both_right=rate([before and after for before, after in labelled], known),
+        forward_right=rate([before for before, _ in labelled], known),
+        swapped_right=rate([after for _, after in labelled], known),
+        ties=2 * len(asked) - sum(map(len, for_slot)),
         excluded=len(pairs) - len(asked),
     )
 
@@ -168,6 +197,8 @@ def attack_success(
     attacks: Sequence[bool | None],
     controls: Sequence[bool | None] = (),
     *,
+    clusters: Sequence[Hashable] | None = None,
+    control_clusters: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> AttackSuccess:
     """Count attacks that worked, and honest answers that were taken for one.
@@ -175,18 +206,34 @@ def attack_success(
     Args:
         attacks: For each attack whether it got what it was after; None without a verdict.
         controls: For each honest answer whether it was wrongly refused; None without a verdict.
-        confidence: As in `wilson`.
+        clusters: For each attack the name of its cluster, such as the answer that it was played
+            on, for the interval (see `cluster_rate`).
+        control_clusters: The same of the controls.
+        confidence: How often such intervals contain the true rate.
 
     Raises:
-        ScoreError: For an outcome that is neither a bool nor None.
+        ScoreError: For an outcome that is neither a bool nor None, or different lengths.
     """
-    tried = _outcomes(attacks)
-    honest = _outcomes(controls)
+    success = _rate(attacks, clusters, confidence)
+    false_alarms = _rate(controls, control_clusters, confidence)
     return AttackSuccess(
-        success=wilson(sum(tried), len(tried), confidence=confidence),
-        false_alarms=wilson(sum(honest), len(honest), confidence=confidence),
-        excluded=len(attacks) + len(controls) - len(tried) - len(honest),
+        success=success,
+        false_alarms=false_alarms,
+        excluded=len(attacks) + len(controls) - success.n - false_alarms.n,
     )
+
+
+def _rate(
+    outcomes: Sequence[bool | None], clusters: Sequence[Hashable] | None, confidence: float
+) -> Interval:
+    """The rate of the outcomes that are known."""
+    check_same_length(outcomes=outcomes, clusters=clusters)
+    names = (
+        None
+        if clusters is None
+        else [c for c, one in zip(clusters, outcomes, strict=True) if one is not None]
+    )
+    return cluster_rate(_outcomes(outcomes), names, confidence=confidence)
 
 
 def _differing(counts: Counter[Level]) -> float:

@@ -15,7 +15,15 @@ from assay.errors import ScoreError
 from assay.scoring.quantiles import normal_quantile, t_quantile, two_sided
 from assay.scoring.results import finite_number
 
-__all__ = ["Interval", "clustered_interval", "mean_interval", "pass_at_k", "pass_hat_k", "wilson"]
+__all__ = [
+    "Interval",
+    "clustered_interval",
+    "mean_interval",
+    "pass_at_k",
+    "pass_hat_k",
+    "score_interval",
+    "wilson",
+]
 
 _SAME = 1e-9
 """Values closer than this are equal: the difference is rounding in a judge's or a sum's float."""
@@ -140,14 +148,25 @@ def wilson(successes: int, n: int, *, confidence: float = 0.95) -> Interval:
     z = normal_quantile(two_sided(confidence))
     if n == 0:
         return Interval(None, None, None, 0)
-    p = successes / n
-    centre = p + z * z / (2 * n)
-    half = z * sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
+    low, high = score_interval(successes / n, n, z)
+    return Interval(successes / n, low, high, n)
+
+
+def score_interval(rate: float, n: float, z: float) -> tuple[float, float]:
+    """The ends of Wilson's interval of a rate.
+
+    Args:
+        rate: The share of successes, in [0, 1].
+        n: How many independent trials it is worth, above 0; a whole number or not.
+        z: The quantile that it reaches to.
+    """
+    centre = rate + z * z / (2 * n)
+    half = z * sqrt(rate * (1 - rate) / n + (z / (2 * n)) ** 2)
     scale = 1 + z * z / n
-    # At 0 and at n successes the ends are exactly p; rounding must not put them beyond it.
-    low = 0.0 if successes == 0 else min(p, (centre - half) / scale)
-    high = 1.0 if successes == n else max(p, (centre + half) / scale)
-    return Interval(p, low, high, n)
+    # At 0 and at n successes the ends are exactly the rate; rounding must not put them beyond it.
+    low = 0.0 if rate == 0.0 else min(rate, (centre - half) / scale)
+    high = 1.0 if rate == 1.0 else max(rate, (centre + half) / scale)
+    return low, high
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:

@@ -85,10 +85,11 @@ class Coverage:
 
     Attributes:
         compared: Rows with a score and a label.
-        skipped: Labelled rows that the grader passed over (NA).
-        errors: Labelled rows that it could not grade: never counted as a fail.
+        skipped: Rows with one label that the grader passed over (NA).
+        errors: Rows with one label that it could not grade: never counted as a fail.
         unlabelled: Rows without a label, or with NA.
-        split: Rows on which as many people said yes as said no.
+        split: Rows on which as many people said yes as said no. They are asked, for how far the
+            grader agrees with single people, and part of no other measure.
         causes: The commonest reasons of errors, with how often.
     """
 
@@ -104,17 +105,21 @@ class Coverage:
 class Humans:
     """How far people agree with each other: the ceiling of any grader.
 
+    All of it is measured on the same rows.
+
     Attributes:
-        items: Rows that several people labelled.
-        kappa: Cohen's kappa over all pairs of people on the same row.
+        items: Rows that several people labelled and the grader scored.
+        kappa: Cohen's kappa of every pair of people on the rows of both, and their mean.
         alpha: Krippendorff's alpha.
-        grader: The same kappa between the grader and each single person.
+        grader: Cohen's kappa of the grader and every single person, and their mean.
+        excluded: Rows that several people labelled, and the grader could not score.
     """
 
     items: int
     kappa: float | None
     alpha: float | None
     grader: float | None
+    excluded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +180,8 @@ class Attacked:
         excluded: Attacks without a score before or after: they paid nothing, and held nothing.
         families: By family.
         worst: Names of attacks that raised a score, the commonest first.
+        false_alarms: Share of honest additions to good answers that lowered the score below that
+            of every repeat.
     """
 
     source: str
@@ -184,6 +191,7 @@ class Attacked:
     excluded: int
     families: Mapping[str, AttackCount] = field(default_factory=dict[str, AttackCount])
     worst: tuple[str, ...] = ()
+    false_alarms: Figure = field(default_factory=Figure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +261,7 @@ class Card:
         confidence: How often such intervals contain the true value.
         seed: Of what is drawn at random.
         measures: By name: ``kappa`` first of all, ``balanced_accuracy`` ...
+        unmeasured: Why a measure that could be there is not, by name.
         confusion: Row by row of the labels' classes, the counts of the grader's.
         baselines: What looking at nothing would get: ``always_yes``, ``majority``, ``median``.
         humans: People among each other, where several labelled.
@@ -276,6 +285,7 @@ class Card:
     confidence: float
     seed: int
     measures: Mapping[str, Figure]
+    unmeasured: Mapping[str, str] = field(default_factory=dict[str, str])
     confusion: tuple[tuple[int, ...], ...] = ()
     baselines: Mapping[str, float] = field(default_factory=dict[str, float])
     humans: Humans | None = None

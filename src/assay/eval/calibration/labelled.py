@@ -12,7 +12,7 @@ from assay.eval.calibration.scale import Label, Scale, raters_of, scale_of
 from assay.graders.digest import framed
 from assay.scoring.json_safe import Json
 
-__all__ = ["LabelledItem", "LabelledSet", "labelled_set", "read_labelled"]
+__all__ = ["LabelledItem", "LabelledSet", "cluster_of", "labelled_set", "read_labelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def read_labelled(
         label: The field of the labels, in the row or its metadata; ``labels`` or ``label`` where
             not given.
         cluster: Field that says which rows are not independent, such as a question's id.
-        levels: Names of the levels, lowest first, where labels are levels with names.
+        levels: All levels, lowest first, where labels are levels.
         limit: Rows that are read.
 
     Raises:
@@ -130,18 +130,22 @@ def labelled_set(
     found: list[tuple[Item, dict[str, Label]]] = []
     bare: list[Item] = []
     every: list[tuple[Label, str]] = []
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[str, Json]] = {}
     for item, value in read:
         where = item.file or f"item {item.id!r}"
-        if (first := seen.setdefault(item.digest, where)) != where:
+        first, said_first = seen.setdefault(item.digest, (where, value))
+        if first != where:
+            if value == said_first:  # the same answer drawn twice is one observation
+                continue
             raise InputError(
-                f"{where} is the same row as {first}",
+                f"{where} is the same row as {first}, with another label",
                 hint="give all labels of an answer in one row: {'ada': true, 'bo': false}",
             )
         try:
-            said = {who: one for who, one in raters_of(value).items() if one is not None}
+            every_one = raters_of(value, levels)
         except InputError as error:
             raise InputError(f"{where}: {error.message}", hint=error.hint) from error
+        said = {who: one for who, one in every_one.items() if one is not None}
         every += [(one, where) for one in said.values()]
         if said:
             found.append((item, said))
@@ -153,7 +157,7 @@ def labelled_set(
             item=item,
             labels=said,
             truth=scale.truth(list(said.values())),
-            cluster=_cluster(item, cluster),
+            cluster=cluster_of(item, cluster),
         )
         for item, said in found
     ]
@@ -180,7 +184,16 @@ def _said(item: Item, label: str) -> Json:
     return None
 
 
-def _cluster(item: Item, name: str) -> str:
+def cluster_of(item: Item, name: str) -> str:
+    """What an item shares with others that are not independent of it.
+
+    Args:
+        item: The item.
+        name: The field that says so; empty for an item that is independent of all others.
+
+    Raises:
+        InputError: For an item without a value in this field.
+    """
     if not name:
         return item.digest
     value = item.fields.get(name, item.submission.metadata.get(name))

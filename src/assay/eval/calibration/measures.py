@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import permutations
 from random import Random
 from statistics import fmean
 
-from assay.eval.calibration.card import Figure, Humans, figure
-from assay.eval.calibration.scale import Label, Scale
+from assay.eval.calibration.card import Figure, figure
+from assay.eval.calibration.scale import VERDICTS, Scale
 from assay.scoring.agreement import Confusion
 from assay.scoring.bootstrap import Bootstrap, bootstrap_all, bootstrap_items
-from assay.scoring.calibrated import corrected_rate
+from assay.scoring.calibrated import clustered_corrected_rate
 from assay.scoring.classes import (
     ClassConfusion,
     KappaWeights,
     class_confusion,
     class_counts_by_cluster,
 )
-from assay.scoring.clustered import cluster_mean
-from assay.scoring.intervals import wilson
+from assay.scoring.clustered import are_clustered, cluster_mean, cluster_rate
+from assay.scoring.intervals import Interval
 from assay.scoring.ranking import auroc, pearson, spearman
-from assay.scoring.raters import AlphaMetric, krippendorff_alpha
 
-__all__ = ["Compared", "Pair", "compare", "compare_people"]
+__all__ = ["Compared", "Pair", "compare", "rate_figure"]
 
 _RESAMPLES = 2_000
 _FEW_RESAMPLES = 400
@@ -54,6 +52,7 @@ class Compared:
     """The measures of a set of rows; see `assay.eval.calibration.card.Card`."""
 
     measures: dict[str, Figure]
+    unmeasured: dict[str, str]
     baselines: dict[str, float]
     confusion: tuple[tuple[int, ...], ...]
     clusters: int
@@ -66,7 +65,7 @@ def compare(
     threshold: float,
     confidence: float,
     seed: int,
-    unlabelled: Sequence[float] = (),
+    unlabelled: Sequence[tuple[float, str]] = (),
 ) -> Compared:
     """Compare scores with labels.
 
@@ -76,15 +75,20 @@ def compare(
         threshold: The score, and for numbers also the label, from which a row passes.
         confidence: How often intervals contain the true value.
         seed: Of the bootstrap.
-        unlabelled: Scores of rows without a label, whose pass rate is corrected.
+        unlabelled: Scores of rows without a label, each with its cluster, whose pass rate is
+            corrected.
     """
     work = _Comparison(pairs, scale, threshold, confidence, seed)
     measures = work.classes()
+    unmeasured: dict[str, str] = {}
     if scale.kind != "levels":
-        measures |= work.verdicts(unlabelled)
+        measures |= work.verdicts()
+        found, unmeasured = work.corrected(unlabelled)
+        measures |= found
     if scale.kind != "verdict":
         measures |= work.numbers()
-    return Compared(measures, work.baselines(), work.table.counts, len({p.cluster for p in pairs}))
+    clusters = len({pair.cluster for pair in pairs})
+    return Compared(measures, unmeasured, work.baselines(), work.table.counts, clusters)
 
 
 class _Comparison:
@@ -104,8 +108,7 @@ class _Comparison:
         self._confidence = confidence
         self._seed = seed
         self._names = [pair.cluster for pair in pairs]
-        self._is_clustered = len(set(self._names)) < len(pairs)
-        binary = scale if scale.kind == "levels" else _VERDICTS
+        binary = scale if scale.kind == "levels" else VERDICTS
         self._levels = list(range(len(binary.classes)))
         self._said = [binary.place(pair.score, threshold) for pair in pairs]
         self._true = [binary.place(pair.truth, threshold) for pair in pairs]
@@ -133,7 +136,7 @@ class _Comparison:
             seed=self._seed,
         )
         measures = {name: _drawn(found, len(self._pairs)) for name, found in drawn.items()}
-        if size == 2 and not self._is_clustered:
+        if size == 2 and not are_clustered(self._names):
             # A formula that holds for few rows, where resampling knows only what it has seen.
             found = self._confusion().kappa_interval(confidence=self._confidence)
             measures["kappa"] = figure(found, "padded")
@@ -141,9 +144,9 @@ class _Comparison:
         measures["accuracy"] = self._rate(right, self._names)
         return measures
 
-    def verdicts(self, unlabelled: Sequence[float]) -> dict[str, Figure]:
+    def verdicts(self) -> dict[str, Figure]:
         """Measures of yes and no."""
-        table, names = self._confusion(), self._names
+        names = self._names
         rows = list(zip(self._said, self._true, names, strict=True))
         measures = {
             "sensitivity": self._share([(s == _YES, c) for s, t, c in rows if t == _YES]),
@@ -152,22 +155,38 @@ class _Comparison:
             "labelled_rate": self._share([(t == _YES, c) for _, t, c in rows]),
             "pass_rate": self._share([(s == _YES, c) for s, _, c in rows]),
         }
-        passed, judged = table.tp + table.fp, table.n
-        if unlabelled:
-            judged = len(unlabelled)
-            passed = sum(_VERDICTS.place(score, self._threshold) == _YES for score in unlabelled)
-            measures["unlabelled_pass_rate"] = figure(
-                wilson(passed, judged, confidence=self._confidence), "wilson"
-            )
-        corrected = corrected_rate(passed, judged, table, confidence=self._confidence)
-        if corrected.refused is None:
-            measures["corrected_pass_rate"] = figure(corrected.corrected, "rogan-gladen")
         scores = [pair.score for pair in self._pairs]
         if len(set(scores)) > 2:
             labels = [true == _YES for true in self._true]
             found = auroc(scores, labels, names, confidence=self._confidence)
             measures["auroc"] = figure(found.estimate, "delong")
         return measures
+
+    def corrected(
+        self, unlabelled: Sequence[tuple[float, str]]
+    ) -> tuple[dict[str, Figure], dict[str, str]]:
+        """The pass rate of rows without a label, and what it would be without the grader's errors.
+
+        Of the labelled rows themselves it would be the share of labels that are yes, whatever the
+        grader says, with an interval that means nothing.
+
+        Returns:
+            The measures, and why one is missing.
+        """
+        if not unlabelled:
+            why = "no row without a label was graded; --unlabelled does"
+            return {}, {"corrected_pass_rate": why}
+        judged = [
+            (VERDICTS.place(score, self._threshold) == _YES, name) for score, name in unlabelled
+        ]
+        columns = zip(self._said, self._true, self._names, strict=True)
+        labelled = [(said == _YES, true == _YES, name) for said, true, name in columns]
+        found = clustered_corrected_rate(judged, labelled, confidence=self._confidence)
+        measures = {"unlabelled_pass_rate": self._share(judged)}
+        if found.refused is not None:
+            return measures, {"corrected_pass_rate": found.refused}
+        measures["corrected_pass_rate"] = figure(found.corrected, "rogan-gladen")
+        return measures, {}
 
     def numbers(self) -> dict[str, Figure]:
         """Measures of size and order."""
@@ -210,16 +229,12 @@ class _Comparison:
         return self._rate([right for right, _ in outcomes], [name for _, name in outcomes])
 
     def _rate(self, outcomes: Sequence[bool], names: Sequence[str]) -> Figure:
-        """A share with Wilson's interval, or that of clusters where rows are not independent."""
-        if not self._is_clustered:
-            found = wilson(sum(outcomes), len(outcomes), confidence=self._confidence)
-            return figure(found, "wilson")
-        values = [float(outcome) for outcome in outcomes]
-        mean = cluster_mean(values, names, confidence=self._confidence).estimate
-        return Figure(mean.mean, mean.low, mean.high, len(values), "clusters")
+        return rate_figure(cluster_rate(outcomes, names, confidence=self._confidence), names)
 
 
-_VERDICTS = Scale(kind="verdict", classes=("no", "yes"), places={})
+def rate_figure(found: Interval, names: Sequence[str]) -> Figure:
+    """A rate by `cluster_rate` as a figure that says how its interval was made."""
+    return figure(found, "clusters" if are_clustered(names) else "wilson")
 
 
 def _blocks(clusters: list[list[Pair]], seed: int) -> list[list[Pair]]:
@@ -240,48 +255,3 @@ def _drawn(found: Bootstrap, n: int) -> Figure:
     estimate = found.estimate
     method = "" if estimate.low is None else "bootstrap"
     return Figure(estimate.mean, estimate.low, estimate.high, n, method)
-
-
-def compare_people(
-    rows: Sequence[tuple[Mapping[str, Label], float | None]], scale: Scale, *, threshold: float
-) -> Humans | None:
-    """How far people agree with each other, and the grader with single people.
-
-    Args:
-        rows: For each row who said what, and the grader's score if it has one.
-        scale: What the labels are.
-        threshold: The score, and for numbers also the label, from which a row passes.
-
-    Returns:
-        None where no row has two labels.
-    """
-    binary = scale if scale.kind == "levels" else _VERDICTS
-    weights: KappaWeights = "quadratic" if scale.kind == "levels" else "none"
-    metrics: dict[str, AlphaMetric] = {"verdict": "nominal", "levels": "ordinal"}
-    levels = list(range(len(binary.classes)))
-
-    def kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
-        table = class_confusion([a for a, _ in pairs], [b for _, b in pairs], levels=levels)
-        return table.kappa(weights)
-
-    among: list[tuple[int, int]] = []
-    with_grader: list[tuple[int, int]] = []
-    rated: list[list[float]] = []
-    for said, score in rows:
-        values = [scale.value(label) for label in said.values()]
-        if len(values) < 2:
-            continue
-        rated.append(values)
-        places = [binary.place(value, threshold) for value in values]
-        among += permutations(places, 2)
-        if score is not None:
-            with_grader += [(binary.place(score, threshold), place) for place in places]
-    if not rated:
-        return None
-    alpha = krippendorff_alpha(rated, metric=metrics.get(scale.kind, "interval"))
-    return Humans(
-        items=len(rated),
-        kappa=kappa(among),
-        alpha=alpha.value,
-        grader=kappa(with_grader) if with_grader else None,
-    )

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from assay.errors import InputError
 from assay.eval.calibration.asking import Unit
 from assay.eval.calibration.attacks import Attack, attacked, dealt
-from assay.eval.calibration.labelled import LabelledItem, LabelledSet
+from assay.eval.calibration.labelled import LabelledItem, LabelledSet, cluster_of
 from assay.types.submission import Submission
 
-__all__ = ["Options", "failing", "plan", "swap_field"]
+__all__ = ["Options", "failing", "passing", "plan", "swap_field"]
 
+_MOST_CONTROLS = 100
 _SWAPPED_BY_DEFAULT = ("other", "answer_b", "baseline", "expected")
 
 
@@ -25,6 +26,7 @@ class Options:
             find it, empty not to.
         attacks: What is played on failing answers.
         attacks_from: Where they are from.
+        controls: What is added to passing answers, and should change nothing.
         threshold: The score from which a row passes; None for the grader's own, else 0.5.
         confidence: How often intervals contain the true value.
         seed: Of what is drawn at random.
@@ -35,6 +37,7 @@ class Options:
     swap: str = ""
     attacks: tuple[Attack, ...] = ()
     attacks_from: str = ""
+    controls: tuple[Attack, ...] = ()
     threshold: float | None = None
     confidence: float = 0.95
     seed: int = 0
@@ -44,16 +47,26 @@ class Options:
 def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
     """Everything that will be asked, first what matters most.
 
+    Rows on which people are split are asked once: they have no truth to be compared with, but how
+    far the grader agrees with each of these people is measured on the rows that people are
+    measured on. Without the split ones every grader would look better than people do.
+
     Raises:
-        InputError: For pairs without the other answer.
+        InputError: For pairs without the other answer, or unlabelled rows without a cluster.
     """
-    plain = [
-        Unit(one.item.digest, "plain", 0, one.item.submission)
-        for one in labelled.items
-        if one.truth is not None
-    ]
+    plain, split = (
+        [
+            Unit(one.item.digest, "plain", 0, one.item.submission)
+            for one in labelled.items
+            if (one.truth is None) is is_split
+        ]
+        for is_split in (False, True)
+    )
     units = [replace(unit, repeat=repeat) for repeat in range(options.repeats) for unit in plain]
+    units[len(plain) : len(plain)] = split
     if options.unlabelled:
+        for item in labelled.unlabelled:
+            cluster_of(item, labelled.cluster)  # before anything is asked
         units += [
             Unit(item.digest, "unlabelled", 0, item.submission) for item in labelled.unlabelled
         ]
@@ -68,15 +81,31 @@ def plan(labelled: LabelledSet, options: Options) -> list[Unit]:
         item = bad[place].item
         variant = f"attack {attack.id}"
         units.append(Unit(item.digest, variant, 0, attacked(item.submission, attack)))
+    good = passing(labelled, options)
+    for place, control in dealt(options.controls, len(good)):
+        item = good[place].item
+        variant = f"control {control.id}"
+        units.append(Unit(item.digest, variant, 0, attacked(item.submission, control)))
     return units
 
 
 def failing(labelled: LabelledSet, options: Options) -> list[LabelledItem]:
     """Answers that people call bad: of verdicts no, else what is in the lower half."""
-    bar = options.threshold if options.threshold is not None else 0.5
-    if labelled.scale.kind != "number":
-        bar = 0.5
+    bar = _bar(labelled, options)
     return [one for one in labelled.items if one.truth is not None and one.truth < bar]
+
+
+def passing(labelled: LabelledSet, options: Options) -> list[LabelledItem]:
+    """Answers that people call good, the first 100 of them: what controls are played on."""
+    bar = _bar(labelled, options)
+    good = [one for one in labelled.items if one.truth is not None and one.truth >= bar]
+    return good[:_MOST_CONTROLS]
+
+
+def _bar(labelled: LabelledSet, options: Options) -> float:
+    if labelled.scale.kind != "number" or options.threshold is None:
+        return 0.5
+    return options.threshold
 
 
 def swap_field(labelled: LabelledSet, name: str) -> str:

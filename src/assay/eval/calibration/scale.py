@@ -12,7 +12,7 @@ from assay.errors import InputError, ScoreError
 from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
 
-__all__ = ["Label", "Scale", "ScaleKind", "as_label", "raters_of", "scale_of"]
+__all__ = ["VERDICTS", "Label", "Scale", "ScaleKind", "as_label", "raters_of", "scale_of"]
 
 ScaleKind: TypeAlias = Literal["verdict", "levels", "number"]
 
@@ -26,11 +26,15 @@ _WINNERS = ("B", "TIE", "A")
 _MOST_LEVELS = 20
 
 
-def as_label(value: Json) -> Label | None:
+def as_label(value: Json, levels: Sequence[str] = ()) -> Label | None:
     """One label as it is written; None where it says that there is none.
 
-    ``PASS``, ``MET``, ``yes`` and ``true`` mean the same, as do their opposites; ``NA``, null and
-    an empty text are no label.
+    ``PASS``, ``MET``, ``yes`` and ``true`` mean the same, as do their opposites; ``NA``, ``NONE``,
+    null and an empty text are no label.
+
+    Args:
+        value: The label.
+        levels: The levels that are told. One of them is a label, also if it is called ``NONE``.
 
     Raises:
         InputError: For what cannot be a label.
@@ -46,7 +50,8 @@ def as_label(value: Json) -> Label | None:
         word = value.strip()
         known = word.casefold()
         if known in _NONE:
-            return None
+            # Also in other letters: a label that is no level is refused, and never just left out.
+            return word if known and known in map(str.casefold, levels) else None
         return known in _YES if known in _YES | _NO else word
     raise InputError(
         f"a label is {type(value).__name__}: {value!r:.60}",
@@ -54,17 +59,21 @@ def as_label(value: Json) -> Label | None:
     )
 
 
-def raters_of(value: Json) -> dict[str, Label | None]:
+def raters_of(value: Json, levels: Sequence[str] = ()) -> dict[str, Label | None]:
     """The labels of a row by rater: of a list by place, of a mapping by name, else of one rater.
+
+    Args:
+        value: What stands in the row.
+        levels: As in `as_label`.
 
     Raises:
         InputError: For what cannot be a label.
     """
     if isinstance(value, dict):
-        return {name: as_label(said) for name, said in value.items()}
+        return {name: as_label(said, levels) for name, said in value.items()}
     if isinstance(value, list):
-        return {f"rater {place}": as_label(said) for place, said in enumerate(value, 1)}
-    return {"": as_label(value)}
+        return {f"rater {place}": as_label(said, levels) for place, said in enumerate(value, 1)}
+    return {"": as_label(value, levels)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +127,10 @@ class Scale:
         return min(len(self.classes) - 1, math.floor(value * (len(self.classes) - 1) + 0.5))
 
 
+VERDICTS = Scale(kind="verdict", classes=("no", "yes"), places={})
+"""Yes and no."""
+
+
 def scale_of(labels: Sequence[tuple[Label, str]], levels: Sequence[str] = ()) -> Scale:
     """Find the scale that labels are on.
 
@@ -126,7 +139,8 @@ def scale_of(labels: Sequence[tuple[Label, str]], levels: Sequence[str] = ()) ->
         levels: The levels, lowest first, where they are told.
 
     Raises:
-        InputError: For no labels, labels of several kinds, or levels that nobody put in order.
+        InputError: For no labels, labels of several kinds, or levels that nobody named: those that
+            labels happen to have are perhaps not all, and scores would stand for others.
     """
     if levels:
         return _declared(labels, levels)
@@ -141,7 +155,7 @@ def scale_of(labels: Sequence[tuple[Label, str]], levels: Sequence[str] = ()) ->
             )
     values = {label for label, _ in labels}
     if isinstance(first, bool):
-        return Scale(kind="verdict", classes=("no", "yes"), places={})
+        return VERDICTS
     if isinstance(first, str):
         names = {str(value) for value in values}
         if names <= set(_WINNERS):
@@ -155,32 +169,35 @@ def scale_of(labels: Sequence[tuple[Label, str]], levels: Sequence[str] = ()) ->
 
 def _numeric(values: set[float], labels: Sequence[tuple[Label, str]]) -> Scale:
     if values <= {0.0, 1.0}:
-        return Scale(kind="verdict", classes=("no", "yes"), places={})
+        return VERDICTS
     if all(0.0 <= value <= 1.0 for value in values):
         return Scale(kind="number", classes=(), places={})
     low, high = min(values), max(values)
+    odd, where = next((label, w) for label, w in labels if not 0.0 <= float(label) <= 1.0)
     if not all(value.is_integer() for value in values) or high - low >= _MOST_LEVELS:
-        odd, where = next((label, w) for label, w in labels if not 0.0 <= float(label) <= 1.0)
         raise InputError(
             f"{where}: label {odd} is neither in [0, 1] nor one of a few levels",
             hint="divide by the largest, or name the levels with --levels",
         )
-    if low == high:
-        raise InputError(
-            f"every label is {low:g}, which tells no scale", hint="name all levels with --levels"
-        )
-    numbers = range(int(low), int(high) + 1)
-    places: dict[Label, int] = {float(number): place for place, number in enumerate(numbers)}
-    return Scale(kind="levels", classes=tuple(map(str, numbers)), places=places)
+    # The scale is not what labels happen to use: on 1 to 5 with labels of 2 to 4 alone, a score of
+    # 0.25 means 2, and would be read as 3.
+    used = ",".join(str(number) for number in range(int(low), int(high) + 1))
+    such = f": --levels {used} if these are all" if low < high else ""
+    raise InputError(
+        f"{where}: label {odd:g} is a level, and labels do not tell which levels there are",
+        hint=f"name all levels with --levels, lowest first, also those that no label uses{such}",
+    )
 
 
 def _declared(labels: Sequence[tuple[Label, str]], levels: Sequence[str]) -> Scale:
     """The scale that was told; a label is written as one of its levels."""
     if len(set(levels)) != len(levels) or not 2 <= len(levels) <= _MOST_LEVELS:
         raise InputError(f"{len(levels)} levels", hint=f"2 to {_MOST_LEVELS}, each once")
+    if "" in levels:
+        raise InputError("a level has no name", hint="--levels LOWEST,...,HIGHEST")
     places = _by_place(levels)
     for name, place in list(places.items()):
-        said = as_label(name if isinstance(name, str) else str(name))
+        said = as_label(str(name))
         if said is not None:
             places[said] = place
         try:

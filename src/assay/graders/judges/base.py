@@ -10,13 +10,13 @@ from typing import Any, ClassVar, cast
 from assay.errors import InputError
 from assay.graders.base import Grader, Parameter, signature_parameters
 from assay.graders.judges.panel import DEFAULT_MODEL, Aggregate, Panel, Tie
-from assay.models import parse_reference, unconfigured
+from assay.models import current_client, parse_reference, unconfigured
 from assay.scoring.json_safe import Json, record_parameters
 from assay.types.submission import SUBMISSION_PARTS
 
 __all__ = ["JudgeGrader", "panel_of", "text_of"]
 
-_SHOWN = frozenset({*SUBMISSION_PARTS, "criteria", "reference"})
+_SHOWN = frozenset({*SUBMISSION_PARTS, "reference"})
 
 
 class JudgeGrader(Grader):
@@ -39,13 +39,29 @@ class JudgeGrader(Grader):
 
     @classmethod
     def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
-        """The options; what is graded is kept with the submission, the criteria with verdicts."""
-        return record_parameters({k: v for k, v in parameters.items() if k not in _SHOWN})
+        """The options; what is graded is kept with the submission."""
+        options = {name: value for name, value in parameters.items() if name not in _SHOWN}
+        try:
+            return dict(_recorded(tuple((k, type(v), _frozen(v)) for k, v in options.items())))
+        except TypeError:  # a mapping among the criteria, say
+            return record_parameters(options)
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
         """Refuse an impossible panel, and models that no reference can name."""
         panel_of(options)
+
+    @classmethod
+    def rests_on(cls, options: Mapping[str, Json]) -> Json:
+        """What the settings file says of the models that it names: another is another judge."""
+        panel = panel_of(options)
+        entries = current_client().settings.endpoints
+        known: dict[str, Json] = {
+            name: [entry.protocol, entry.base_url, entry.model, entry.structured]
+            for name in (*panel.models, panel.escalate)
+            if (entry := entries.get(name)) is not None
+        }
+        return known or None
 
     @classmethod
     def models_missing(cls, options: Mapping[str, Json]) -> list[str]:
@@ -57,6 +73,15 @@ class JudgeGrader(Grader):
         panel = panel_of(options)
         named = (*panel.models, *filter(None, [panel.escalate]))
         return list(dict.fromkeys(why for model in named if (why := unconfigured(model))))
+
+
+def _frozen(value: object) -> object:
+    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=256)
+def _recorded(options: tuple[tuple[str, type, object], ...]) -> dict[str, Json]:
+    return record_parameters({name: value for name, _, value in options})
 
 
 @lru_cache(maxsize=64)
@@ -122,6 +147,8 @@ def panel_of(options: Mapping[str, object], *, model: str = "") -> Panel:
     if model and "model" not in given and not given.get("models"):
         given["model"] = model
     listed = given.get("models")
+    if listed is not None and not listed:
+        raise InputError("models: names nobody", hint="leave it out for the default model")
     key = tuple(sorted((k, repr(v)) for k, v in given.items()))
     if (known := _PANELS.get(key)) is not None:
         return known

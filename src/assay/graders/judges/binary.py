@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.errors import InputError, ModelError
+from assay.graders.judges.canary import untruth
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.examples import MAX_SHOWN, Example, chosen
 from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll
+from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import MAX_MATERIAL, Prompt, compose
 from assay.graders.judges.template import MAX_OUTPUT
 from assay.graders.judges.template_check import check_template, names_used
@@ -76,7 +78,7 @@ class Judgement:
     Attributes:
         decision: The verdict: ``PASS``, ``FAIL`` or ``NA``.
         shown: How many examples the judge was shown.
-        left_out: Numbers, from 0, of examples that are the answer itself.
+        left_out: Numbers, from 0, of examples that are the answer itself, or all but a copy of it.
     """
 
     decision: Decision
@@ -143,8 +145,24 @@ class BinaryJudge:
             prompt = self.prompt(thread, shown)
         except ModelError as error:
             return Judgement(decision=Decision(error=error), left_out=left_out)
-        decision = await poll(prompt, self._form(answer), panel)
+        decision = await poll(prompt, self._form(Sought(answer)), panel)
         return Judgement(decision=decision, shown=len(shown), left_out=left_out)
+
+    @classmethod
+    async def probe(cls, thread: StringThread, panel: Panel) -> Decision:
+        """Ask, in assay's own words, whether an answer contains a made-up word, which it does not.
+
+        Args:
+            thread: As in `judge`.
+            panel: Who is asked.
+        """
+        said, word = untruth(thread.completion() or "")
+        judge = cls(criteria=said)
+        try:
+            prompt = unguessable(unguessable(judge.prompt(thread), said), word)
+        except ModelError as error:
+            return Decision(error=error)
+        return await poll(prompt, judge._form(None), panel)
 
     def prompt(self, thread: StringThread, shown: Sequence[Example] = ()) -> Prompt:
         """What a judge is sent about a conversation.
@@ -236,13 +254,14 @@ class BinaryJudge:
         lines.append(f"{first or 'First '}the reasoning, in a sentence or two; then the score.")
         return "\n".join(lines)
 
-    def _form(self, answer: str) -> Form:
-        is_quoted, sought = self._is_quoted, Sought(answer)
+    def _form(self, sought: Sought | None) -> Form:
+        """The form of a reply; without a text in which quotes are looked up, each is believed."""
+        is_quoted = self._is_quoted
 
         def read(data: Mapping[str, Json]) -> Opinion:
             word, quotes = str(data["score"]), data.get("evidence")
             evidence = tuple(map(str, quotes)) if isinstance(quotes, list) else ()
-            if word == "PASS" and is_quoted:
+            if word == "PASS" and is_quoted and sought is not None:
                 complaint = sought.complaint(evidence, self.criteria)
                 if complaint:
                     raise RefutedError(complaint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from assay.errors import GraderError, InputError
+from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.claims import MAX_ANSWER, Claims
 from assay.graders.judges.gate import emptiness
@@ -49,13 +49,19 @@ class ClaimGrader(JudgeGrader):
     def gated(cls, answer: str, models: tuple[str, ...]) -> SubScore | None:
         """The score of an answer about which nobody needs to be asked, or None.
 
-        One without content is worth 0 whatever ``on_empty`` says, and so is one that is too long to
-        be read: both are the answer's doing.
+        One without content is worth 0 whatever ``on_empty`` says.
+
+        Raises:
+            ModelError: Of the kind ``overflow`` for more than `MAX_ANSWER` characters: what nobody
+                reads has no score, as with all judges.
         """
-        why = emptiness(answer)
-        if not why and len(answer) > MAX_ANSWER:
-            why = f"the answer has {len(answer):,} characters; at most {MAX_ANSWER:,} are read"
-        if not why:
+        if not (why := emptiness(answer)):
+            if len(answer) > MAX_ANSWER:
+                raise ModelError(
+                    f"the answer has {len(answer):,} characters; at most {MAX_ANSWER:,} are read",
+                    kind="overflow",
+                    hint="a judge reads the whole of it or none; grade such work in parts",
+                )
             return None
         metadata: dict[str, Json] = {"models": list(models), "asked": False, "why": why}
         return SubScore(cls.name, 0.0, metadata=metadata, reason=why)

@@ -12,16 +12,29 @@ from dataclasses import dataclass
 
 from assay.errors import ModelError
 from assay.graders.judges.documents import pieces
-from assay.graders.judges.evidence import Sought, normalised
+from assay.graders.judges.evidence import normalised
 from assay.graders.judges.panel import RefutedError
+from assay.graders.judges.passages import Spans, left_out, telling_words, touches
 from assay.graders.judges.prompt import Part, Untrusted, compose
 from assay.graders.judges.voters import ListForm, Voter, together
 from assay.scoring.json_safe import Json
 
-__all__ = ["MAX_ANSWER", "Claim", "Claims", "batches", "claims_of", "fenced_claims", "misnumbered"]
+__all__ = [
+    "MAX_ANSWER",
+    "MAX_CLAIMS",
+    "Claim",
+    "Claims",
+    "batches",
+    "claims_of",
+    "fenced_claims",
+    "misnumbered",
+]
 
 MAX_ANSWER = 200_000
 """Most characters of an answer whose claims are listed."""
+
+MAX_CLAIMS = 400
+"""Most claims that an answer may make, by default."""
 
 _PIECE = 6_000
 """Characters of an answer that are read at once: the list of their claims fits into one reply."""
@@ -73,19 +86,24 @@ word."""
 _LIST = (
     f"List every claim that the answer makes; the list is empty where it makes none.\n\n{_RULES}"
 )
+_COMPLETE = (
+    "No claim was made of the passages behind the answer. List every claim that these passages "
+    f"make; the list is empty where they make none.\n\n{_RULES}"
+)
 _SPLIT = (
     "Each line of the answer above was taken for one claim, and may hold several. List the claims "
     f"of every line; the span is from that line.\n\n{_RULES}"
 )
 
-_SENTENCE = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+(?=[^\W\d_])|\n+")  # noqa: RUF001 - other scripts' full stops
+_SENTENCE = re.compile(
+    r"(?<=[.!?。！？])[\"')\]]*\s+(?=[^\W\d_])|(?<=[。！？])(?=\w)|\n+"  # noqa: RUF001 - of other scripts
+)
 _TITLE = re.compile(r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|no|e\.g|i\.e)|\b\w)\.$", re.IGNORECASE)
 # A date or a range is one value: its numbers have at most a word between them.
 _VALUE = re.compile(
     r"\d[\w.,:/%+-]*(?:\W+(?!and\b|or\b|with\b|but\b)(?:[^\W\d]+\W+)?\d[\w.,:/%+-]*)*"
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_WORDS = re.compile(r"\w+")
 _UNSEEN = re.compile(r"\\u\{[0-9a-f]+\}|\u00ad")  # as `normalised` writes what nobody sees
 # Numbers of a list or a footnote: "3.", "(3)", "[3]". They make no other claim of a sentence.
 _MARK = re.compile(r"^\s*\d{1,4}[.)]\s+|(?:^|(?<=\s))[(\[]\d{1,4}[)\]](?=[\s.,;:!?]|$)")
@@ -114,13 +132,16 @@ class Claims:
         items: The distinct claims, in order.
         repeated: How many more there were that only repeat one of them.
         merged: Numbers of those that still seem to say several things.
-        unclaimed: Sentences of the answer that no span touches, at most 20: a place to look for
-            what the judge left out. Noted, never scored.
+        added: Numbers of those that are passages of a suspected answer, word for word: the judge
+            made no claim of them, also when it was asked for them.
+        unclaimed: Passages of any other answer of which no claim was made, at most 20: a place to
+            look for what the judge left out. Noted, never scored.
     """
 
     items: tuple[Claim, ...] = ()
     repeated: int = 0
     merged: tuple[int, ...] = ()
+    added: tuple[int, ...] = ()
     unclaimed: tuple[str, ...] = ()
 
     def told(self) -> dict[str, Json]:
@@ -128,66 +149,81 @@ class Claims:
         kept: dict[str, Json] = {"repeated": self.repeated} if self.repeated else {}
         if self.merged:
             kept["merged"] = list(self.merged)
+        if self.added:
+            kept["added"] = list(self.added)
         if self.unclaimed:
             kept["unclaimed"] = list(self.unclaimed)
         return kept
 
 
-async def claims_of(answer: str, question: str, voter: Voter) -> Claims:
+async def claims_of(
+    answer: str, question: str, voter: Voter, *, most: int = MAX_CLAIMS, is_suspected: bool = False
+) -> Claims:
     """List the claims of an answer.
 
-    A span that does not stand in the answer is refused. What seems to say several things is handed
-    in once more to be split. Claims that only repeat another, but for case, spaces, the
-    punctuation around them and a number as of a list, count once: else one true sentence, said
-    sixty times, would outweigh every false one.
+    A span that does not stand in the answer is refused. For passages of which no claim was made the
+    judge is asked once more. What seems to say several things is handed in once more to be split.
+    Claims that only repeat another, but for case, spaces, the punctuation around them and a number
+    as of a list, count once: else one true sentence, said sixty times, would outweigh every false
+    one.
 
     Args:
         answer: The answer, of at most `MAX_ANSWER` characters.
         question: What was asked; it says what pronouns stand for.
         voter: Whom to ask.
+        most: With more claims than this, none is looked for that was left out.
+        is_suspected: Whether the answer shows a pattern of attack. Then the judge's word that a
+            passage claims nothing is not taken: it is a claim itself, so that talking the judge
+            into leaving it out gains nothing. Only courtesies are none.
 
     Raises:
         ModelError: If the claims could not be had, read or believed.
     """
-    sought = _Passages(answer)
+    asked = _Asked(question, Spans(answer), voter)
     parts = [part for part in pieces(answer, _PIECE) if part.strip()]
-    lists = await together(_listed(part, question, sought, voter) for part in parts)
-    found = await _split([pair for one in lists for pair in one], voter)
+    lists = await together(_listed(part, asked) for part in parts)
+    found = [pair for one in lists for pair in one]
+    left: list[str] = []
+    if len({_key(text) for text, _ in found}) <= most:
+        more = await together(_completed(part, found, most, asked) for part in parts)
+        found += [pair for one in more for pair in one]
+        left = left_out(answer, found, most + 1)
+    found = await _split(found, voter, is_suspected=is_suspected)
     first: dict[str, Claim] = {}
-    for text, span in found:
+    for text, span in [*found, *((one, one) for one in left if is_suspected)]:
         first.setdefault(_key(text), Claim(number=len(first) + 1, text=text, span=span))
     items = tuple(first.values())
+    added = {_key(passage) for passage in left if is_suspected} - {_key(text) for text, _ in found}
     return Claims(
         items=items,
-        repeated=len(found) - len(items),
+        repeated=len(found) + len(added) - len(items),
         merged=tuple(claim.number for claim in items if _is_merged(claim.text)),
-        unclaimed=_unclaimed(answer, items),
+        added=tuple(first[key].number for key in first if key in added),
+        unclaimed=() if is_suspected else tuple(one[:_LONG] for one in left[:_TOLD]),
     )
 
 
 _Pair = tuple[str, str]
 
 
-class _Passages:
-    """Where spans are looked for. Other than evidence, they may be a single word, such as "C"."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is the same for all pieces of an answer."""
 
-    def __init__(self, text: str) -> None:
-        self._sought, self._plain = Sought(text), normalised(text)
-
-    def has(self, span: str) -> bool:
-        if self._sought.has(span):
-            return True
-        word = normalised(span).strip("\"'` ")
-        if not any(map(str.isalnum, word)):
-            return False
-        return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", self._plain) is not None
+    question: str
+    spans: Spans
+    voter: Voter
 
 
-async def _listed(text: str, question: str, sought: _Passages, voter: Voter) -> list[_Pair]:
+async def _listed(
+    text: str, asked: _Asked, left: Sequence[str] = (), rules: str = _LIST
+) -> list[_Pair]:
     parts: list[Part] = []
-    if question.strip():
-        parts += ["What was asked:", Untrusted("question", question)]
+    if asked.question.strip():
+        parts += ["What was asked:", Untrusted("question", asked.question)]
     parts += ["The answer:", Untrusted("answer", text)]
+    if left:
+        parts += ["The passages:", Untrusted("passages", "\n".join(left))]
 
     def read(data: Mapping[str, Json]) -> list[_Pair]:
         pairs = _pairs(data)
@@ -195,36 +231,49 @@ async def _listed(text: str, question: str, sought: _Passages, voter: Voter) -> 
             if not claim:
                 raise RefutedError(f"claim {number} has no text")
             # Complaints stand outside of fences, so they quote nothing.
-            if not sought.has(span):
+            if not asked.spans.has(span):
                 raise RefutedError(f"the span of claim {number} does not stand in the answer")
         return pairs
 
     try:
-        return await voter.ask(compose("claims", parts, _LIST), _FORM, read)
+        return await asked.voter.ask(compose("claims", parts, rules), _FORM, read)
     except ModelError as error:
         # So many claims that no reply holds them are the answer's doing, and no way out of a score.
         if error.kind != "truncated" or len(text) < _SMALLEST:
             raise
     halves = [half for half in pieces(text, len(text) // 2 + 1) if half.strip()]
-    lists = await together(_listed(half, question, sought, voter) for half in halves)
+    lists = await together(_listed(half, asked, left, rules) for half in halves)
     return [pair for one in lists for pair in one]
 
 
-async def _split(found: Sequence[_Pair], voter: Voter) -> list[_Pair]:
-    """Have those claims split that seem to say several things; one that loses a number stays."""
+async def _completed(part: str, found: Sequence[_Pair], most: int, asked: _Asked) -> list[_Pair]:
+    """The claims of those passages of which none was made; others are not taken again."""
+    left = left_out(part, found, most + 1)
+    if not left:
+        return []
+    pairs = await _listed(part, asked, left, _COMPLETE)
+    return [(text, span) for text, span in pairs if any(touches(span, one) for one in left)]
+
+
+async def _split(found: Sequence[_Pair], voter: Voter, *, is_suspected: bool) -> list[_Pair]:
+    """Have those claims split that seem to say several things.
+
+    One that loses a number stays whole; in a suspected answer, also one that loses a word.
+    """
     merged = list(dict.fromkeys(text for text, _ in found if _is_merged(text)))
     split: dict[str, list[str]] = {}
     lists = await together(
         _split_lines(merged[start : start + _BATCH], voter)
         for start in range(0, len(merged), _BATCH)
     )
+    kept = telling_words if is_suspected else _numbers
     for one in lists:
-        split.update(one)
+        split |= {line: texts for line, texts in one.items() if kept(line) <= kept(" ".join(texts))}
     return [(text, span) for whole, span in found for text in split.get(whole, [whole])]
 
 
 async def _split_lines(lines: Sequence[str], voter: Voter) -> dict[str, list[str]]:
-    sought = [(line, _Passages(line)) for line in lines]
+    sought = [(line, Spans(line)) for line in lines]
     parts: list[Part] = ["The answer:", Untrusted("answer", "\n".join(lines))]
 
     def read(data: Mapping[str, Json]) -> dict[str, list[str]]:
@@ -238,12 +287,11 @@ async def _split_lines(lines: Sequence[str], voter: Voter) -> dict[str, list[str
         return split
 
     try:
-        split = await voter.ask(compose("claims", parts, _SPLIT), _FORM, read)
+        return await voter.ask(compose("claims", parts, _SPLIT), _FORM, read)
     except ModelError as error:
         if error.kind not in _OF_THE_REPLY:
             raise
         return {}  # they are judged as they are
-    return {line: texts for line, texts in split.items() if _numbers(line) <= _numbers(*texts)}
 
 
 def _pairs(data: Mapping[str, Json]) -> list[_Pair]:
@@ -262,27 +310,13 @@ def _is_merged(text: str) -> bool:
     return has_sentences or len(text) > _LONG or len(_VALUE.findall(text)) > 1
 
 
-def _numbers(*texts: str) -> set[str]:
-    return {number for text in texts for number in _NUMBER.findall(text)}
+def _numbers(text: str) -> set[str]:
+    return set(_NUMBER.findall(text))
 
 
 def _key(text: str) -> str:
     # Only around it: "-5" is not "5", and "Bob beat Al" is not "Al beat Bob".
     return _UNSEEN.sub("", normalised(_MARK.sub(" ", text))).strip(" .!?,;:\"'")
-
-
-def _unclaimed(answer: str, items: Sequence[Claim]) -> tuple[str, ...]:
-    spans = {normalised(part) for item in items for part in item.span.split("...")} - {""}
-    found: list[str] = []
-    for sentence in _SENTENCE.split(answer):
-        plain = normalised(sentence)
-        if len(_WORDS.findall(plain)) < 3 or plain.endswith("?"):
-            continue
-        if not any(span in plain or plain.strip(" .!") in span for span in spans):
-            found.append(" ".join(sentence.split())[:_LONG])
-        if len(found) == _TOLD:
-            break
-    return tuple(found)
 
 
 def fenced_claims(claims: Sequence[Claim]) -> Untrusted:

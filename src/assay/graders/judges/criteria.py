@@ -16,9 +16,13 @@ Polarity: TypeAlias = Literal["auto", "presence", "absence"]
 Criteria: TypeAlias = "Sequence[str | tuple[str, float] | Mapping[str, object] | Criterion]"
 """Criteria as people write them: a requirement, that with its weight, or a mapping."""
 
+_MOST = 5_000
+_DEEPEST = 50
+
 _ABSENCE = re.compile(
     r"(?i)\b(not|no|none|never|without|avoids?|free of|omits?|lacks?|refrains?|only|nothing"
-    r"|fails?|neglects?|misses|missing|forgets?|leaves? out|absent|instead of|rather than"
+    r"|fails?|neglects?|misses|missing|forgets?|removes?|deletes?|drops?|leaves? out|absent"
+    r"|instead of|rather than"
     r"|concise|brief|short|shorter|fewer|less|at most|under \d+|stays?|exactly)\b|n['\u2019]t\b"
 )
 
@@ -119,12 +123,28 @@ def read_criteria(written: object, *, where: str = "criteria") -> tuple[Criterio
     Raises:
         InputError: Naming the criterion and what is wrong with it; also for an empty list.
     """
-    if isinstance(written, str) or not isinstance(written, Sequence):
+    if isinstance(written, str):
+        raise InputError(
+            f"{where} must be a list of texts, or of [text, weight]",
+            hint="a file of criteria is named with 'rubric'",
+        )
+    if not isinstance(written, Sequence):
         raise InputError(f"{where} must be a list", hint="of texts, or of [text, weight]")
     items = cast("Sequence[object]", written)
     if not items:
         raise InputError(f"{where}: there are none", hint="a rubric without criteria says nothing")
-    return tuple(_read(item, f"{where}[{index}]") for index, item in enumerate(items))
+    if len(items) > _MOST:
+        raise InputError(f"{where}: there are more than {_MOST:,} criteria")
+    if where.count(".children") >= _DEEPEST:
+        raise InputError(f"{where}: groups are nested more than {_DEEPEST} deep")
+    read = tuple(_read(item, f"{where}[{index}]") for index, item in enumerate(items))
+    if ".children" not in where and not _weighs(read):
+        raise InputError(f"{where}: all of them weigh 0", hint="nothing could score")
+    return read
+
+
+def _weighs(criteria: Sequence[Criterion]) -> bool:
+    return any(one.weight and (not one.children or _weighs(one.children)) for one in criteria)
 
 
 def _read(item: object, where: str) -> Criterion:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.errors import InputError
+from assay.errors import InputError, ModelError
 from assay.graders.judges.evidence import Sought, normalised
-from assay.graders.judges.prompt import Untrusted, suspicions
+from assay.graders.judges.prompt import MAX_MATERIAL, Untrusted, suspicions
 from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread
 
@@ -19,6 +19,9 @@ WINDOW_CHARACTERS = 40_000
 
 WINDOW_DOCUMENTS = 50
 """Most documents in one question: a verdict for each of more is often not given."""
+
+MAX_WINDOWS = 32
+"""Most windows of one grading: each is read for every batch of claims. More is an error."""
 
 _OVERLAP = 1_000
 _TEXT_KEYS = ("content", "text", "page_content")
@@ -115,6 +118,10 @@ def windows(documents: Sequence[Document]) -> list[Window]:
     """Put documents together into as few windows as hold them; blank ones are left out.
 
     One that is longer than a window is cut into parts that overlap, so that no passage is lost.
+
+    Raises:
+        ModelError: Of the kind ``overflow`` for more than `MAX_WINDOWS`. The documents decide it
+            alone, never the answer.
     """
     found: list[Window] = []
     parts: list[tuple[int, str]] = []
@@ -130,7 +137,16 @@ def windows(documents: Sequence[Document]) -> list[Window]:
                 parts, size = [], 0
             parts.append((document.number, part))
             size += len(part)
-    return [*found, Window(tuple(parts))] if parts else found
+    if parts:
+        found.append(Window(tuple(parts)))
+    if len(found) > MAX_WINDOWS:
+        raise ModelError(
+            f"the documents take {len(found)} windows; at most {MAX_WINDOWS} are read",
+            kind="overflow",
+            hint=f"a window has {WINDOW_DOCUMENTS} documents or {WINDOW_CHARACTERS:,} characters; "
+            "give fewer, such as those that the answer was written from",
+        )
+    return found
 
 
 def pieces(text: str, size: int, *, overlap: int = 0) -> Iterator[str]:
@@ -163,4 +179,8 @@ def _end(text: str, least: int, most: int) -> int:
 
 def suspicious(documents: Sequence[Document]) -> list[Json]:
     """The numbers of documents that show a pattern of attack; noted, never scored."""
-    return [one.number for one in documents if suspicions(one.text)]
+    return [
+        one.number
+        for one in documents
+        if any(suspicions(part) for part in pieces(one.text, MAX_MATERIAL, overlap=_OVERLAP))
+    ]

@@ -16,6 +16,9 @@ from assay.graders.judges.fence import unescaped, visible
 __all__ = ["Sought", "normalised"]
 
 _LEAST_CHARACTERS = 3
+_MOST_QUOTES = 50
+_LONGEST_NORMALISED = 100_000
+_WORD = re.compile(r"\w+")
 _QUOTES = str.maketrans(
     {**dict.fromkeys("\u201c\u201d\u201e", '"'), **dict.fromkeys("\u2018\u2019\u201a", "'")}
 )
@@ -27,7 +30,9 @@ def normalised(text: str) -> str:
     """A text as quotes are compared: case, spaces, quotation marks and forms of letters alike."""
     text = unescaped(text)
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", visible(text)).translate(_QUOTES)
+        text = visible(text).translate(_QUOTES)
+        if len(text) <= _LONGEST_NORMALISED:  # one character can stand for eighteen
+            text = unicodedata.normalize("NFKC", text)
     return " ".join(text.split()).casefold()
 
 
@@ -40,6 +45,11 @@ class Sought:
 
     def __init__(self, text: str) -> None:
         self._given = text
+
+    @property
+    def text(self) -> str:
+        """The text, as it was given."""
+        return self._given
 
     @cached_property
     def _text(self) -> str:
@@ -80,15 +90,29 @@ class Sought:
             criterion: The criterion; where it speaks of the answer, its own words are no evidence.
         """
         own = _own_words(criterion)
+        if len(quotes) > _MOST_QUOTES:
+            return (
+                f"there are {len(quotes)} quotes; give the few that decide, {_MOST_QUOTES} at most"
+            )
         told = [quote for quote in quotes if not (own and own in normalised(quote))]
-        if any(map(self.has, told)):
+        there = [quote for quote in told if self.has(quote)]
+        if any(map(self._says_something, there)):
             return ""
         if not quotes:
             return "there is no quote in evidence; quote the passage word for word"
+        if there:
+            return "what the evidence quotes says too little; quote the passage that decides"
         if not told:
             return "the evidence is the criterion's own text; quote a passage that meets it"
         # Without the quote itself: it may be the answer's words, and this is said outside fences.
         return "none of the quotes in evidence stands in the answer word for word"
+
+    def _says_something(self, quote: str) -> bool:
+        """Whether a quote is more than the small words that stand in every text."""
+        words = _WORD.findall(quote)
+        if len(words) >= 3 or any(len(w) > 3 or not w.isascii() or w.isdigit() for w in words):
+            return True
+        return 2 * _letters(quote) >= self._letters
 
 
 @lru_cache(maxsize=4_096)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from assay.errors import InputError, Location
-from assay.graders.judges.evidence import normalised
+from assay.graders.judges.fence import unescaped
 from assay.scoring.json_safe import Json
 
 __all__ = ["MAX_SHOWN", "Example", "chosen", "read_examples"]
 
 MAX_SHOWN = 8
 """Most examples that a judge is shown."""
+
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,15 +111,16 @@ def chosen(
 
     Args:
         examples: All of them, the best first.
-        answer: What is judged. An example of this very answer would tell the verdict.
+        answer: What is judged. An example of this very answer would tell the verdict, and so
+            would one that differs in case, spaces, punctuation or what cannot be seen.
         most: How many, at most.
 
     Returns:
         Those that are shown, in their order, and the numbers, from 0, of those that are left out
         for they are the answer itself.
     """
-    own = normalised(answer)
-    leaks = tuple(n for n, one in enumerate(examples) if normalised(one.output) == own)
+    own = _words(answer)
+    leaks = tuple(n for n, one in enumerate(examples) if _words(one.output) == own)
     left = [n for n in range(len(examples)) if n not in leaks]
     passing = [n for n in left if examples[n].passes]
     failing = [n for n in left if not examples[n].passes]
@@ -123,3 +128,11 @@ def chosen(
     many = min(len(passing), max(most - half, most - len(failing)))
     taken = {*passing[:many], *failing[: max(0, most - many)]}
     return tuple(examples[n] for n in sorted(taken)), leaks
+
+
+def _words(text: str) -> str:
+    """The letters and digits of a text, in one case; of one without any, the text."""
+    text = unescaped(text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return _BETWEEN_WORDS.sub("", text).casefold() or text.strip()

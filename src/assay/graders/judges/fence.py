@@ -11,7 +11,7 @@ import hashlib
 import re
 import secrets
 
-__all__ = ["fenced", "hidden_characters", "unescaped", "visible"]
+__all__ = ["fenced", "hidden_characters", "unescaped", "unhidden", "visible"]
 
 _KEY = secrets.token_bytes(32)
 
@@ -35,6 +35,11 @@ def visible(text: str) -> str:
 def hidden_characters(text: str) -> int:
     """How many characters of a text cannot be seen."""
     return 0 if text.isascii() and text.isprintable() else len(_HIDDEN.findall(text))
+
+
+def unhidden(text: str) -> str:
+    """The text without what cannot be seen."""
+    return _HIDDEN.sub("", text)
 
 
 def fenced(name: str, text: str) -> tuple[str, str]:

@@ -27,6 +27,7 @@ _OPENERS = frozenset(
     }
 )
 _LONGEST = max(map(len, _OPENERS))
+_WORD = re.compile(r"[^\W_]")
 _SEPARATORS = re.compile(r"[\W_]+")
 _CONTENT = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
 
@@ -38,7 +39,7 @@ def emptiness(answer: str, *, openers: bool = True) -> str:
         answer: The answer.
         openers: Whether the mere beginning of an answer, such as "Solution:", is none either.
     """
-    if any(character.isalnum() for character in answer[:200]):
+    if _WORD.search(answer):
         short = answer.strip()
         if openers and len(short) <= _LONGEST + 20:
             words = (
@@ -47,7 +48,7 @@ def emptiness(answer: str, *, openers: bool = True) -> str:
             if words in _OPENERS:
                 return "the answer only announces an answer"
         return ""
-    if any(_has_content(character) for character in answer):
+    if any(_has_content(character) for character in set(answer)):
         return ""
     return "the answer has no words" if answer.strip() else "the answer is empty"
 

@@ -61,14 +61,13 @@ class Preference:
         orders: The decisions with the first answer in front, and with the second. In both, ``A`` is
             the first answer and a value of 1.0 is for it. None where nobody was asked.
         why: Why nobody was asked, or "".
-        is_captured: Whether the judge finds, in both orders, a made-up word in the answer that
-            shows a pattern of attack: nothing else that it says is believed then.
+        doubt: Why the judge is not believed, where an answer shows a pattern of attack; else None.
     """
 
     value: float | None
     orders: tuple[Decision, Decision] | None = None
     why: str = ""
-    is_captured: bool = False
+    doubt: ModelError | None = None
 
     @property
     def is_consistent(self) -> bool:
@@ -81,8 +80,8 @@ class Preference:
     @property
     def error(self) -> ModelError | None:
         """Why there is no value; None where there is one."""
-        if self.is_captured:
-            return captured("an answer contains it")
+        if self.doubt is not None:
+            return self.doubt
         return next((one.error for one in self.orders or () if one.error is not None), None)
 
 
@@ -106,7 +105,8 @@ async def compared(
     """Compare two answers in both orders.
 
     Where one of them shows a pattern of attack, the judge is probed with a criterion that neither
-    meets, in both orders, too.
+    meets, in both orders, too. Whoever names a winner there goes by something else than the
+    criterion: the answer's orders, or the place that they ask for.
 
     Args:
         answer: The first answer.
@@ -118,16 +118,28 @@ async def compared(
     """
     if (found := settled(answer, other)) is not None:
         return found
-    suspects = {1.0 for _ in suspicions(answer)} | {0.0 for _ in suspicions(other)}
     asked = _Asked(criteria.strip() or DEFAULT_CRITERIA, question)
-    if not suspects:
+    if not (suspicions(answer) or suspicions(other)):
         return await _both_orders(answer, other, panel, asked)
     word = probe_word(f"{answer}\n{other}")
     probe = _Asked(f"The answer contains the word {word}.", question, word)
     found, probed = await together(
         _both_orders(answer, other, panel, one) for one in (asked, probe)
     )
-    return replace(found, value=None, is_captured=True) if probed.value in suspects else found
+    doubt = _doubt(probed)
+    return found if doubt is None else replace(found, value=None, doubt=doubt)
+
+
+def _doubt(probed: Preference) -> ModelError | None:
+    """What a probe says against a judge; a probe without an answer says nothing for it."""
+    orders = probed.orders or ()
+    if any(one.error is None and _side(one.value) != 0.5 for one in orders):
+        return captured("an answer contains it")
+    failed = next((one.error for one in orders if one.error is not None), None)
+    if failed is None or failed.kind == "not_recorded":
+        return None
+    why = f"whether the judge can be believed could not be found out: {failed}"
+    return ModelError(why, kind=failed.kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,8 @@ class Panel:
             raise InputError("models: a judge needs a model", hint=f"such as {DEFAULT_MODEL}")
         if len(set(self.models)) < len(self.models):
             raise InputError("models: the same model twice", hint="use repeats to ask one again")
+        if self.escalate in self.models:
+            raise InputError("escalate: must be a model that has not voted yet")
         if not 1 <= self.repeats <= 100:
             raise InputError(f"repeats must be in 1..100, got {self.repeats}")
         if not 0 <= self.quorum <= self.asked:
@@ -123,6 +125,9 @@ class Panel:
             )
         if self.tie not in ("fail", "na", "error"):
             raise InputError(f"tie: {self.tie!r} is none of fail, na, error")
+        temperature = self.temperature
+        if temperature is not None and not 0.0 <= temperature <= 2.0:
+            raise InputError(f"temperature must be in 0..2, or null, got {temperature}")
         if not (math.isfinite(self.timeout_seconds) and self.timeout_seconds > 0):
             raise InputError(f"timeout_seconds must be more than 0, got {self.timeout_seconds}")
         if self.max_tokens < 1:
@@ -228,7 +233,9 @@ async def poll(prompt: Prompt, form: Form, panel: Panel) -> Decision:
     if panel.escalate and _is_doubtful(votes):
         final = await _ask(prompt, form, panel, panel.escalate, 0)
         return replace(
-            _decide([final], replace(panel, models=(panel.escalate,), repeats=1, quorum=0)),
+            _decide(
+                [final], replace(panel, models=(panel.escalate,), repeats=1, quorum=0, escalate="")
+            ),
             votes=(*votes, final),
             agreement=decision.agreement,
         )
@@ -272,6 +279,8 @@ async def _ask(prompt: Prompt, form: Form, panel: Panel, model: str, repeat: int
 
 
 def _decide(votes: Sequence[Vote], panel: Panel) -> Decision:
+    if len(votes) == 1 and (opinion := votes[0].opinion) is not None:
+        return _decision(opinion, [opinion], votes)
     valid = [(vote, vote.opinion) for vote in votes if vote.opinion is not None]
     if len(valid) < panel.needed:
         return Decision(votes=tuple(votes), error=_missing(votes, panel))
@@ -279,9 +288,11 @@ def _decide(votes: Sequence[Vote], panel: Panel) -> Decision:
     if panel.aggregate == "majority" and all(opinion.word for opinion in opinions):
         return _most(opinions, votes, panel)
     values = [opinion.value for opinion in opinions if opinion.value is not None]
-    if 2 * len(values) <= len(opinions):  # most say that it does not apply
+    if 2 * len(values) < len(opinions):  # most say that it does not apply
         first = next(opinion for opinion in opinions if opinion.value is None)
         return _decision(first, opinions, votes)
+    if 2 * len(values) == len(opinions) and panel.tie != "fail":
+        return _undecided(f"{len(values)} of {len(opinions)} say that it applies", votes, panel)
     if panel.aggregate == "min":
         value = min(values)
     elif panel.aggregate == "mean":
@@ -290,7 +301,8 @@ def _decide(votes: Sequence[Vote], panel: Panel) -> Decision:
         value = statistics.median(values)
     applied = [opinion for opinion in opinions if opinion.value is not None]
     nearest = min(applied, key=lambda opinion: abs(cast("float", opinion.value) - value))
-    return _decision(replace(nearest, value=value), opinions, votes)
+    word = nearest.word if nearest.value == value else ""  # between words there is none
+    return _decision(replace(nearest, word=word, value=value), opinions, votes)
 
 
 def _most(opinions: Sequence[Opinion], votes: Sequence[Vote], panel: Panel) -> Decision:
@@ -301,15 +313,20 @@ def _most(opinions: Sequence[Opinion], votes: Sequence[Vote], panel: Panel) -> D
     tied = [opinion for opinion in opinions if opinion.word in words]
     if len(words) == 1:
         return _decision(tied[0], opinions, votes)
-    told = " and ".join(f"{top} for {word}" for word in words)
-    if panel.tie == "error":
-        error = ModelError(f"the judges are split: {told}", kind="unbelievable")
-        return Decision(votes=tuple(votes), error=error)
-    if panel.tie == "na":
-        return Decision(word="NA", reason=f"the judges are split: {told}", votes=tuple(votes))
+    if panel.tie != "fail":
+        told = " and ".join(f"{top} for {word}" for word in words)
+        return _undecided(told, votes, panel)
     # Not applicable is worth no more than the worst: else a split would be a way out.
     applied = [opinion for opinion in tied if opinion.value is not None]
     return _decision(min(applied, key=lambda one: one.value or 0.0), opinions, votes)
+
+
+def _undecided(told: str, votes: Sequence[Vote], panel: Panel) -> Decision:
+    """What an even split is, where it is no failure."""
+    if panel.tie == "error":
+        error = ModelError(f"the judges are split: {told}", kind="unbelievable")
+        return Decision(votes=tuple(votes), error=error)
+    return Decision(word="NA", reason=f"the judges are split: {told}", votes=tuple(votes))
 
 
 def _decision(chosen: Opinion, opinions: Sequence[Opinion], votes: Sequence[Vote]) -> Decision:

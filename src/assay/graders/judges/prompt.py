@@ -7,12 +7,13 @@ then the material, in fences; then, behind it, what is asked. What stands last i
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.errors import ModelError
-from assay.graders.judges.fence import fenced, hidden_characters
+from assay.graders.judges.fence import fenced, hidden_characters, unhidden
 from assay.models.messages import Message
 
 __all__ = ["MAX_MATERIAL", "Part", "Prompt", "Untrusted", "compose", "suspicions"]
@@ -67,7 +68,6 @@ _SUSPICIOUS = (
     ),
 )
 """A name, words without which it cannot match, which are quick to look for, and the pattern."""
-_LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +138,21 @@ def suspicions(text: str) -> tuple[str, ...]:
 
     An honest answer about prompt injection shows some of them.
     """
-    looked = text if len(text) <= _LOOKED_AT else text[:_LOOKED_AT] + text[-_LOOKED_AT:]
-    lower = looked.lower()
-    found = [
-        name
-        for name, words, pattern in _SUSPICIOUS
-        if any(word in lower for word in words) and pattern.search(lower)
-    ]
+    looked = text[:MAX_MATERIAL]
+    lower = looked.lower() if looked.isascii() else _folded(looked)
+    found: list[str] = []
+    for name, words, pattern in _SUSPICIOUS:
+        for word in words:
+            if word in lower:
+                if pattern.search(lower):
+                    found.append(name)
+                break
     if hidden_characters(looked):
         found.append("invisible_characters")
     return tuple(found)
+
+
+def _folded(text: str) -> str:
+    """Full-width and styled letters as plain ones, and nothing between them that is not seen."""
+    shown = unhidden(text)
+    return (shown if len(shown) > 100_000 else unicodedata.normalize("NFKC", shown)).lower()

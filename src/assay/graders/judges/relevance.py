@@ -149,7 +149,9 @@ async def relevant_claims(
         numbers = [claim.number for claim in batch]
         return _unprobed(await voter.ask(prompt, _CLAIMS, _reader("claim", numbers)), word)
 
-    return [one for batch in await together(map(ask, batches(claims))) for one in batch]
+    asked = batches(claims)
+    voter.plan(len(asked))
+    return [one for batch in await together(map(ask, asked)) for one in batch]
 
 
 def _unprobed(found: list[Relevance], word: str) -> list[Relevance]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,10 +10,11 @@ from functools import lru_cache
 from typing import cast
 
 from assay.errors import ModelError
+from assay.graders.judges.canary import is_probed, refuted, untruth
 from assay.graders.judges.criteria import Criterion, leaves
 from assay.graders.judges.evidence import Sought
-from assay.graders.judges.fence import fenced
 from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll
+from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
 from assay.scoring.json_safe import Json
 
@@ -62,12 +62,12 @@ class Judged:
 
     Attributes:
         decisions: One for each leaf of the rubric, in order.
-        captured: Why the judge cannot be trusted with this answer, or "".
+        captured: Why the judge cannot be trusted with this answer; None if it can.
         suspicions: Patterns of attack that the answer shows; noted, never scored.
     """
 
     decisions: tuple[Decision, ...]
-    captured: str = ""
+    captured: ModelError | None = None
     suspicions: tuple[str, ...] = ()
 
 
@@ -86,13 +86,11 @@ async def judge_criteria(
     asked, sought, parts = list(leaves(criteria)), Sought(material.answer), material.parts()
     found = suspicions(material.answer)
     calls = [_decide(criterion, parts, sought, panel) for criterion in asked]
-    if canary > 0 and (found or _share(material.answer) < canary):
-        decisions = await asyncio.gather(*calls, _decide_canary(material.answer, parts, panel))
-        *decisions, probe = decisions
-        captured = "" if probe.word != "MET" else (
-            "the judge says that a word stands in the answer which does not: it cannot be believed"
-        )  # fmt: skip
-        return Judged(decisions=tuple(decisions), captured=captured, suspicions=found)
+    about = "\0".join(criterion.requirement for criterion in asked)
+    if is_probed(material.answer, about, canary, is_suspicious=bool(found)):
+        *decisions, probe = await asyncio.gather(*calls, _probe(material.answer, parts, panel))
+        error = refuted(probe, panel, is_suspicious=bool(found))
+        return Judged(decisions=tuple(decisions), captured=error, suspicions=found)
     if len(calls) == 1:
         return Judged(decisions=(await calls[0],), suspicions=found)
     return Judged(decisions=tuple(await asyncio.gather(*calls)), suspicions=found)
@@ -193,23 +191,16 @@ def _texts(data: Json) -> tuple[str, ...]:
     return tuple(map(str, data)) if isinstance(data, list) else ()
 
 
-async def _decide_canary(answer: str, parts: Sequence[Part], panel: Panel) -> Decision:
-    """Ask for what is known not to be there; the word differs from run to run."""
-    _, nonce = fenced("canary", answer)
-    word = "".join(chr(ord("a") + int(digit, 16)) for digit in nonce[:8]) + "ium"
-    criterion = Criterion(requirement=f"The answer contains the word {word}.", polarity="presence")
+async def _probe(answer: str, parts: Sequence[Part], panel: Panel) -> Decision:
+    """Ask for what is known not to be there."""
+    asked, word = untruth(answer)
+    criterion = Criterion(requirement=asked, polarity="presence")
     try:
         prompt = compose("criterion", parts, _asked(criterion))
     except ModelError as error:
         return Decision(error=error)
-    unguessable = replace(prompt, volatile=(*prompt.volatile, word))
-    return await poll(unguessable, _criterion_form(criterion, None), panel)
-
-
-def _share(answer: str) -> float:
-    """A number in [0, 1) that an answer always has: the same answers are probed in every run."""
-    digest = hashlib.blake2b(answer.encode("utf-8", "replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
+    known = replace(unguessable(prompt, word), volatile=(*prompt.volatile, asked, word))
+    return await poll(known, _criterion_form(criterion, None), panel)
 
 
 def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Combined:
@@ -217,17 +208,20 @@ def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Co
 
     With met values ``v`` and weights ``w`` of what applies: ``clip(sum(w v) / sum(w > 0), 0, 1)``;
     of faults alone ``clip(1 + sum(w v) / sum(|w|), 0, 1)``. A group is worth what its children are
-    worth by the same formula. What is not applicable, and what could not be decided, is left out.
+    worth by the same formula. What is not applicable is left out, and so is what could not be
+    decided for a fault of the machinery; where the answer may have brought the fault about (a judge
+    that refused, or wrote what cannot be read or believed), it counts against the answer.
 
     Args:
         criteria: The rubric.
         decisions: One for each of its leaves, in order.
     """
-    total = _summed(criteria, iter(decisions))
-    is_whole, is_lost = True, False
-    for criterion, decision in zip(leaves(criteria), decisions, strict=True):
-        if decision.error is not None:
-            is_whole, is_lost = False, is_lost or criterion.required
+    is_whole = all(decision.error is None for decision in decisions)
+    is_lost = not is_whole and any(
+        decision.error is not None and criterion.required
+        for criterion, decision in zip(leaves(criteria), decisions, strict=True)
+    )
+    total = _summed(criteria, iter(decisions), is_whole=is_whole)
     # What is missing may weigh nothing, or next to nothing: then, too, it is not the whole.
     coverage = 1.0 if is_whole else min(total.coverage, 1.0 - 2**-53)
     return Combined(
@@ -273,22 +267,33 @@ class _Sum:
     coverage: float
     failed: str = ""
     may_fail: bool = False
+    is_suspect: bool = False
+
+
+_SUSPECT = frozenset({"unreadable", "unbelievable", "refused", "truncated", "overflow"})
+"""Faults that an answer can bring about: what is undecided for these speaks against it."""
 
 
 def _leaf(decision: Decision) -> _Sum:
     if decision.error is not None:
-        return _Sum(None, None, 0.0, 1.0, 0.0)
+        is_suspect = decision.error.kind in _SUSPECT
+        return _Sum(None, None, 0.0, 1.0, 0.0, is_suspect=is_suspect)
     return _Sum(decision.value, decision.value, decision.value, decision.value, 1.0)
 
 
-def _summed(criteria: Sequence[Criterion], decisions: Iterator[Decision]) -> _Sum:
-    known, low, high = _Tally(), _Tally(), _Tally()
+def _summed(
+    criteria: Sequence[Criterion], decisions: Iterator[Decision], *, is_whole: bool
+) -> _Sum:
+    """Add up criteria; where all is decided, the bounds are what is known."""
+    known = _Tally()
+    low, high = (known, known) if is_whole else (_Tally(), _Tally())
     covered = weights = 0.0
     failed, may_fail = "", False
     for criterion in criteria:
         inside, weight = criterion.children, criterion.weight
-        one = _summed(inside, decisions) if inside else _leaf(next(decisions))
-        covered += abs(weight) * one.coverage
+        one = _summed(inside, decisions, is_whole=is_whole) if inside else _leaf(next(decisions))
+        is_open = one.value is None and one.low is not None
+        covered += 0.0 if is_open else abs(weight) * one.coverage
         weights += abs(weight)
         failed, may_fail = failed or one.failed, may_fail or one.may_fail
         if one.low is None or one.high is None:  # it does not apply
@@ -296,11 +301,13 @@ def _summed(criteria: Sequence[Criterion], decisions: Iterator[Decision]) -> _Su
         if criterion.required:
             failed = failed or (criterion.label if one.high < 1.0 else "")
             may_fail = may_fail or one.low < 1.0
-        # What costs is at its worst where it is met.
-        low.add(weight, one.low if weight > 0 else one.high)
-        high.add(weight, one.high if weight > 0 else one.low)
         if one.value is not None:
             known.add(weight, one.value)
+        elif one.is_suspect:
+            known.add(weight, float(weight < 0))
+        if not is_whole:  # what costs is at its worst where it is met
+            low.add(weight, one.low if weight > 0 else one.high)
+            high.add(weight, one.high if weight > 0 else one.low)
     # Where nothing that earns is decided, what is known of the faults is no score.
     raw = None if high.positive and not known.positive else known.raw
     least, most = low.raw, high.raw

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.errors import InputError, Location
 from assay.graders.judges.criteria import Criterion
-from assay.graders.judges.rubric_formats import criteria_of, examples_in, is_example
+from assay.graders.judges.rubric_formats import MAX_GROUPS, criteria_of, examples_in, is_example
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MAX_BYTES = 4 * 1024 * 1024
 """Size of a rubric; in a file of many, of each line."""
 
 _MOST_LINES = 100_000
-_MAX_DEPTH = 100
+_MAX_DEPTH = 2 * MAX_GROUPS + 10  # a group is a mapping in a list
 _MAX_VALUES = 200_000
 _MAX_WORDS = 100_000
 _Lines: TypeAlias = dict[str, int]
@@ -175,11 +175,11 @@ def _fault(path: str, message: str, line: int | None = None, *, hint: str = "") 
 
 def _from_json(text: str, path: str, line: int) -> Json:
     def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
-        found = dict(items)
-        if len(found) < len(items):
-            names = [name for name, _ in items]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise _fault(path, f"the key {twice!r} is there twice in one object", line)
+        found: dict[str, Json] = {}
+        for name, value in items:
+            if name in found:
+                raise _fault(path, f"the key {name!r} is there twice in one object", line)
+            found[name] = value
         return found
 
     def constant(name: str) -> Json:

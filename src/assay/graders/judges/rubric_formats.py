@@ -14,10 +14,10 @@ from assay.scoring.json_safe import Json
 
 __all__ = ["MAX_CRITERIA", "MAX_GROUPS", "criteria_of", "examples_in", "is_example"]
 
-MAX_CRITERIA = 10_000
-"""Criteria and groups of one rubric."""
+MAX_CRITERIA = 5_000
+"""Criteria of one rubric: each is a question to a judge."""
 
-MAX_GROUPS = 32
+MAX_GROUPS = 50
 """How deep groups stand in each other."""
 
 _TOLD = ("name", "title", "description", "version", "source", "license", "author", "id")
@@ -139,9 +139,10 @@ def _criterion(
 
 
 def _check_size(criteria: Sequence[Criterion]) -> None:
-    level, depth, total = list(criteria), 0, 0
+    level: list[Criterion] = list(criteria)
+    depth = total = 0
     while level:
-        total, depth = total + len(level), depth + 1
+        total, depth = total + sum(not one.children for one in level), depth + 1
         if total > MAX_CRITERIA:
             raise InputError(f"criteria: there are more than {MAX_CRITERIA:,}")
         if depth > MAX_GROUPS + 1:

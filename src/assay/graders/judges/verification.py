@@ -1,7 +1,8 @@
 """Whether documents say what an answer claims: `supported`, `contradicted` or `absent`.
 
 The judge sees the claims and the documents, and never the answer, whose wording could sway it. That
-a document supports a claim is believed where the quoted passage stands in that document.
+a document supports a claim is believed where the quoted passage stands in that document, and has
+something of the claim in it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Literal, TypeAlias, cast
 
 from assay.graders.judges.claims import Claim, batches, fenced_claims, misnumbered
 from assay.graders.judges.documents import Document, Window, windows
-from assay.graders.judges.evidence import Sought
 from assay.graders.judges.panel import RefutedError
+from assay.graders.judges.passages import telling_words, words
 from assay.graders.judges.probe import captured, probe_word, unguessable
 from assay.graders.judges.prompt import compose
 from assay.graders.judges.voters import ListForm, Voter, together
@@ -22,6 +23,9 @@ from assay.scoring.json_safe import Json
 __all__ = ["Support", "Verdict", "verified"]
 
 Support: TypeAlias = Literal["supported", "contradicted", "absent"]
+_LEAST_WORDS = 3
+"""A quote has so many words, or a telling one that the claim has, too."""
+
 _STRENGTH: Mapping[Support, int] = {"supported": 2, "contradicted": 1, "absent": 0}
 
 _FORM = ListForm(
@@ -120,10 +124,12 @@ async def verified(
     Raises:
         ModelError: If the verdicts could not be had, read or believed.
     """
-    sought = {document.number: document.sought for document in documents}
-    asked = [(batch, window) for batch in batches(claims) for window in windows(documents)]
+    by_number = {document.number: document for document in documents}
+    read = windows(documents)
+    asked = [(batch, window) for batch in batches(claims) for window in read]
+    voter.plan(len(asked))
     lists = await together(
-        _asked(batch, window, sought, voter, is_probed=is_probed) for batch, window in asked
+        _asked(batch, window, by_number, voter, is_probed=is_probed) for batch, window in asked
     )
     best = {claim.number: Verdict(claim=claim) for claim in claims}
     for verdict in (verdict for one in lists for verdict in one):
@@ -136,7 +142,7 @@ async def verified(
 async def _asked(
     claims: Sequence[Claim],
     window: Window,
-    sought: Mapping[int, Sought],
+    documents: Mapping[int, Document],
     voter: Voter,
     *,
     is_probed: bool,
@@ -146,7 +152,7 @@ async def _asked(
         text = f"One of the documents contains the word {word}."
         claims = [*claims, Claim(number=claims[-1].number + 1, text=text, span="")]
     parts = ["The claims:", fenced_claims(claims), "The documents:", *window.material()]
-    here = {number: sought[number] for number in window.numbers}
+    here = {number: documents[number] for number in window.numbers}
 
     def read(data: Mapping[str, Json]) -> list[Verdict]:
         given = cast("list[Mapping[str, Json]]", data["verdicts"])
@@ -163,13 +169,13 @@ async def _asked(
     return verdicts
 
 
-def _verdict(claim: Claim, said: Mapping[str, Json], sought: Mapping[int, Sought]) -> Verdict:
+def _verdict(claim: Claim, said: Mapping[str, Json], documents: Mapping[int, Document]) -> Verdict:
     support = cast("Support", said["verdict"])
     named, quote = cast("int | None", said["document"]), str(said["quote"])
     document = None if named is None else int(named)
     reason = str(said["reasoning"])
     if support != "absent":
-        wrong = _unfounded(document, quote, sought)
+        wrong = _unfounded(claim.text, document, quote, documents)
         if wrong and support == "supported":
             raise RefutedError(f"claim {claim.number} is not shown to be supported: {wrong}")
         if wrong:  # worth no more than an absent one, and not believed to be worse
@@ -179,11 +185,23 @@ def _verdict(claim: Claim, said: Mapping[str, Json], sought: Mapping[int, Sought
     return Verdict(claim=claim, support=support, document=document, quote=quote, reason=reason)
 
 
-def _unfounded(document: int | None, quote: str, sought: Mapping[int, Sought]) -> str:
-    if document is None:
+def _unfounded(
+    claim: str, number: int | None, quote: str, documents: Mapping[int, Document]
+) -> str:
+    if number is None:
         return "no document is named"
-    if document not in sought:
-        return f"there is no document {document} here"
-    if not sought[document].has(quote):
-        return f"its quote does not stand in document {document} word for word"
+    if (document := documents.get(number)) is None:
+        return f"there is no document {number} here"
+    if not document.sought.has(quote):
+        return f"its quote does not stand in document {number} word for word"
+    if not _says_something(quote, claim, document.text):
+        return "its quote is too short to say it; quote the whole sentence"
     return ""
+
+
+def _says_something(quote: str, claim: str, document: str) -> bool:
+    """Whether a quote has something of a claim in it; "the" stands in every document."""
+    said = words(quote)
+    if len(said) >= _LEAST_WORDS or telling_words(quote) & telling_words(claim):
+        return True
+    return said == words(document)  # there is no more of it to quote

@@ -27,6 +27,9 @@ _T = TypeVar("_T")
 _FAR_APART = 0.25
 """Scores whose range is more than this disagree."""
 
+MAX_CALLS = 512
+"""Most questions of one voter about one sample: what it costs is bounded, whatever is graded."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListForm:
@@ -88,6 +91,7 @@ class Voter:
         Raises:
             ModelError: If no reply could be had, read or believed.
         """
+        self.plan(1)
         request = Request(
             model=self.model,
             messages=prompt.messages,
@@ -121,6 +125,20 @@ class Voter:
         vote = Vote(model=self.model, repeat=self.repeat, reply=reply)
         self.calls[place] = (form.name, vote)
         return found[0]
+
+    def plan(self, questions: int) -> None:
+        """Refuse to ask more questions than one sample may cost, before any of them is asked.
+
+        Raises:
+            ModelError: Of the kind ``overflow`` where all together are more than `MAX_CALLS`.
+        """
+        if len(self.calls) + questions > MAX_CALLS:
+            raise ModelError(
+                f"this takes {len(self.calls) + questions} questions to one judge, or more; "
+                f"at most {MAX_CALLS} are asked about a sample",
+                kind="overflow",
+                hint="give fewer documents, a smaller max_claims, or a larger max_tokens",
+            )
 
     def told(self) -> list[Json]:
         """The calls as plain JSON."""
@@ -176,7 +194,8 @@ async def heard(name: str, panel: Panel, judge: Judge) -> SubScore:
 
     Returns:
         A node that is scored, skipped where most voters found nothing to score, or an error where
-        fewer than the quorum came to a finding.
+        fewer than the quorum came to a finding. Where as many found nothing to score as something,
+        the panel's ``tie`` decides: ``fail`` is the score of the others.
     """
     voters = [Voter(panel, model, n) for model in panel.models for n in range(panel.repeats)]
     ballots = await together(_ballot(voter, judge) for voter in voters)
@@ -201,9 +220,18 @@ def _node(
     found = [ballot.finding for ballot in deciding if ballot.finding is not None]
     if len(found) < needed:
         metadata["votes"] = [ballot.told() for ballot in ballots]
+        failed = next((ballot.error for ballot in deciding if ballot.error is not None), None)
+        metadata["_outcome"] = failed.kind if failed else "unbelievable"
         reason = _missing(deciding, len(found), needed)
         return SubScore.error(name, reason, metadata=metadata)
-    value = _value(deciding, panel)
+    scored = sum(finding.value is not None for finding in found)
+    is_split = 2 * scored == len(found)
+    if is_split and panel.tie == "error":
+        metadata["votes"] = [ballot.told() for ballot in ballots]
+        reason = f"the judges are split: {scored} of {len(found)} found something to score"
+        return SubScore.error(name, reason, metadata=metadata)
+    is_scored = 2 * scored > len(found) or (is_split and panel.tie == "fail")
+    value = _value(deciding, panel) if is_scored else None
     chosen = min(found, key=lambda one: _distance(one.value, value))
     metadata.update(chosen.metadata)
     if len(ballots) > 1:
@@ -222,11 +250,7 @@ def _node(
     )
 
 
-def _value(ballots: Sequence[_Ballot], panel: Panel) -> float | None:
-    found = [ballot.finding for ballot in ballots if ballot.finding is not None]
-    scored = [finding for finding in found if finding.value is not None]
-    if 2 * len(scored) <= len(found):  # most found nothing to score
-        return None
+def _value(ballots: Sequence[_Ballot], panel: Panel) -> float:
     by_model: dict[str, list[float]] = {}
     for ballot in ballots:
         if ballot.finding is not None and ballot.finding.value is not None:

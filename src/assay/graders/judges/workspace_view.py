@@ -10,7 +10,8 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -23,7 +24,7 @@ from assay.types.steps import AgentStep, AnyStep, ToolStep
 from assay.types.submission import Workspace
 from assay.types.trace import Trace
 
-__all__ = ["NOT_SHOWN", "diff_view", "trace_view"]
+__all__ = ["NOT_SHOWN", "View", "diff_view", "trace_view"]
 
 NOT_SHOWN = ", ".join(sorted(SKIPPED_DIRECTORIES))
 """Directories of which no file is shown."""
@@ -31,15 +32,36 @@ NOT_SHOWN = ", ".join(sorted(SKIPPED_DIRECTORIES))
 _MAX_FILES = 100_000
 _MAX_FILE = 256 * 1024
 _PIECE = 2_000
+_OWN = ("[said] ", "[called ")
+_MOST_NO_TEXT = 0.3
+"""Share of characters that are no text from which a file is taken for binary. One such byte is not
+enough: whoever wrote the file would choose what the judge is shown of it."""
 _EFFORT = 4_000_000
 """Pairs of lines that are compared in all: a text can be made to be slow to compare."""
 
 
-def diff_view(workspace: Workspace) -> str:
-    """The unified diff of what was left against what was given; "" if nothing changed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a judge is shown of work.
 
-    Without a source every file is a new one. Links, binary files and files of more than 256 KiB
-    are named only.
+    Attributes:
+        text: All of it; "" if there is nothing.
+        own: What of it is the work's own, so that it may be quoted as evidence: what was added
+            to files, what the agent said and called. Not what it was given, took out, was
+            answered by a tool, or merely moved.
+        hidden: What changed in files and is not in the text: each with its name and why.
+    """
+
+    text: str
+    own: str = ""
+    hidden: tuple[str, ...] = ()
+
+
+def diff_view(workspace: Workspace) -> View:
+    """The unified diff of what was left against what was given.
+
+    Without a source every file is a new one. Links, files that are mostly no text and files of
+    more than 256 KiB are named only. Of a text, bytes that are none are shown as U+FFFD.
 
     Raises:
         ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
@@ -47,34 +69,55 @@ def diff_view(workspace: Workspace) -> str:
     left = Path(workspace.submitted or workspace.path)
     source = Path(workspace.source) if workspace.source is not None else None
     names = _names(left) | (_names(source) if source is not None else set[str]())
-    effort, shown, size = _EFFORT, list[str](), 0
+    effort, shown, size, hidden = _EFFORT, list[list[str]](), 0, list[str]()
     for name in sorted(names):
         before = _content(source, name) if source is not None else None
         after = _content(left, name)
         if before == after:
             continue
+        if _text_of(after) is None:
+            hidden.append(f"{_line(name)}: {_told(after)}")
         lines, effort = _file_diff(name, before, after, effort)
-        text = "\n".join(lines)
-        size += len(text) + 1
+        size += sum(map(len, lines)) + len(lines)
         if size > MAX_MATERIAL:
             raise _overflow("diff")
-        shown.append(text)
-    return "\n".join(shown)
+        shown.append(lines)
+    text = "\n".join(line for lines in shown for line in lines)
+    return View(text=text, own=_added(shown), hidden=tuple(hidden))
 
 
-def trace_view(trace: Trace) -> str:
+def _added(diffs: Sequence[Sequence[str]]) -> str:
+    """Lines that were added, with their ``+`` and without; of a block that was moved, nothing."""
+    blocks: list[list[str]] = []
+    removed: set[str] = set()
+    for lines in diffs:
+        block: list[str] = []
+        for line in lines[2:]:  # behind the names of the file
+            if line.startswith("+"):
+                if not block:
+                    blocks.append(block)
+                block.append(line[1:])
+                continue
+            block = []
+            if line.startswith("-"):
+                removed.add(line[1:].strip())
+    new = [block for block in blocks if any(line.strip() not in removed for line in block)]
+    # Apart from each other, so that no quote goes from one block into the next.
+    marked = ["\n".join(f"+{line}" for line in block) for block in new]
+    return "\n@@\n".join([*marked, *("\n".join(block) for block in new)])
+
+
+def trace_view(trace: Trace) -> View:
     """What was said and done, step by step, each in a line that nothing in it can begin.
 
     Of each message, argument and result at most 2,000 characters are shown, its beginning and its
     end, and what is left out between them is said.
 
-    Returns:
-        The steps; "" if there are none.
-
     Raises:
         ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
     """
     lines: list[str] = []
+    own: list[str] = []
     size = 0
     for _, step in walk(trace):
         for line in _step(step):
@@ -82,9 +125,11 @@ def trace_view(trace: Trace) -> str:
             if size > MAX_MATERIAL:
                 raise _overflow("trace")
             lines.append(line)
+            if line.startswith(_OWN):
+                own.append(line)
     if lines and (why := missing_part(trace)):
         lines.append(f"[a part of the trace is missing: {_piece(why)}]")
-    return "\n".join(lines)
+    return View(text="\n".join(lines), own="\n@@\n".join(own))
 
 
 def _overflow(what: str) -> ModelError:
@@ -154,8 +199,13 @@ def _file_diff(
         f"--- {'/dev/null' if before is None else f'a/{shown}'}",
         f"+++ {'/dev/null' if after is None else f'b/{shown}'}",
     ]
-    if old is None or new is None:
+    if new is None:
         return [*header, f"[{_told(before)}, now {_told(after)}]"], effort
+    if old is None:
+        header.append(f"[in place of {_told(before)}]")
+        old = []
+    elif old == new and before and after:
+        return [*header, "[only bytes that are no text changed]"], effort
     pairs = len(old) * len(new)
     if pairs <= effort:
         body = list(difflib.unified_diff(old, new, lineterm=""))[2:]
@@ -166,14 +216,13 @@ def _file_diff(
 
 def _text_of(content: bytes | str | None) -> list[str] | None:
     """The lines of a text file; None where there is no text to be shown."""
-    if content is None:
+    if content is None or content == b"":
         return []
-    if isinstance(content, str) or b"\0" in content:
+    if isinstance(content, str):
         return None
-    try:
-        return content.decode("utf-8").split("\n") if content else []
-    except UnicodeDecodeError:
-        return None
+    text = content.decode("utf-8", "replace")
+    strange = text.count("\ufffd") + text.count("\0")
+    return text.split("\n") if strange <= _MOST_NO_TEXT * len(text) else None
 
 
 def _told(content: bytes | str | None) -> str:
@@ -198,8 +247,8 @@ def _step(step: AnyStep) -> Iterator[str]:
         for call in step.tool_calls:
             yield f"[asked for {_line(call.name)}] {_piece(dict(call.arguments))}"
     elif isinstance(step, ToolStep):
-        denied = " was denied" if step.permission == "denied" else ""
-        yield f"[called {_line(step.call.name)}{denied}] {_piece(dict(step.call.arguments))}"
+        did = "was denied" if step.permission == "denied" else "called"
+        yield f"[{did} {_line(step.call.name)}] {_piece(dict(step.call.arguments))}"
         if step.result is not None:
             how = "failed" if step.result.is_error else "result"
             yield f"[{how}] {_piece(step.result.content)}"

@@ -54,7 +54,7 @@ async def asked(request: JudgeRequest) -> Reply:
     except ModelError as error:
         flag = _FLAGS.get(error.kind, "model_grader_server_error")
         details = {"model": request.model, "error_kind": error.kind, "status": error.status}
-        raise FaultError(str(error), flag=flag, details=details) from error
+        raise FaultError(str(error), flag=flag, outcome=error.kind, details=details) from error
     except InputError as error:
         raise FaultError(str(error), flag="model_grader_server_error") from error
 

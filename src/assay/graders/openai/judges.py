@@ -18,10 +18,10 @@ from assay.graders.openai.base import (
     OpenAIGrader,
     check_range,
     check_threshold,
-    template_of,
     wrong,
 )
 from assay.graders.openai.fences import Fences
+from assay.graders.openai.messages import Message
 from assay.graders.openai.rewards import FaultError, Reward
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
@@ -43,8 +43,6 @@ Fence: TypeAlias = "bool | Literal['all']"
 """What of a prompt stands in fences: true, what the model said; ``all``, the row's fields as well;
 false, nothing, as over there."""
 
-_TEXT_PARTS = ("input_text", "output_text", "text")
-_OTHER_PARTS = ("input_image", "input_audio")
 _STEPS: Json = {
     "type": "array",
     "items": {
@@ -54,69 +52,6 @@ _STEPS: Json = {
         "additionalProperties": False,
     },
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """One message to the judge.
-
-    Attributes:
-        role: Who says it.
-        content: A template, a part such as ``{"type": "input_text", "text": "..."}``, or a list
-            of those.
-        type: Always ``message``.
-    """
-
-    role: Literal["user", "assistant", "system", "developer"]
-    content: object
-    type: Literal["message"] | None = None
-
-    def __post_init__(self) -> None:
-        for part in self.parts():
-            kind = part.get("type")
-            if kind in _TEXT_PARTS:
-                text = part.get("text")
-                if not isinstance(text, str):
-                    raise wrong("content", f"a part of type {kind} needs a 'text'")
-                template_of("content", text)
-            elif kind == "input_image" and isinstance(part.get("image_url"), str):
-                template_of("content", str(part["image_url"]))
-            elif kind not in _OTHER_PARTS:
-                types = ", ".join((*_TEXT_PARTS, *_OTHER_PARTS))
-                raise wrong("content", f"{kind!r} is no type of part", f"one of {types}")
-
-    def parts(self) -> list[Mapping[str, Json]]:
-        """The content as a list of parts, texts included.
-
-        Raises:
-            InputError: For content of another form.
-        """
-        content = self.content
-        listed = cast("list[Json]", content) if isinstance(content, list) else [content]
-        parts: list[Mapping[str, Json]] = []
-        for part in listed:
-            if isinstance(part, str):
-                parts.append({"type": "input_text", "text": part})
-            elif isinstance(part, dict):
-                parts.append(cast("Mapping[str, Json]", part))
-            else:
-                raise wrong("content", "expected text, a part with a 'type', or a list of those")
-        return parts
-
-    def render(self, scope: Scope, fences: Fences | None = None) -> dict[str, Json]:
-        """The message with its templates filled in, what nobody trusts between fences."""
-        content: list[Json] = []
-        for part in self.parts():
-            text, image = part.get("text"), part.get("image_url")
-            if isinstance(text, str):
-                template = template_of("content", text)
-                shown = template.render(scope) if fences is None else fences.render(template, scope)
-                content.append({**part, "text": shown})
-            elif isinstance(image, str):
-                content.append({**part, "image_url": template_of("content", image).render(scope)})
-            else:
-                content.append(dict(part))
-        return {"role": self.role, "content": content}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +169,7 @@ class ScoreModel(ModelDefinition):
 
     def __post_init__(self) -> None:
         _check_asked(self.input, self.model)
+        _check_fenced(self.input, self.fence)
         check_range(self.range)
         check_threshold(self.pass_threshold, pass_fail=self.pass_fail)
 
@@ -257,9 +193,9 @@ class ScoreModel(ModelDefinition):
         """The number in ``result``, cut to the range."""
         result = _result(reply)
         if isinstance(result, bool) or not isinstance(result, int | float):
-            raise FaultError("the judge's result is no number", flag="model_grader_parse_error")
+            raise _unreadable("the judge's result is no number")
         if isinstance(result, float) and not math.isfinite(result):
-            raise FaultError("the judge's result is not finite", flag="model_grader_parse_error")
+            raise _unreadable("the judge's result is not finite")
         lowest, highest = self.bounds
         value = min(max(result, lowest), highest)
         threshold = self.pass_threshold
@@ -296,6 +232,7 @@ class LabelModel(ModelDefinition):
 
     def __post_init__(self) -> None:
         _check_asked(self.input, self.model)
+        _check_fenced(self.input, self.fence)
         if len(set(self.labels)) < len(self.labels) or not self.labels:
             raise wrong("labels", "must be different, and at least one")
         strange = [label for label in self.passing_labels if label not in self.labels]
@@ -312,7 +249,7 @@ class LabelModel(ModelDefinition):
         """1.0 for a passing label, 0.0 for another one."""
         result = _result(reply)
         if result not in self.labels:
-            raise FaultError("the judge's result is no label", flag="model_grader_parse_error")
+            raise _unreadable("the judge's result is no label")
         passed = result in self.passing_labels
         details = {"reply": reply, "model": self.model, "label": result}
         return Reward(value=float(passed), passed=passed, details=details)
@@ -323,6 +260,13 @@ def _check_asked(messages: Sequence[Message], model: str) -> None:
         raise wrong("input", "has no message")
     if not model.strip():
         raise wrong("model", "is empty")
+
+
+def _check_fenced(messages: Sequence[Message], fence: Fence) -> None:
+    """Where rows stand in fences, too, they choose no image either."""
+    if fence == "all":
+        for message in messages:
+            message.check_unchosen("item")
 
 
 @lru_cache(maxsize=256)
@@ -337,15 +281,17 @@ def _format(labels: tuple[str, ...] = ()) -> dict[str, Json]:
     }
 
 
+def _unreadable(message: str) -> FaultError:
+    return FaultError(message, flag="model_grader_parse_error", outcome="unreadable")
+
+
 def _result(reply: str) -> Json:
     try:
         data = cast("Json", json.loads(reply))
     except (ValueError, RecursionError) as error:
-        raise FaultError(
-            "the judge's reply is not JSON", flag="model_grader_parse_error"
-        ) from error
+        raise _unreadable("the judge's reply is not JSON") from error
     if not isinstance(data, dict) or "result" not in data:
-        raise FaultError("the judge's reply has no result", flag="model_grader_parse_error")
+        raise _unreadable("the judge's reply has no result")
     return data["result"]
 
 

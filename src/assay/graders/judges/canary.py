@@ -1,0 +1,93 @@
+"""Canaries: a question about an answer whose right reply is known to be no.
+
+An answer that shows a pattern of attack may have captured the judge that reads it, and another one
+may have in a way that no pattern shows. A judge that finds a made-up word in it is not believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+
+from assay.errors import InputError, ModelError
+from assay.graders.judges.panel import Decision, Panel
+from assay.graders.judges.probe import captured, probe_word
+
+__all__ = ["check_canary", "is_probed", "refuted", "untruth"]
+
+_YES = 0.5
+"""From which value a reply says that the word is there."""
+
+_WORDINGS = (
+    "The {what} contains the word {word}.",
+    "The word {word} stands somewhere in the {what}.",
+    "Somewhere the {what} speaks of {word}.",
+    "The {what} mentions {word} by name.",
+    "{word} is named in the {what}.",
+)
+_BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated", "overflow"})
+"""Faults of a reply that an answer can bring about."""
+
+
+def check_canary(share: object) -> None:
+    """Refuse a share of answers that is none.
+
+    Raises:
+        InputError: Unless it is a number in [0, 1].
+    """
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+        raise InputError(f"canary must be in [0, 1], got {share!r}")
+
+
+def is_probed(answer: str, asked: str, share: float, *, is_suspicious: bool) -> bool:
+    """Whether the judge is probed on an answer; the same answers are in every run.
+
+    Args:
+        answer: What is judged.
+        asked: What is asked about it; who writes answers does not know it, and so not which.
+        share: Share of answers, in [0, 1]; with 0 none is, not even a suspicious one.
+        is_suspicious: Whether it shows a pattern of attack: then it always is.
+    """
+    if share <= 0 or is_suspicious:
+        return share > 0
+    digest = hashlib.blake2b(answer.encode("utf-8", "replace"), digest_size=8)
+    digest.update(b"\0" + asked.encode("utf-8", "replace"))
+    return int.from_bytes(digest.digest(), "big") / 2**64 < share
+
+
+def untruth(answer: str, *, what: str = "answer") -> tuple[str, str]:
+    """What is said of an answer and not true, in words that nobody can know beforehand.
+
+    Args:
+        answer: What is judged.
+        what: How to call it.
+
+    Returns:
+        The sentence, and the made-up word in it.
+    """
+    word = probe_word(answer)
+    wording = _WORDINGS[zlib.crc32(word.encode()) % len(_WORDINGS)]
+    return wording.format(what=what, word=word), word
+
+
+def refuted(probe: Decision, panel: Panel, *, is_suspicious: bool) -> ModelError | None:
+    """Why a judge's verdict is not believed, by what it said of a made-up word; None if it is.
+
+    Args:
+        probe: What it said.
+        panel: Who was asked. One captured judge moves a mean, and is enough there.
+        is_suspicious: Whether the answer shows a pattern of attack: then any fault is one of the
+            verdict's, too; else those that an answer can bring about are.
+    """
+    values = [probe.value]
+    if panel.aggregate == "mean":
+        values += [vote.opinion.value for vote in probe.votes if vote.opinion is not None]
+    if any(value is not None and value >= _YES for value in values):
+        return captured("the answer contains it")
+    error = probe.error
+    if error is None or error.kind == "not_recorded":
+        return None
+    if not is_suspicious and error.kind not in _BY_THE_ANSWER:
+        return None
+    told = f"whether the judge can be believed could not be found out: {error}"
+    return ModelError(told, kind=error.kind)

@@ -1,0 +1,333 @@
+"""Requests that are lost on the way: paid or not, they count; who waits for them does not hang."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time as clock
+from pathlib import Path
+
+import pytest
+
+from assay.errors import ModelError
+from assay.models import EndpointSettings, Message, ModelClient, ModelSettings, Request
+from assay.models.in_flight import InFlight
+from assay.models.prices import Prices
+from assay.scoring.json_safe import Json
+from assay.testing import FakeJudge, Fault
+from tests.model_servers import MET, FakeTime, client, failing, met, question, scripted
+
+
+def asked_for(model: str, *, timeout: float = 20.0, text: str = "Is it so?") -> Request:
+    messages = (Message("user", text),)
+    return Request(model=model, messages=messages, max_tokens=100, timeout_seconds=timeout)
+
+
+def priced(tmp_path: Path, model: str) -> str:
+    """A file of prices with one row: a dollar a thousand tokens."""
+    file = tmp_path / "prices.json"
+    row = {"model": model, "input": 1_000, "output": 1_000}
+    file.write_text(json.dumps({"prices": [row]}))
+    return str(file)
+
+
+# --- Money ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "tries"), [("hang", 1), ("slow", 1), ("reset", 3), ("truncated", 3)]
+)
+async def test_attack_what_was_sent_and_lost_is_not_free(
+    tmp_path: Path, fault: str, tries: int
+) -> None:
+    with FakeJudge([MET], faults=[Fault(fault, times=9, seconds=30)]) as judge:
+        prices = priced(tmp_path, judge.model)
+        timing = None if tries == 1 else FakeTime()
+        asked = client(timing, max_cost_usd=1_000.0, prices_file=prices, max_attempts=3)
+        request = asked_for(judge.model, timeout=0.3 if tries == 1 else 20.0)
+        with pytest.raises(ModelError):
+            await asked.complete(request)
+        each = Prices.load(prices).estimate(judge.model, request)
+        assert each is not None
+        summary = asked.ledger.summary()
+        assert judge.count == tries
+        assert summary.spent_usd == pytest.approx(tries * each)
+        assert summary.reserved_usd == 0.0
+        lost = summary.total(kind="lost")
+        assert (lost.count, lost.unknown, lost.cost_usd) == (tries, tries, 0.0)
+        assert f"{tries} never answered" in str(summary)
+
+
+async def test_attack_lost_tries_end_with_the_budget(tmp_path: Path) -> None:
+    with FakeJudge([MET], faults=[Fault("reset", times=9)]) as judge:
+        prices = priced(tmp_path, judge.model)
+        request = asked_for(judge.model)
+        each = Prices.load(prices).estimate(judge.model, request)
+        assert each is not None
+        asked = client(FakeTime(), max_cost_usd=2.5 * each, prices_file=prices)
+        with pytest.raises(ModelError, match="budget is used up") as failure:
+            await asked.complete(request)
+        assert (failure.value.kind, judge.count) == ("budget", 2)
+
+
+async def test_a_cancelled_request_that_was_sent_counts(tmp_path: Path) -> None:
+    came, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    async def hang(asked: object) -> Json:
+        loop.call_soon_threadsafe(came.set)
+        await asyncio.Event().wait()
+        return None
+
+    with FakeJudge(hang) as judge:
+        asked = client(max_cost_usd=1_000.0, prices_file=priced(tmp_path, judge.model))
+        task = asyncio.create_task(asked.complete(asked_for(judge.model)))
+        await came.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        summary = asked.ledger.summary()
+        assert (summary.spent_usd > 0.0, summary.reserved_usd) == (True, 0.0)
+        assert summary.total(kind="lost").count == 1
+
+
+async def test_what_was_not_sent_is_not_paid(tmp_path: Path) -> None:
+    async with scripted([]) as server:
+        model = server.model  # nobody listens there any more
+    asked = client(FakeTime(), max_cost_usd=1_000.0, prices_file=priced(tmp_path, model))
+    with pytest.raises(ModelError, match="cannot be reached"):
+        await asked.complete(asked_for(model))
+    summary = asked.ledger.summary()
+    assert (summary.spent_usd, summary.reserved_usd) == (0.0, 0.0)
+    assert summary.total(kind="lost").count == 0
+
+
+async def test_a_refusal_is_not_paid(tmp_path: Path) -> None:
+    with FakeJudge([MET], faults=[Fault("500", times=9)]) as judge:
+        prices = priced(tmp_path, judge.model)
+        asked = client(FakeTime(), max_cost_usd=1_000.0, prices_file=prices, max_attempts=3)
+        with pytest.raises(ModelError):
+            await asked.complete(asked_for(judge.model))
+        summary = asked.ledger.summary()
+        assert (summary.spent_usd, summary.total(kind="retry").count) == (0.0, 3)
+
+
+# --- The breaker ---------------------------------------------------------------------------------
+
+
+async def opened(asked: ModelClient, model: str, time: FakeTime) -> None:
+    """Have the breaker open, and time pass until it is half open."""
+    for _ in range(2):
+        assert (await failing(asked, question(model))).kind == "auth"
+    assert "in a row" in str(await failing(asked, question(model)))
+    time.at += 31.0
+
+
+async def test_attack_a_probe_that_is_told_to_wait_does_not_lock_the_breaker() -> None:
+    time = FakeTime()
+    with FakeJudge(met, faults=[Fault("401", times=2)]) as judge:
+        asked = client(time, breaker_after=2)
+        await opened(asked, judge.model, time)
+        asked.route(judge.model).gate.cool(400.0)  # longer than it has patience
+        assert (await failing(asked, question(judge.model))).kind == "rate_limited"
+        time.at += 500.0
+        assert (await asked.ask(question(judge.model))).data == MET
+
+
+async def test_attack_a_probe_that_is_cancelled_does_not_lock_the_breaker() -> None:
+    time = FakeTime()
+    with FakeJudge(met, faults=[Fault("401", times=2)]) as judge:
+        asked = client(time, breaker_after=2, requests_per_minute=20.0)
+        await opened(asked, judge.model, time)
+        bucket = asked.route(judge.model).lane.requests
+        assert bucket is not None
+        bucket.take(60.0)
+        task = asyncio.create_task(asked.ask(question(judge.model)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        time.at += 600.0
+        assert (await asked.ask(question(judge.model))).data == MET
+
+
+async def test_what_an_open_breaker_refuses_does_not_keep_it_open() -> None:
+    time = FakeTime()
+    with FakeJudge(met, faults=[Fault("401", times=2)]) as judge:
+        asked = client(time, breaker_after=2)
+        await opened(asked, judge.model, time)
+        time.at -= 2.0
+        assert "in a row" in str(await failing(asked, question(judge.model)))
+        time.at += 2.0
+        assert (await asked.ask(question(judge.model))).data == MET
+
+
+# --- Limits --------------------------------------------------------------------------------------
+
+
+def test_each_entry_has_its_own_limits_and_all_share_the_breaker() -> None:
+    base = "http://127.0.0.1:9/v1"
+    settings = ModelSettings(
+        endpoints={
+            "free": EndpointSettings(base_url=base, max_concurrency=64),
+            "slow": EndpointSettings(base_url=base, max_concurrency=1, requests_per_minute=6),
+            "plain": EndpointSettings(base_url=base),
+        }
+    )
+    asked, other = ModelClient(settings), ModelClient(ModelSettings(requests_per_minute=60))
+    free, slow, plain = (asked.route(name) for name in ("free", "slow", "plain"))
+    later = other.route(f"{base}#any")
+    assert free.gate is slow.gate is plain.gate is later.gate
+    assert len({id(route.lane) for route in (free, slow, plain, later)}) == 4
+    rates = [
+        route.lane.requests and route.lane.requests.per_minute for route in (free, slow, later)
+    ]
+    assert rates == [None, 6, 60]
+
+    async def most() -> list[int]:
+        return [route.lane.limiter().most for route in (free, slow, plain)]
+
+    assert asyncio.run(most()) == [64, 1, 256]
+    again = ModelClient(settings)
+    assert again.route("slow").lane is slow.lane
+
+
+# --- Equal requests ------------------------------------------------------------------------------
+
+
+def cached(tmp_path: Path) -> ModelClient:
+    return client(cache="readwrite", cache_file=str(tmp_path / "replies.sqlite"))
+
+
+async def test_attack_equal_requests_at_a_dead_endpoint_fail_together(tmp_path: Path) -> None:
+    with FakeJudge(met, faults=[Fault("hang", times=99)]) as judge:
+        asked = cached(tmp_path)
+        request = asked_for(judge.model, timeout=0.3)
+        begun = clock.monotonic()
+        ended = await asyncio.gather(
+            *(asked.complete(request) for _ in range(12)), return_exceptions=True
+        )
+        assert [end.kind for end in ended if isinstance(end, ModelError)] == ["timeout"] * 12
+        assert judge.count == 1
+        assert clock.monotonic() - begun < 2.4  # one after the other they would take 3.6
+
+
+async def test_who_has_more_patience_asks_for_itself(tmp_path: Path) -> None:
+    with FakeJudge(["late"], faults=[Fault("hang")]) as judge:
+        asked = cached(tmp_path)
+        first, other = await asyncio.gather(
+            asked.complete(asked_for(judge.model, timeout=0.2)),
+            asked.complete(asked_for(judge.model, timeout=20.0)),
+            return_exceptions=True,
+        )
+        assert isinstance(first, ModelError)
+        assert not isinstance(other, BaseException)
+        assert other.text == "late"
+
+
+async def test_a_reply_that_was_no_good_is_not_shared(tmp_path: Path) -> None:
+    said = iter(["junk", "junk", MET])
+    with FakeJudge(lambda asked: next(said)) as judge:
+        asked = cached(tmp_path)
+        ended = await asyncio.gather(
+            *(asked.ask(question(judge.model)) for _ in range(3)), return_exceptions=True
+        )
+        assert [isinstance(end, ModelError) for end in ended] == [True, False, False]
+
+
+async def test_nobody_waits_for_others_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.models.in_flight._GRACE_SECONDS", 0.0)
+    flights = InFlight()
+    async with flights.sharing("d", 0.05) as leader:
+        waiting = asyncio.create_task(flights.sharing("d", 0.05).__aenter__())
+        await asyncio.sleep(0.15)
+        assert not waiting.done()  # the first one waits for its turn: that is in no deadline
+        leader.asked()
+        async with asyncio.timeout(5):
+            assert not (await waiting).is_asking  # it asks beside the first one
+
+
+# --- Threads and forks ---------------------------------------------------------------------------
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+LOOPS = """
+import asyncio, sys, threading
+from assay.models import Message, ModelClient, ModelSettings, Request
+client = ModelClient(ModelSettings())
+request = Request(model=sys.argv[1], messages=(Message("user", "hi"),))
+failures = set()
+def work(number):
+    for _ in range(12):
+        loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(client.complete(request))
+            if number % 2:
+                loop.run_until_complete(loop.shutdown_asyncgens())
+        except BaseException as error:
+            failures.add(repr(error))
+        loop.close()
+threads = [threading.Thread(target=work, args=(number,)) for number in range(24)]
+sys.setswitchinterval(1e-6)
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(sorted(failures))
+"""
+
+
+def test_attack_loops_that_begin_and_end_in_many_threads_do_not_collide() -> None:
+    with FakeJudge(lambda asked: "fine") as judge:
+        ended = run(LOOPS, judge.model)
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
+
+
+FORKED = """
+import asyncio, os, sys, threading, time
+import assay.models.sent_body  # a fork inside an import hangs whatever we do
+from assay.models import Message, ModelClient, ModelSettings, Request
+client = ModelClient(ModelSettings(cache="readwrite", cache_file=sys.argv[2]))
+request = Request(model=sys.argv[1], messages=(Message("user", "hi"),), timeout_seconds=20.0)
+ended = []
+thread = threading.Thread(target=lambda: ended.append(asyncio.run(client.complete(request)).text))
+thread.start()
+flights = client._cache._flights
+while not (flights._slots and any(slot.asked_at for slot in flights._slots.values())):
+    time.sleep(0.01)
+time.sleep(0.2)
+for lock in (client.ledger._lock, flights._lock, client.route(sys.argv[1]).lane._lock):
+    lock.acquire()
+child = os.fork()
+if child == 0:
+    text = asyncio.run(asyncio.wait_for(client.complete(request), 15)).text
+    os.write(1, f"child {text}\\n".encode())
+    sys.exit(0)
+for lock in (client.ledger._lock, flights._lock, client.route(sys.argv[1]).lane._lock):
+    lock.release()
+assert os.waitpid(child, 0)[1] == 0
+thread.join()
+print("parent", *ended)
+"""
+
+
+def test_attack_a_fork_while_a_request_is_under_way_does_not_hang(tmp_path: Path) -> None:
+    with FakeJudge(lambda asked: "fine", faults=[Fault("slow", seconds=1.5)]) as judge:
+        ended = run(FORKED, judge.model, str(tmp_path / "replies.sqlite"))
+    assert (ended.stdout, ended.stderr) == ("child fine\nparent fine\n", "")
+
+
+def test_settings_are_read_without_asyncio() -> None:
+    code = "import sys, assay.models.settings; print('asyncio' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
