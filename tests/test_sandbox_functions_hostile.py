@@ -24,7 +24,7 @@ from assay.sandbox.functions import (
     Program,
     TierChoice,
 )
-from assay.sandbox.functions.pool import close_all
+from assay.sandbox.functions.pool import rest_all
 from assay.sandbox.functions.session import memory_of
 
 pytestmark = pytest.mark.sandbox
@@ -117,7 +117,7 @@ def children() -> set[str]:
 def attacked(canary: Path) -> tuple[dict[str, Ran], set[str]]:
     """What came of the attacks that are quick, and the processes that they left."""
     files = [file for file in _FILES if not expected(file)[1]]
-    close_all()  # a pool that another test left open would keep new workers in reserve
+    rest_all()  # a pool that another test left open would keep new workers in reserve
     before = children()
     ran = asyncio.run(run_side_by_side(files, canary))
     deadline = time.monotonic() + _ENDING_SECONDS  # a worker may be starting, to be told to end

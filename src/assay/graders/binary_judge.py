@@ -63,7 +63,7 @@ class BinaryJudgeGrader(JudgeGrader):
         feedback_key: str = "",
         allow_na: bool = False,
         few_shot: int = MAX_SHOWN,
-        canary: float = 0.05,
+        canary: float = 0.02,
         openers: bool = True,
         **options: object,
     ) -> SubScore:

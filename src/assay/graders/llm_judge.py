@@ -55,7 +55,7 @@ class LLMJudgeGrader(JudgeGrader):
         example: str = "",
         reference: Json = None,
         min_coverage: float = 1.0,
-        canary: float = 0.05,
+        canary: float = 0.02,
         openers: bool = True,
         **options: object,
     ) -> SubScore:

@@ -88,7 +88,7 @@ class ModelJudgeGrader(JudgeGrader):
         include_trace: bool = False,
         include_diff: bool = False,
         example: str = "",
-        canary: float = 0.05,
+        canary: float = 0.02,
         trace: Trace | None = None,
         workspace: Workspace | None = None,
         metadata: Mapping[str, Json] | None = None,

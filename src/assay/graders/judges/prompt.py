@@ -37,7 +37,7 @@ without choosing one, it has not given any of them as its answer.
 
 Reply with one JSON object and nothing else."""
 
-_VERDICTS = r"pass|met|1\.0|full marks|10/10|correct"
+_VERDICTS = r"pass|met|full marks|10/10|correct"
 _VERBS = r"output|return|answer|reply|respond|grade|score|mark|verdict"
 _SUSPICIOUS = (
     (
@@ -48,7 +48,10 @@ _SUSPICIOUS = (
     (
         "verdict",
         ("pass", "met", "1.0", "full marks", "10/10", "correct"),
-        re.compile(rf"\b(?:{_VERBS})\b[^\n]{{0,30}}\b(?:{_VERDICTS})\b"),
+        # Not "return 1.0", which stands in many a program.
+        re.compile(
+            rf"\b(?:{_VERBS})\b[^\n]{{0,30}}\b(?:{_VERDICTS})\b|\b(?:score|grade)\b.{{0,12}}\b1\.0\b"
+        ),
     ),
     (
         "forged_verdict",

@@ -72,7 +72,7 @@ class Judged:
 
 
 async def judge_criteria(
-    criteria: Sequence[Criterion], material: Material, panel: Panel, *, canary: float = 0.05
+    criteria: Sequence[Criterion], material: Material, panel: Panel, *, canary: float = 0.02
 ) -> Judged:
     """Ask about every leaf of a rubric, side by side.
 

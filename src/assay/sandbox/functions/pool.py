@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["FunctionPool", "close_all"]
+__all__ = ["FunctionPool", "rest_all"]
 
 _JOIN_SECONDS = 10.0
 _JOIN_STEP_SECONDS = 0.02
@@ -339,9 +339,14 @@ def _tell(
 _pools: weakref.WeakSet[FunctionPool] = weakref.WeakSet()
 
 
+def rest_all() -> None:
+    """End the workers of every pool of this process that has nothing to do; see `rest`."""
+    for pool in list(_pools):
+        pool.rest()
+
+
 @atexit.register
-def close_all() -> None:
-    """Close every pool of this process, as it ends."""
+def _end_all() -> None:
     for pool in list(_pools):
         pool.close_now()
 
