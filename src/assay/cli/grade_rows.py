@@ -51,7 +51,7 @@ def grade_rows(
         threshold = 1.0 if own is None else own
     planned = count_rows(data, label=label)
     labels: dict[str, bool | float] = {}
-    graded = 0
+    kept = 0
     with Store.open(state_home()) as store, ExitStack() as stack:
         written = stack.enter_context(replacing(out)) if out else None
         stack.enter_context(redirect_stdout(sys.stderr))
@@ -60,8 +60,8 @@ def grade_rows(
         )
 
         def on_row(row: Row, cell: CellRecord) -> None:
-            nonlocal graded
-            graded += 1
+            nonlocal kept
+            kept += 1
             if isinstance(row.label, bool | int | float):
                 labels[row.id] = row.label if isinstance(row.label, bool) else float(row.label)
             if written is not None:
@@ -85,7 +85,7 @@ def grade_rows(
         except KeyboardInterrupt:
             stack.close()
             print(
-                f"interrupted: {graded:,} of {planned:,} rows are kept (assay report latest); the "
+                f"interrupted: {kept:,} of {planned:,} rows are kept (assay report latest); the "
                 "same command starts over, and replies of models that are kept are not paid again",
                 file=sys.stderr,
             )

@@ -53,14 +53,15 @@ def require_servable(specs: Sequence[GraderSpec]) -> None:
     require_parts(specs, _PARTS)
     for spec in specs:
         grader = spec.kind.grader
-        needs: list[str] = []
+        why = ""
         if issubclass(grader, OpenAIGrader):
-            needs = models_needed(grader.defined(spec.options))
-        elif issubclass(grader, JudgeGrader):
-            needs = grader.models_missing(spec.options)
-        if needs:
+            if needs := models_needed(grader.defined(spec.options)):
+                why = f"needs {' and '.join(needs)}"
+        elif issubclass(grader, JudgeGrader) and (missing := grader.models_missing(spec.options)):
+            why = f"cannot ask its model: {'; '.join(missing)}"
+        if why:
             raise InputError(
-                f"grader {spec.label!r} needs what is not here: {'; '.join(needs)}",
+                f"grader {spec.label!r} {why}",
                 hint="say how to reach what it needs, or serve the others without it",
             )
 
