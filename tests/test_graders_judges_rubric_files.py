@@ -230,7 +230,7 @@ def test_attack_one_doubled_key_among_many_takes_minutes(tmp_path: Path) -> None
     started = time.process_time()
     with pytest.raises(InputError, match="'k99999' is there twice"):
         load_rubric(file)
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < 30.0
 
 
 def test_groups_may_stand_in_each_other_forty_deep(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_attack_a_template_takes_for_ever(template: str) -> None:
     began = time.process_time()
     with pytest.raises(InputError, match="more than"):
         render(template, context)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 30
 
 
 def test_attack_a_template_is_too_large() -> None:
