@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -10,6 +11,18 @@ from hypothesis import settings
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("assay")
+
+
+def pytest_configure() -> None:
+    """Collecting makes a great many objects, and no garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: nobody who looks for garbage has to walk through it."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

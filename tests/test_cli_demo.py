@@ -174,11 +174,12 @@ def test_every_name_can_be_read_at_any_width(
 ) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     monkeypatch.setenv("COLUMNS", columns)
-    call("demo", "--directory", str(examples))
-    lines = capsys.readouterr().out.splitlines()
+    code = call("demo", "--directory", str(examples))
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
     assert all(len(line) <= int(columns) for line in lines)
     for name in ("arithmetic", "choices", "orders", "short", "✗ symbol-tungsten", "✓ meeting"):
-        assert any(line.startswith(name) for line in lines), name
+        assert any(line.startswith(name) for line in lines), (name, code, said)
 
 
 def test_directory_without_examples_is_refused(

@@ -88,16 +88,10 @@ def key_and_version(given: Namespace) -> tuple[str, int | None]:
 
 def standing_of(given: Namespace, version: GraderVersion) -> Standing | None:
     """The calibration card of a stored grader; None where there is none."""
-    from assay.registry.definitions import definition_from
-    from assay.reports.standing import Shelf
-    from assay.scoring.json_safe import record_parameters
-    from assay.store.cards import Cards
+    from assay.reports.standing import stored_standing
 
-    definition = definition_from(version.kind, version.definition)
-    declared = {**record_parameters(definition.to_dict()), "version": version.number}
     with Database.open(_place(given)) as database:
-        shelf = Shelf(Cards(database).newest(given.project))
-    return shelf.standing(version.key, version.kind, definition.digest(), declared)
+        return stored_standing(database, version)
 
 
 def _place(given: Namespace) -> str:

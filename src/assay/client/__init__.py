@@ -1,6 +1,7 @@
 """The Python SDK: graders, datasets, jobs and scores, on a server or on a store of one's own."""
 
 from assay.client.backend import Page
+from assay.client.calibration import Calibration, Grades, Results
 from assay.client.clients import AsyncClient, Client
 from assay.client.errors import ApiError, AuthError, ServerError, UnreachableError
 
@@ -8,8 +9,11 @@ __all__ = [
     "ApiError",
     "AsyncClient",
     "AuthError",
+    "Calibration",
     "Client",
+    "Grades",
     "Page",
+    "Results",
     "ServerError",
     "UnreachableError",
 ]

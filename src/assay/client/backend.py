@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
+    from assay.client.calibration import Calibration, Grades, Results
     from assay.graders.functions import ValidationReport
     from assay.registry import Definition
     from assay.store import (
@@ -140,8 +140,12 @@ class Backend(Protocol):
 
     async def grade(
         self, project: str, key: str, items: Sequence[Mapping[str, Json]], version: int | None
-    ) -> list[Graded]:
+    ) -> Grades:
         """Grade items."""
+        ...
+
+    async def calibration(self, project: str, key: str, version: int | None) -> Calibration | None:
+        """The card of a version."""
         ...
 
     async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
@@ -184,9 +188,7 @@ class Backend(Protocol):
         """Stop a job."""
         ...
 
-    async def results(
-        self, project: str, job: str, *, limit: int, cursor: str
-    ) -> Page[ScoreRecord]:
+    async def results(self, project: str, job: str, *, limit: int, cursor: str) -> Results:
         """A part of a job's scores."""
         ...
 

@@ -170,6 +170,7 @@ class Graders:
         self.diff = portal.plain(graders.diff)
         self.validate = portal.plain(graders.validate)
         self.grade = portal.plain(graders.grade)
+        self.calibration = portal.plain(graders.calibration)
         self.export = portal.plain(graders.export)
         self.import_ = portal.plain(graders.import_)
 

@@ -12,6 +12,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
+    from assay.client.calibration import Results
     from assay.store import (
         DatasetRecord,
         DatasetRow,
@@ -117,8 +118,8 @@ class AsyncJobs:
 
     async def results(
         self, job: str, *, limit: int = 100, cursor: str = "", project: str | None = None
-    ) -> Page[ScoreRecord]:
-        """A part of the scores of a job, in the order they were given."""
+    ) -> Results:
+        """A part of the scores of a job, in the order they were given, and the grader's card."""
         return await self._scope.backend.results(
             self._scope.project(project), job, limit=limit, cursor=cursor
         )

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.client.backend import Page
+from assay.client.calibration import Grades
 from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
 from assay.client.scope import Item, Scope, every, rows_of
 from assay.errors import InputError, NotFoundError
-from assay.scoring.graded import Graded
 
 if TYPE_CHECKING:
+    from assay.client.calibration import Calibration
     from assay.graders.functions import ValidationReport
     from assay.registry import Definition
     from assay.store import GraderRecord, GraderVersion
@@ -214,7 +215,7 @@ class AsyncGraders:
         *,
         version: int | None = None,
         project: str | None = None,
-    ) -> list[Graded]:
+    ) -> Grades:
         """Grade items with a stored grader.
 
         Args:
@@ -224,7 +225,7 @@ class AsyncGraders:
             project: The project; the client's by default.
 
         Returns:
-            One outcome for each item, in their order.
+            One outcome for each item, in their order; its ``calibration`` is the grader's card.
 
         Raises:
             InputError: For an item that cannot be graded, named by its place, or two of one id.
@@ -233,12 +234,28 @@ class AsyncGraders:
         rows = rows_of(items)
         if len(rows) > _AT_ONCE and version is None:
             version = (await backend.grader(where, grader_key)).latest.number
-        graded: list[Graded] = []
+        graded = Grades()
         for start in range(0, len(rows), _AT_ONCE):
-            graded += await backend.grade(
-                where, grader_key, rows[start : start + _AT_ONCE], version
-            )
+            some = await backend.grade(where, grader_key, rows[start : start + _AT_ONCE], version)
+            graded += some
+            graded.calibration = some.calibration
         return graded
+
+    async def calibration(
+        self, grader_key: str, *, version: int | None = None, project: str | None = None
+    ) -> Calibration | None:
+        """The calibration card of a grader: how far it agrees with people; None without one.
+
+        Args:
+            grader_key: The grader.
+            version: The newest by default.
+            project: The project; the client's by default.
+
+        Raises:
+            NotFoundError: There is no such grader or version.
+        """
+        where = self._scope.project(project)
+        return await self._scope.backend.calibration(where, grader_key, version)
 
     async def export(
         self, directory: str, *, keys: Sequence[str] = (), project: str | None = None

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from assay.client.backend import Details, Page, Rows
+from assay.client.calibration import Calibration, Grades, Results
 from assay.errors import AssayError, InputError, Location, NotFoundError
 from assay.registry import Registry
 from assay.registry.stored_rows import grade_rows
@@ -33,6 +34,7 @@ from assay.store import (
     Store,
 )
 from assay.tasks.rows import read_row
+from assay.types.codec import from_json
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
@@ -149,9 +151,18 @@ class LocalBackend:
 
     async def grade(
         self, project: str, key: str, items: Sequence[Mapping[str, Json]], version: int | None
-    ) -> list[Graded]:
+    ) -> Grades:
         """Grade items."""
-        return await self._registry(project).grade(key, _items(items), version=version)
+        registry, read = self._registry(project), _items(items)
+        found = registry.version(key, version)
+        graded = await registry.grade_with(found, read)
+        return Grades(graded, self._calibration(found, graded))
+
+    async def calibration(self, project: str, key: str, version: int | None) -> Calibration | None:
+        """The card of a version."""
+        registry = self._registry(project)
+        registry.get(key)  # first: a version outlives its grader
+        return self._calibration(registry.version(key, version))
 
     async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
         """Store a dataset."""
@@ -208,13 +219,14 @@ class LocalBackend:
         await self.job(project, job)
         return Jobs(self._database).cancel(job)
 
-    async def results(
-        self, project: str, job: str, *, limit: int, cursor: str
-    ) -> Page[ScoreRecord]:
+    async def results(self, project: str, job: str, *, limit: int, cursor: str) -> Results:
         """A part of a job's scores."""
-        await self.job(project, job)
+        record = await self.job(project, job)
         found = Jobs(self._database).results(job, _number(cursor), limit)
-        return _page(found, limit, lambda record: record.seq)
+        version = self._registry(project).version(record.grader, record.version)
+        page = _page(found, limit, lambda score: score.seq)
+        card = self._calibration(version, [score.graded for score in found])
+        return Results(page.items, page.next_cursor, card)
 
     async def follow(self, project: str, job: str) -> AsyncIterator[JobRecord]:
         """The job; without a server it has ended when `create_job` returned."""
@@ -251,6 +263,14 @@ class LocalBackend:
     async def close(self) -> None:
         """Give the database back."""
         self._database.close()
+
+    def _calibration(
+        self, version: GraderVersion, graded: Sequence[Graded] = ()
+    ) -> Calibration | None:
+        from assay.reports.standing import stored_standing
+
+        found = stored_standing(self._database, version, [one.digest for one in graded])
+        return None if found is None else from_json(Calibration, found.to_dict())
 
     def _registry(self, project: str) -> Registry:
         # Who works on the store itself runs code of the project's own, as with `assay run`.

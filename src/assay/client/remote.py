@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
 
 from assay.client.backend import Details, Page, Rows
+from assay.client.calibration import Calibration, Grades, Results
 from assay.client.errors import ServerError, UnreachableError
 from assay.client.transport import Transport
 from assay.errors import InputError
@@ -172,7 +173,7 @@ class RemoteBackend:
 
     async def grade(
         self, project: str, key: str, items: Sequence[Mapping[str, Json]], version: int | None
-    ) -> list[Graded]:
+    ) -> Grades:
         """Grade items."""
         body: dict[str, Json] = {"items": [dict(item) for item in items]}
         if version is not None:
@@ -181,7 +182,14 @@ class RemoteBackend:
         results = _items(answer, "results")
         if len(results) != len(items):
             raise ServerError(f"the server graded {len(results)} of {len(items)} items")
-        return [Graded.from_dict(_mapping(result)) for result in results]
+        graded = (Graded.from_dict(_mapping(result)) for result in results)
+        return Grades(graded, _calibration(answer))
+
+    async def calibration(self, project: str, key: str, version: int | None) -> Calibration | None:
+        """The card of a version."""
+        return _calibration(
+            await self._http.send("GET", _path(project, "graders", key), query={"version": version})
+        )
 
     async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
         """Store a dataset: it is spooled here first, so that it can be sent again."""
@@ -241,11 +249,15 @@ class RemoteBackend:
             JobRecord, await self._http.send("POST", _path(project, "jobs", job, "cancel"))
         )
 
-    async def results(
-        self, project: str, job: str, *, limit: int, cursor: str
-    ) -> Page[ScoreRecord]:
+    async def results(self, project: str, job: str, *, limit: int, cursor: str) -> Results:
         """A part of a job's scores."""
-        return await self._page(ScoreRecord, _path(project, "jobs", job, "results"), limit, cursor)
+        answer = await self._http.send(
+            "GET",
+            _path(project, "jobs", job, "results"),
+            query={"limit": limit, "cursor": cursor or None},
+        )
+        page = _read_page(ScoreRecord, answer)
+        return Results(page.items, page.next_cursor, _calibration(answer))
 
     async def follow(self, project: str, job: str) -> AsyncIterator[JobRecord]:
         """The job as it gets on; a broken stream is taken up again."""
@@ -306,9 +318,7 @@ class RemoteBackend:
         wanted: Mapping[str, str | None] | None = None,
     ) -> Page[T]:
         query = {"limit": limit, "cursor": cursor or None, **(wanted or {})}
-        answer = await self._http.send("GET", path, query=query)
-        items = [_record(kind, item) for item in _items(answer)]
-        return Page(items, str(_mapping(answer).get("next_cursor") or ""))
+        return _read_page(kind, await self._http.send("GET", path, query=query))
 
 
 def _path(project: str, *parts: str) -> str:
@@ -334,6 +344,17 @@ def _items(answer: Json, name: str = "items") -> list[Json]:
     if not isinstance(items, list):
         raise ServerError(f"the server's answer has no {name!r}")
     return items
+
+
+def _read_page(kind: type[T], answer: Json) -> Page[T]:
+    items = [_record(kind, item) for item in _items(answer)]
+    return Page(items, str(_mapping(answer).get("next_cursor") or ""))
+
+
+def _calibration(answer: Json) -> Calibration | None:
+    """The card in an answer; an older server's answers have none."""
+    card = _mapping(answer).get("calibration")
+    return None if card is None else _record(Calibration, card)
 
 
 def _record(kind: type[T], data: Json) -> T:

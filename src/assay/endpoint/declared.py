@@ -13,7 +13,6 @@ from assay.graders.openai.base import OpenAIGrader
 from assay.graders.openai.definitions import models_needed
 from assay.graders.spec import GraderSpec
 from assay.scoring.graded import Graded
-from assay.scoring.results import EvaluationResult
 from assay.types.submission import Submission
 
 __all__ = ["require_servable", "scorer_of_graders"]
@@ -37,7 +36,7 @@ def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
 
         async def one(name: str, submission: Submission) -> Graded:
             async with turn:
-                return _outcome(name, await grade_submission(specs, submission))
+                return Graded.of_result(name, await grade_submission(specs, submission))
 
         return await asyncio.gather(*(one(*item) for item in items))
 
@@ -64,18 +63,3 @@ def require_servable(specs: Sequence[GraderSpec]) -> None:
                 f"grader {spec.label!r} {why}",
                 hint="say how to reach what it needs, or serve the others without it",
             )
-
-
-def _outcome(name: str, result: EvaluationResult) -> Graded:
-    said = result.content or ""
-    failed = result.isError
-    return Graded(
-        id=name,
-        status=result.status,
-        score=result.reward,
-        outcome="error" if failed else "ok",
-        reason="" if failed else said,
-        error=(said or "could not be graded") if failed else "",
-        flags=result.flags,
-        details={"subscores": [node.to_dict() for node in result.subscores or ()]},
-    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import cast, get_args
 
 from assay.errors import InputError, nearest
 from assay.graders.openai.base import Definition
 from assay.graders.openai.definitions import models_needed, read_definition
-from assay.graders.openai.rewards import FaultError, Reward
+from assay.graders.openai.rewards import FaultError, Flag, Reward
 from assay.graders.openai.scope import sample_of
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
@@ -24,19 +24,7 @@ _DETAILS = (
     "python_grader_server_error_type",
 )
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens")
-_ERRORS = (
-    "formula_parse_error",
-    "invalid_variable_error",
-    "model_grader_parse_error",
-    "model_grader_refusal_error",
-    "model_grader_server_error",
-    "other_error",
-    "python_grader_runtime_error",
-    "python_grader_server_error",
-    "sample_parse_error",
-    "truncated_observation_error",
-    "unresponsive_reward_error",
-)
+_ERRORS = get_args(Flag)
 
 
 async def run_grader(body: Mapping[str, Json]) -> dict[str, Json]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from assay.errors import AssayError, ModelError
@@ -56,7 +58,7 @@ Prepared: TypeAlias = bytes | Request
 
 
 @dataclass(slots=True, weakref_slot=True, kw_only=True)
-class Route:
+class Route(ABC):
     """A way to a model.
 
     Attributes:
@@ -86,6 +88,7 @@ class Route:
         """The endpoint's."""
         return self.lane.gate
 
+    @abstractmethod
     def prepare(
         self,
         request: Request,
@@ -94,8 +97,8 @@ class Route:
         shape: Shape | None,
     ) -> Prepared:
         """Make a request ready to be sent, with what is known of the model by now."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def send(self, prepared: Prepared, sent: Callable[[], None]) -> RawReply | Fault:
         """Send it once.
 
@@ -106,7 +109,6 @@ class Route:
         Returns:
             The reply, or why there is none.
         """
-        raise NotImplementedError
 
     def rung(self, shape: Shape | None) -> Rung:
         """How a reply of this shape is asked for."""
@@ -251,25 +253,16 @@ def _lane(endpoint: Endpoint, settings: ModelSettings, timing: Timing) -> Lane:
     whose = hashlib.sha256(endpoint.key.encode()).digest()[:8]
     address = (endpoint.protocol, endpoint.base_url, whose, id(timing) if timing != Timing() else 0)
     gate = gate_of(address, lambda: Gate(endpoint.base_url, timing=timing))
-    limits = (
-        endpoint.first_concurrency,
-        endpoint.max_concurrency,
-        settings.breaker_after,
-        endpoint.requests_per_minute,
-        endpoint.tokens_per_minute,
+    make = partial(
+        Lane,
+        gate,
+        first=endpoint.first_concurrency,
+        most=endpoint.max_concurrency,
+        breaker_after=settings.breaker_after,
+        requests_per_minute=endpoint.requests_per_minute,
+        tokens_per_minute=endpoint.tokens_per_minute,
     )
-    first, most, breaker_after, requests, tokens = limits
-    return lane_of(
-        (*address, endpoint.limits_of, *limits),
-        lambda: Lane(
-            gate,
-            first=first,
-            most=most,
-            breaker_after=breaker_after,
-            requests_per_minute=requests,
-            tokens_per_minute=tokens,
-        ),
-    )
+    return lane_of((*address, endpoint.limits_of, *make.keywords.values()), make)
 
 
 def _to_endpoint(endpoint: Endpoint, lane: Lane, timing: Timing) -> HttpRoute:

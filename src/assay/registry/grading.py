@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
@@ -165,21 +164,9 @@ async def _grade_declared(definition: DeclaredDefinition, items: Items) -> list[
 
 def _outcome(item: str, result: EvaluationResult, threshold: float) -> Graded:
     """The outcome that a combined result stands for."""
-    nodes = [cast("Json", node.to_dict()) for node in result.subscores or ()]
-    details: dict[str, Json] = {"subscores": nodes}
+    details: dict[str, Json] = {}
     if result.info:
         details["info"] = plain(result.info)
     if result.reward is not None:
         details["passed"] = result.reward >= threshold
-    is_error = result.status == "error"
-    said = result.content or ""
-    return Graded(
-        id=item,
-        status=result.status,
-        score=result.reward,
-        outcome="error" if is_error else "ok",
-        reason="" if is_error else said,
-        error=(said or "could not be graded") if is_error else "",
-        flags=result.flags,
-        details=details,
-    )
+    return Graded.of_result(item, result, details)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError
 from assay.eval.calibration.card import Card
 from assay.eval.calibration.digests import parts_digest
 from assay.reports.calibration_card import card_line
 from assay.reports.plain import one_line
-from assay.scoring.json_safe import Json
-from assay.store.cards import CardRecord
+from assay.scoring.json_safe import Json, record_parameters
+from assay.store.cards import CardRecord, Cards
 from assay.store.records import CellRecord
 from assay.version import __version__
 
-__all__ = ["Shelf", "Standing", "differences"]
+if TYPE_CHECKING:
+    from assay.store.catalog_records import GraderVersion
+    from assay.store.database import Database
+
+__all__ = ["Shelf", "Standing", "differences", "stored_standing"]
 
 _MOST_NAMED = 6
 _MAX_VALUE = 40
@@ -170,6 +174,43 @@ class Shelf:
         if len(self._known) >= 1_000:  # names and digests may come from anywhere
             self._known.clear()
         self._known[key] = standing
+
+
+def stored_standing(
+    database: Database, version: GraderVersion, digests: Iterable[str] = ()
+) -> Standing | None:
+    """The calibration card of a stored grader, as it stands beside scores of one of its versions.
+
+    Args:
+        database: Where the grader is; cards of its project alone are looked at.
+        version: The version that gave the scores.
+        digests: Of what gave them, as the scores say it; by default what would give them now.
+            There may be several, for assay's own code may have changed between two scores.
+
+    Returns:
+        The standing, a stale one where it is stale for any of the scores; None where some of them
+        have no card.
+
+    Raises:
+        InputError: For a definition that cannot be read, as of a newer assay.
+        StoreError: If the database cannot be read.
+    """
+    records = Cards(database).newest(version.project)
+    if not records:
+        return None
+    from assay.registry.definitions import definition_from
+
+    definition = definition_from(version.kind, version.definition)
+    declared = {**record_parameters(definition.to_dict()), "version": version.number}
+    wanted = list(dict.fromkeys(filter(None, digests))) or [definition.digest()]
+    shelf = Shelf(
+        record
+        for record in records
+        if record.grader == version.key or {record.digest, record.alias} & set(wanted)
+    )
+    found = [shelf.standing(version.key, version.kind, digest, declared) for digest in wanted]
+    stale = [one for one in found if one is not None and one.is_stale]
+    return stale[0] if stale else None if None in found else found[0]
 
 
 def differences(was: Part, now: Part, version: str = "") -> tuple[str, ...]:

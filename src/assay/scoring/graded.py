@@ -8,7 +8,7 @@ from typing import cast
 
 from assay.errors import ScoreError
 from assay.scoring.json_safe import Json, plain
-from assay.scoring.results import Status, SubScore, finite_number
+from assay.scoring.results import EvaluationResult, Status, SubScore, finite_number
 
 __all__ = ["Graded"]
 
@@ -81,6 +81,31 @@ class Graded:
             flags=tuple(node.flags),
             details=details,
             digest=str(digest),
+        )
+
+    @classmethod
+    def of_result(
+        cls, item: str, result: EvaluationResult, details: Mapping[str, Json] | None = None
+    ) -> Graded:
+        """The outcome that a combined result stands for.
+
+        Args:
+            item: The item's id.
+            result: The result; its nodes are kept as ``subscores`` among the details.
+            details: What is kept beside them.
+        """
+        is_error = result.status == "error"
+        said = result.content or ""
+        nodes = [cast("Json", node.to_dict()) for node in result.subscores or ()]
+        return cls(
+            id=item,
+            status=result.status,
+            score=result.reward,
+            outcome="error" if is_error else "ok",
+            reason="" if is_error else said,
+            error=(said or "could not be graded") if is_error else "",
+            flags=result.flags,
+            details={"subscores": nodes, **(details or {})},
         )
 
     def by(self, grader: str, digest: str) -> Graded:

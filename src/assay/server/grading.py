@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from assay.registry import Registry
+from assay.reports.standing import stored_standing
 from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
 from assay.server.context import Context
 from assay.server.items import Item
 from assay.server.policy import require_allowed
 from assay.store.catalog_records import GraderVersion
 from assay.store.database import Database
 
-__all__ = ["grade_items", "registry_of", "version_of"]
+__all__ = ["calibration", "grade_items", "registry_of", "version_of"]
 
 
 def registry_of(database: Database, project: str, server: Context, by: str = "") -> Registry:
@@ -60,3 +62,17 @@ async def grade_items(
     graded = await asyncio.to_thread(lambda: asyncio.run(registry.grade_with(version, items)))
     server.metrics.graded(version.kind, graded, time.perf_counter() - started)
     return graded
+
+
+def calibration(
+    database: Database, version: GraderVersion, graded: Iterable[Graded] = ()
+) -> dict[str, Json] | None:
+    """The calibration card beside scores of a version; None where there is none.
+
+    Args:
+        database: The database.
+        version: The version.
+        graded: What it gave; without any, the card is for what it would give now.
+    """
+    found = stored_standing(database, version, (one.digest for one in graded))
+    return None if found is None else found.to_dict()

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from assay.errors import ModelError
 from assay.graders.judges.documents import pieces
 from assay.graders.judges.evidence import normalised
-from assay.graders.judges.panel import RefutedError
+from assay.graders.judges.panel import RefutedError, together
 from assay.graders.judges.passages import Spans, left_out, telling_words, touches
 from assay.graders.judges.prompt import Part, Untrusted, compose
-from assay.graders.judges.voters import ListForm, Voter, together
+from assay.graders.judges.voters import ListForm, Voter
 from assay.scoring.json_safe import Json
 
 __all__ = [

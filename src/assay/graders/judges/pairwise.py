@@ -14,10 +14,9 @@ from itertools import combinations
 
 from assay.errors import ModelError
 from assay.graders.judges.gate import emptiness
-from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll
+from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll, together
 from assay.graders.judges.probe import captured, probe_word, unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
-from assay.graders.judges.voters import together
 from assay.scoring.bradley_terry import Comparison, Strengths, bradley_terry
 from assay.scoring.json_safe import Json
 

@@ -10,9 +10,9 @@ import asyncio
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from assay.errors import InputError, ModelError
 from assay.graders.judges.prompt import Prompt
@@ -20,13 +20,26 @@ from assay.models import current_client
 from assay.models.messages import Reply, Request
 from assay.scoring.json_safe import Json
 
-__all__ = ["DEFAULT_MODEL", "Decision", "Form", "Opinion", "Panel", "RefutedError", "Vote", "poll"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "FAR_APART",
+    "Decision",
+    "Form",
+    "Opinion",
+    "Panel",
+    "RefutedError",
+    "Vote",
+    "poll",
+    "together",
+]
+
+_T = TypeVar("_T")
 
 DEFAULT_MODEL = "claude-haiku-4-5"
 Aggregate: TypeAlias = Literal["majority", "mean", "median", "min"]
 Tie: TypeAlias = Literal["fail", "na", "error"]
 
-_FAR_APART = 0.25
+FAR_APART = 0.25
 """Scores whose range is more than this disagree."""
 
 
@@ -133,6 +146,30 @@ class Panel:
         if self.max_tokens < 1:
             raise InputError(f"max_tokens must be 1 or more, got {self.max_tokens}")
 
+    def request(
+        self, prompt: Prompt, name: str, schema: Mapping[str, Json], *, model: str, repeat: int
+    ) -> Request:
+        """One asking of one of its models, with the panel's limits.
+
+        Args:
+            prompt: The question.
+            name: What providers are told the schema is called.
+            schema: JSON Schema of the reply.
+            model: Whom to ask.
+            repeat: Which asking, from 0.
+        """
+        return Request(
+            model=model,
+            messages=prompt.messages,
+            schema=schema,
+            schema_name=name,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            repeat=repeat,
+            volatile=prompt.volatile,
+            timeout_seconds=self.timeout_seconds,
+        )
+
     @property
     def asked(self) -> int:
         """How many votes are asked for."""
@@ -209,6 +246,15 @@ class Decision:
         return [vote.to_dict() for vote in self.votes]
 
 
+async def together(calls: Iterable[Awaitable[_T]]) -> list[_T]:
+    """Await all calls, then raise the first error: none is left to run, and to cost, alone."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return cast("list[_T]", results)
+
+
 async def poll(prompt: Prompt, form: Form, panel: Panel) -> Decision:
     """Ask a panel one question.
 
@@ -228,7 +274,7 @@ async def poll(prompt: Prompt, form: Form, panel: Panel) -> Decision:
             for model in panel.models
             for repeat in range(panel.repeats)
         )
-        votes = list(await asyncio.gather(*calls))
+        votes = await together(calls)
     decision = _decide(votes, panel)
     if panel.escalate and _is_doubtful(votes):
         final = await _ask(prompt, form, panel, panel.escalate, 0)
@@ -259,17 +305,7 @@ class _Reading:
 
 
 async def _ask(prompt: Prompt, form: Form, panel: Panel, model: str, repeat: int) -> Vote:
-    request = Request(
-        model=model,
-        messages=prompt.messages,
-        schema=form.schema,
-        schema_name=form.name,
-        max_tokens=panel.max_tokens,
-        temperature=panel.temperature,
-        repeat=repeat,
-        volatile=prompt.volatile,
-        timeout_seconds=panel.timeout_seconds,
-    )
+    request = panel.request(prompt, form.name, form.schema, model=model, repeat=repeat)
     reading = _Reading(form)
     try:
         reply = await current_client().ask(request, reading.check)
@@ -344,7 +380,7 @@ def _decision(chosen: Opinion, opinions: Sequence[Opinion], votes: Sequence[Vote
 def _alike(one: Opinion, other: Opinion) -> bool:
     if one.word or one.value is None or other.value is None:
         return one.word != "" or one.value == other.value
-    return abs(one.value - other.value) <= _FAR_APART
+    return abs(one.value - other.value) <= FAR_APART
 
 
 def _is_doubtful(votes: Sequence[Vote]) -> bool:

@@ -8,10 +8,10 @@ from typing import cast
 
 from assay.graders.judges.claims import Claim, batches, fenced_claims, misnumbered
 from assay.graders.judges.documents import Document, Window, windows
-from assay.graders.judges.panel import RefutedError
+from assay.graders.judges.panel import RefutedError, together
 from assay.graders.judges.probe import captured, probe_word, unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose
-from assay.graders.judges.voters import ListForm, Voter, together
+from assay.graders.judges.voters import ListForm, Voter
 from assay.scoring.json_safe import Json
 
 __all__ = ["Relevance", "relevant_claims", "relevant_documents"]

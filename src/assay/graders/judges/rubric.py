@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from assay.errors import ModelError
 from assay.graders.judges.canary import is_probed, refuted, untruth
 from assay.graders.judges.criteria import Criterion, leaves
 from assay.graders.judges.evidence import Sought
-from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll
+from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll, together
 from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
 from assay.scoring.json_safe import Json
@@ -88,12 +87,12 @@ async def judge_criteria(
     calls = [_decide(criterion, parts, sought, panel) for criterion in asked]
     about = "\0".join(criterion.requirement for criterion in asked)
     if is_probed(material.answer, about, canary, is_suspicious=bool(found)):
-        *decisions, probe = await asyncio.gather(*calls, _probe(material.answer, parts, panel))
+        *decisions, probe = await together([*calls, _probe(material.answer, parts, panel)])
         error = refuted(probe, panel, is_suspicious=bool(found))
         return Judged(decisions=tuple(decisions), captured=error, suspicions=found)
     if len(calls) == 1:
         return Judged(decisions=(await calls[0],), suspicions=found)
-    return Judged(decisions=tuple(await asyncio.gather(*calls)), suspicions=found)
+    return Judged(decisions=tuple(await together(calls)), suspicions=found)
 
 
 async def _decide(

@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias, cast
 
 from assay.graders.judges.claims import Claim, batches, fenced_claims, misnumbered
 from assay.graders.judges.documents import Document, Window, windows
-from assay.graders.judges.panel import RefutedError
+from assay.graders.judges.panel import RefutedError, together
 from assay.graders.judges.passages import telling_words, words
 from assay.graders.judges.probe import captured, probe_word, unguessable
 from assay.graders.judges.prompt import compose
-from assay.graders.judges.voters import ListForm, Voter, together
+from assay.graders.judges.voters import ListForm, Voter
 from assay.scoring.json_safe import Json
 
 __all__ = ["Support", "Verdict", "verified"]

@@ -6,26 +6,22 @@ models what the panel's ``aggregate`` says.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import statistics
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from assay.errors import ModelError
-from assay.graders.judges.panel import Panel, RefutedError, Vote
+from assay.graders.judges.panel import FAR_APART, Panel, RefutedError, Vote, together
 from assay.graders.judges.prompt import Prompt
 from assay.models import current_client
-from assay.models.messages import Request
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
-__all__ = ["Finding", "ListForm", "Voter", "heard", "together"]
+__all__ = ["Finding", "ListForm", "Voter", "heard"]
 
 _T = TypeVar("_T")
-_FAR_APART = 0.25
-"""Scores whose range is more than this disagree."""
 
 MAX_CALLS = 512
 """Most questions of one voter about one sample: what it costs is bounded, whatever is graded."""
@@ -92,16 +88,8 @@ class Voter:
             ModelError: If no reply could be had, read or believed.
         """
         self.plan(1)
-        request = Request(
-            model=self.model,
-            messages=prompt.messages,
-            schema=form.schema,
-            schema_name=form.name,
-            max_tokens=self.panel.max_tokens,
-            temperature=self.panel.temperature,
-            repeat=self.repeat,
-            volatile=prompt.volatile,
-            timeout_seconds=self.panel.timeout_seconds,
+        request = self.panel.request(
+            prompt, form.name, form.schema, model=self.model, repeat=self.repeat
         )
         place = len(self.calls)
         vote = Vote(model=self.model, repeat=self.repeat)
@@ -149,15 +137,6 @@ def _call(name: str, vote: Vote) -> Json:
     kept = vote.to_dict()
     del kept["model"]
     return {"asked": name, **kept}
-
-
-async def together(calls: Iterable[Awaitable[_T]]) -> list[_T]:
-    """Await all calls, then raise the first error: none is left to run, and to cost, alone."""
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return cast("list[_T]", results)
 
 
 Judge = Callable[[Voter], Awaitable[Finding]]
@@ -236,7 +215,7 @@ def _node(
     metadata.update(chosen.metadata)
     if len(ballots) > 1:
         metadata["votes"] = [ballot.told() for ballot in ballots]
-        near = [one for one in found if _distance(one.value, value) <= _FAR_APART]
+        near = [one for one in found if _distance(one.value, value) <= FAR_APART]
         metadata["agreement"] = len(near) / len(found)
     else:
         metadata["calls"] = ballots[0].voter.told()
@@ -276,7 +255,7 @@ def _is_doubtful(ballots: Sequence[_Ballot]) -> bool:
     found = [ballot.finding for ballot in ballots]
     first = found[0]
     return first is None or any(
-        one is None or _distance(one.value, first.value) > _FAR_APART for one in found
+        one is None or _distance(one.value, first.value) > FAR_APART for one in found
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from assay.server.models.base import Body, Definition, Key, Kind, Name, Row, Shown, Text, Version
+from assay.server.models.calibration import CALIBRATION, CalibrationShown
 
 __all__ = [
     "ChecksShown",
@@ -223,11 +224,15 @@ class GraderShown(Shown):
 
 
 class GraderDetail(GraderShown):
-    """A grader with one version, and what is worth a look in it."""
+    """A grader with one version, what is worth a look in it, and its calibration card."""
 
-    model_config = _example({**_GRADER, "warnings": []})
+    model_config = _example(
+        {**_GRADER, "warnings": [], "calibration": CALIBRATION},
+        {**_GRADER, "warnings": [], "calibration": None},
+    )
 
     warnings: list[str]
+    calibration: CalibrationShown | None = Field(description="Null where it was never measured.")
 
 
 class GraderPage(Shown):
@@ -257,13 +262,22 @@ class GradedShown(Shown):
 
 
 class GradedPage(Shown):
-    """What came of the items, in their order."""
+    """What came of the items, in their order, and the calibration card of what graded them."""
 
-    model_config = _example({"results": [_GRADED], "grader": "four@1", "digest": _DIGEST})
+    model_config = _example(
+        {
+            "results": [_GRADED],
+            "grader": "four@1",
+            "digest": _DIGEST,
+            "calibration": CALIBRATION,
+        },
+        {"results": [_GRADED], "grader": "four@1", "digest": _DIGEST, "calibration": None},
+    )
 
     results: list[GradedShown]
     grader: str
     digest: str
+    calibration: CalibrationShown | None = Field(description="Null where it was never measured.")
 
 
 class CheckShown(Shown):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
 from assay.server.models.base import Body, ItemId, Key, Name, Shown, Text, Version
+from assay.server.models.calibration import CALIBRATION, CalibrationShown
 from assay.server.models.graders import GradedShown
 
 __all__ = [
@@ -234,7 +235,14 @@ class ScorePage(Shown):
 
 
 class ResultPage(ScorePage):
-    """Scores of a job, in the order of its rows."""
+    """Scores of a job, in the order of its rows, and the calibration card of what gave them."""
+
+    model_config = _example(
+        {"items": [_SCORE], "next_cursor": None, "calibration": CALIBRATION},
+        {"items": [_SCORE], "next_cursor": None, "calibration": None},
+    )
+
+    calibration: CalibrationShown | None = Field(description="Null where it was never measured.")
 
 
 def _a_number(value: float) -> float:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
@@ -17,7 +17,7 @@ from assay.scoring.json_safe import Json
 from assay.server.context import caller, context
 from assay.server.documents import problem_responses
 from assay.server.door import Door, needs
-from assay.server.grading import registry_of
+from assay.server.grading import calibration, registry_of
 from assay.server.idempotency import Answer, Keep, carry_out
 from assay.server.items import items_of
 from assay.server.models.graders import (
@@ -54,6 +54,8 @@ _IfNoneMatch = Annotated[str | None, Header(description="An ETag that the client
 _ETAG: dict[str, Any] = {
     "headers": {"ETag": {"schema": {"type": "string"}, "description": "Begins with KEY@NUMBER."}}
 }
+_Found: TypeAlias = tuple[GraderRecord, dict[str, Json] | None]
+"""A grader, and the calibration card of its version."""
 _SAME: dict[int | str, dict[str, Any]] = {304: {"description": "The client has it already."}}
 
 
@@ -111,7 +113,9 @@ async def create_grader(request: Request, project: Project, body: GraderBody) ->
             samples=samples,
         )
         place = f"/api/v1/projects/{project}/graders/{made.key}"
-        return keep(Answer(_shown(made), 201, {"Location": place, "ETag": _etag(made)}))
+        card = calibration(database, made.latest)
+        headers = {"Location": place, "ETag": _etag(made, card)}
+        return keep(Answer(_shown(made, card), 201, headers))
 
     return await carry_out(request, project, work)
 
@@ -148,16 +152,18 @@ async def show_grader(
 ) -> Response:
     """A grader with its latest version, or the one that is asked for."""
 
-    def find(database: Database) -> GraderRecord:
+    def find(database: Database) -> _Found:
         registry = _registry(request, project, database)
         found = registry.get(key)
-        return found if version is None else replace(found, latest=registry.version(key, version))
+        if version is not None:
+            found = replace(found, latest=registry.version(key, version))
+        return found, calibration(database, found.latest)
 
-    found = await context(request).storage.run(find)
-    headers = {"ETag": _etag(found), "Cache-Control": "private, no-cache"}
+    found, card = await context(request).storage.run(find)
+    headers = {"ETag": _etag(found, card), "Cache-Control": "private, no-cache"}
     if if_none_match is not None and _matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    return reply(_shown(found), 200, headers)
+    return reply(_shown(found, card), 200, headers)
 
 
 @router.put(
@@ -179,18 +185,21 @@ async def update_grader(
     definition = _checked(request, body.kind, body.definition)
     samples = await items_of(request, "samples")
     expected = _expected(key, if_match, force=force)
-    try:
-        made = await context(request).storage.follow(
-            lambda database: _registry(request, project, database).update(
-                key, definition, note=body.note, expected=expected, samples=samples
-            )
+
+    async def update(database: Database) -> _Found:
+        made = await _registry(request, project, database).update(
+            key, definition, note=body.note, expected=expected, samples=samples
         )
+        return made, calibration(database, made.latest)
+
+    try:
+        made, card = await context(request).storage.follow(update)
     except LockedError:
         raise
     except ConflictError as error:
         fault = Fault("If-Match", error.message, error.hint)
         raise ProblemError(412, error.message, faults=[fault]) from error
-    return reply(_shown(made), 200, {"ETag": _etag(made)})
+    return reply(_shown(made, card), 200, {"ETag": _etag(made, card)})
 
 
 @router.patch(
@@ -203,15 +212,18 @@ async def describe_grader(
     request: Request, project: Project, key: GraderKey, body: NamesBody
 ) -> Response:
     """Change what people read of a grader; its scores stay what they are."""
-    changed = await context(request).storage.run(
-        lambda database: _registry(request, project, database).describe(
+
+    def describe(database: Database) -> _Found:
+        changed = _registry(request, project, database).describe(
             key,
             name=body.name,
             description=body.description,
             feedback_key=body.feedback_key,
         )
-    )
-    return reply(changed.to_dict(), 200, {"ETag": _etag(changed)})
+        return changed, calibration(database, changed.latest)
+
+    changed, card = await context(request).storage.run(describe)
+    return reply(changed.to_dict(), 200, {"ETag": _etag(changed, card)})
 
 
 @router.delete(
@@ -245,10 +257,13 @@ async def lock_grader(
     request: Request, project: Project, key: GraderKey, body: LockBody
 ) -> Response:
     """Lock a grader against changes, or unlock it."""
-    changed = await context(request).storage.run(
-        lambda database: _registry(request, project, database).lock(key, locked=body.locked)
-    )
-    return reply(changed.to_dict(), 200, {"ETag": _etag(changed)})
+
+    def lock(database: Database) -> _Found:
+        changed = _registry(request, project, database).lock(key, locked=body.locked)
+        return changed, calibration(database, changed.latest)
+
+    changed, card = await context(request).storage.run(lock)
+    return reply(changed.to_dict(), 200, {"ETag": _etag(changed, card)})
 
 
 @router.get(
@@ -330,10 +345,11 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
     raise ProblemError(412, "`If-Match` is no ETag of this grader", faults=[fault])
 
 
-def _etag(record: GraderRecord) -> str:
+def _etag(record: GraderRecord, card: Mapping[str, Json] | None) -> str:
     """``"KEY@NUMBER-xxxxxxxx"``: the version, and what is said of the grader beside it."""
     said = [record.name, record.description, record.feedback_key, record.locked]
-    mark = hashlib.sha256(json.dumps([*said, record.created_at]).encode()).hexdigest()[:8]
+    whole = json.dumps([*said, record.created_at, card])
+    mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
     return f'"{record.key}@{record.latest.number}-{mark}"'
 
 
@@ -341,9 +357,10 @@ def _matches(given: str, etag: str) -> bool:
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in given.split(","))
 
 
-def _shown(record: GraderRecord) -> dict[str, Json]:
-    """A grader, with what is worth a look in its version."""
-    return {**record.to_dict(), "warnings": list[Json](version_warnings(record.latest))}
+def _shown(record: GraderRecord, card: dict[str, Json] | None) -> dict[str, Json]:
+    """A grader, with what is worth a look in its version, and the card of that."""
+    warnings = list[Json](version_warnings(record.latest))
+    return {**record.to_dict(), "warnings": warnings, "calibration": card}
 
 
 def _key(record: GraderRecord) -> str:

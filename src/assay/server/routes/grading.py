@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fastapi import APIRouter, Request, Response
 
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.context import context
 from assay.server.documents import problem_responses
 from assay.server.door import Door, needs
-from assay.server.grading import grade_items, version_of
+from assay.server.grading import calibration, grade_items, version_of
 from assay.server.idempotency import Answer, Keep, carry_out
 from assay.server.items import items_of
 from assay.server.models.graders import GradeBody, GradedPage
 from assay.server.routes.params import GraderKey, Project
-from assay.store.catalog_records import GraderVersion, ScoreRecord
+from assay.store.catalog_records import ScoreRecord
 from assay.store.database import Database
 from assay.store.scores import Scores
 
@@ -42,7 +39,15 @@ async def grade(request: Request, project: Project, key: GraderKey, body: GradeB
     async def work(database: Database, keep: Keep) -> Answer:
         version = version_of(database, project, key, body.version, server)
         graded = await grade_items(database, version, items, server)
-        answer = _answer(version, graded)
+        results: list[Json] = [one.to_dict() for one in graded]
+        answer = Answer(
+            {
+                "results": results,
+                "grader": f"{version.key}@{version.number}",
+                "digest": version.digest,
+                "calibration": calibration(database, version, graded),
+            }
+        )
         if not body.record:
             return answer
         scores = [ScoreRecord(project=project, item=one.id, graded=one) for one in graded]
@@ -51,9 +56,3 @@ async def grade(request: Request, project: Project, key: GraderKey, body: GradeB
             return keep(answer)
 
     return await carry_out(request, project, work)
-
-
-def _answer(version: GraderVersion, graded: Sequence[Graded]) -> Answer:
-    results: list[Json] = [one.to_dict() for one in graded]
-    name = f"{version.key}@{version.number}"
-    return Answer({"results": results, "grader": name, "digest": version.digest})

@@ -9,11 +9,12 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from assay.errors import NotFoundError, StoreError
+from assay.scoring.json_safe import Json
 from assay.server.context import caller, context
 from assay.server.documents import problem_responses
 from assay.server.door import Door, needs
 from assay.server.events import ENDED, event_id, follow
-from assay.server.grading import version_of
+from assay.server.grading import calibration, registry_of, version_of
 from assay.server.idempotency import Answer, Keep, carry_out
 from assay.server.models.work import JobBody, JobPage, JobShown, JobStatus, ResultPage
 from assay.server.paging import cursor_number, cursor_text, page
@@ -114,14 +115,17 @@ async def list_results(
     cursor: Cursor = None,
 ) -> Response:
     """The scores of a job, in the order in which they were stored."""
-    after = cursor_number(cursor)
+    after, server = cursor_number(cursor), context(request)
 
-    def find(database: Database) -> list[ScoreRecord]:
-        _get(database, project, id)
-        return Jobs(database).results(id, after, limit + 1)
+    def find(database: Database) -> tuple[list[ScoreRecord], dict[str, Json] | None]:
+        job = _get(database, project, id)
+        found = Jobs(database).results(id, after, limit + 1)
+        version = registry_of(database, project, server).version(job.grader, job.version)
+        return found, calibration(database, version, (one.graded for one in found[:limit]))
 
-    found = await context(request).storage.run(find)
-    return reply(page(found, limit, _seq, ScoreRecord.to_dict))
+    found, card = await server.storage.run(find)
+    shown = page(found, limit, _seq, ScoreRecord.to_dict)
+    return reply({**shown, "calibration": card})
 
 
 @router.get(
