@@ -3,6 +3,9 @@
 
 BIN := .venv/bin
 
+# Programs are started by the hundred: each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 

@@ -14,6 +14,7 @@ from assay import AsyncClient, Client
 from assay.client import AuthError, ServerError, UnreachableError
 from assay.client.transport import Transport
 from assay.errors import InputError, LockedError
+from assay.scoring.json_safe import Json
 from tests.client_modes import running
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -115,6 +116,47 @@ async def test_fields_of_a_newer_server_are_passed_over() -> None:
 
     async with answering(newer) as url, AsyncClient(url) as client:
         assert [project.key for project in await client.projects.list()] == ["p"]
+
+
+CARD: dict[str, Json] = {
+    "grader": "g", "digest": "d", "card": "c", "kappa": 1, "kappa_interval": None, "n": 20,
+    "errors": 0, "stale": True, "changed": ["model one → two"], "line": "kappa 1.00",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("member", "found"),
+    [
+        ({}, None),  # an older server
+        ({"calibration": None}, None),
+        ({"calibration": CARD}, ("c", True, ("model one → two",))),
+        ({"calibration": {**CARD, "colour": "red"}}, ("c", True, ("model one → two",))),
+    ],
+)
+async def test_a_card_is_read_as_far_as_the_server_tells_it(
+    member: dict[str, Json], found: tuple[str, bool, tuple[str, ...]] | None
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        del request
+        return web.json_response({"results": [{"id": "1", "status": "skipped"}], **member})
+
+    async with answering(answer) as url, AsyncClient(url) as client:
+        card = (await client.graders.grade("g", [{"answer": "a"}])).calibration
+    assert (card and (card.card, card.stale, card.changed)) == found
+
+
+@pytest.mark.parametrize(
+    "card", [7, [], {}, {**CARD, "stale": "no"}, {**CARD, "n": "x"}, {**CARD, "changed": "all"}]
+)
+async def test_a_card_that_is_none_is_the_server_s_error_and_never_no_card(card: Json) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        del request
+        return web.json_response({"items": [], "results": [], "calibration": card})
+
+    async with answering(answer) as url, AsyncClient(url) as client:
+        for ask in (client.graders.calibration("g"), client.jobs.results("j")):
+            with pytest.raises(ServerError):
+                await ask
 
 
 async def test_a_server_cannot_make_the_client_write_elsewhere(tmp_path: Path) -> None:

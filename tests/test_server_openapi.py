@@ -21,6 +21,7 @@ from assay.server.keys import new_key
 from assay.server.settings import ServerSettings
 from assay.store.api_keys import ApiKeys
 from assay.store.database import Database
+from tests.calibrated import calibrated
 from tests.server_app import EXACT
 
 ROW: Json = {"answer": "4", "expected": "4"}
@@ -80,6 +81,10 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
         assert session.post(f"{here}/graders", json=grader, headers=headers).status_code == 201
         custom: dict[str, Any] = {"key": "human", "kind": "custom", "definition": {}}
         assert session.post(f"{here}/graders", json=custom, headers=headers).status_code == 201
+        calibrated(location, "four")
+        other = {"kind": "declared", "definition": {**EXACT, "threshold": 0.9}}
+        shown = session.put(f"{here}/graders/four?force=true", json=other, headers=headers).json()
+        assert all(shown["calibration"][name] for name in ("kappa", "kappa_interval", "changed"))
         upload = session.post(
             f"{here}/datasets/arithmetic",
             data=json.dumps(ROW),
