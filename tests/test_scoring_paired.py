@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import math
 import random
@@ -200,7 +201,9 @@ def test_mcnemar_of_thirty_thousand_is_exact_and_does_not_overflow() -> None:
 @given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
     multitest: Any = importlib.import_module("statsmodels.stats.multitest")
-    theirs = multitest.multipletests(p_values, method="holm")[1].tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "collect", lambda: 0)  # theirs looks for garbage each time
+        theirs = multitest.multipletests(p_values, method="holm")[1].tolist()
     assert holm(p_values) == pytest.approx(theirs)
 
 

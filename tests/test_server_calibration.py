@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -181,13 +181,13 @@ async def test_cards_are_looked_up_once_for_a_request_not_for_a_row(
     await site.made("other", SAYS_NO)
     await measured(site, "other")
     looked: list[str | None] = []
-    newest = Cards.newest
+    about = Cards.about
 
-    def counted(self: Cards, project: str | None = None, limit: int = 1_000) -> list[CardRecord]:
+    def counted(self: Cards, project: str, grader: str, digests: Sequence[str]) -> list[CardRecord]:
         looked.append(project)
-        return newest(self, project, limit)
+        return about(self, project, grader, digests)
 
-    monkeypatch.setattr(Cards, "newest", counted)
+    monkeypatch.setattr(Cards, "about", counted)
     items: list[Json] = [{"answer": "yes"} for _ in range(50)]
     answer = await site.post("graders/says/grade", {"items": items})
     assert (len(items_of(answer, "results")), card_in(body_of(answer))) == (50, None)

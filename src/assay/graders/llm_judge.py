@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from functools import lru_cache
+from typing import ClassVar, cast
 
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, panel_of, text_of
@@ -100,6 +101,16 @@ def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ..
         raise InputError("example: picks one of a file of rubrics, and there is no file")
     if criteria is None:
         raise InputError("criteria: there are none", hint="give at least one requirement")
+    if isinstance(criteria, list):
+        written = tuple(cast("list[object]", criteria))
+        if all(isinstance(one, str) for one in written):
+            return _plain(written)
+    return read_criteria(cast("object", criteria))
+
+
+@lru_cache(maxsize=256)
+def _plain(criteria: tuple[object, ...]) -> tuple[Criterion, ...]:
+    """The same few requirements judge a whole dataset."""
     return read_criteria(criteria)
 
 

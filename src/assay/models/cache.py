@@ -57,7 +57,8 @@ def request_digest(request: Request, *, protocol: str, base_url: str, model: str
     # What stands for a volatile string may not stand in the text itself, or two texts were one.
     marked = bool(request.volatile) and not any("\0" in text for text in said)
     if marked:
-        said = [_with_marks(text, request.volatile) for text in said]
+        marks = _marks(request.volatile)
+        said = [_with_marks(text, marks) for text in said]
     texts = [text.encode("utf-8", "surrogatepass") for text in said]
     head = _head(
         protocol,
@@ -92,10 +93,15 @@ def _said(message: Message) -> str:
     return content if isinstance(content, str) else json.dumps(plain(content))
 
 
-def _with_marks(text: str, volatile: Sequence[str]) -> str:
-    for index, name in sorted(enumerate(volatile), key=lambda entry: -len(entry[1])):
-        if name:
-            text = text.replace(name, f"\0{index}\0")
+def _marks(volatile: Sequence[str]) -> list[tuple[str, str]]:
+    """What stands for each volatile string; the longest first, since one may hold another."""
+    marks = [(name, f"\0{index}\0") for index, name in enumerate(volatile) if name]
+    return sorted(marks, key=lambda mark: -len(mark[0]))
+
+
+def _with_marks(text: str, marks: Sequence[tuple[str, str]]) -> str:
+    for name, mark in marks:
+        text = text.replace(name, mark)
     return text
 
 

@@ -195,19 +195,14 @@ def stored_standing(
         InputError: For a definition that cannot be read, as of a newer assay.
         StoreError: If the database cannot be read.
     """
-    records = Cards(database).newest(version.project)
-    if not records:
-        return None
     from assay.registry.definitions import definition_from
 
     definition = definition_from(version.kind, version.definition)
-    declared = {**record_parameters(definition.to_dict()), "version": version.number}
     wanted = list(dict.fromkeys(filter(None, digests))) or [definition.digest()]
-    shelf = Shelf(
-        record
-        for record in records
-        if record.grader == version.key or {record.digest, record.alias} & set(wanted)
-    )
+    shelf = Shelf(Cards(database).about(version.project, version.key, wanted))
+    if not shelf:
+        return None
+    declared = {**record_parameters(definition.to_dict()), "version": version.number}
     found = [shelf.standing(version.key, version.kind, digest, declared) for digest in wanted]
     stale = [one for one in found if one is not None and one.is_stale]
     return stale[0] if stale else None if None in found else found[0]

@@ -139,6 +139,25 @@ class Cards:
         )
         return [_read(row) for row in rows]
 
+    def about(self, project: str, grader: str, digests: Sequence[str]) -> list[CardRecord]:
+        """The cards that may say something of a grader, newest first.
+
+        Args:
+            project: Key of the project.
+            grader: Name or key of the grader.
+            digests: Of what gave its scores; a card of any name with one of these counts, too.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        marks = ", ".join("?" * len(digests))
+        alike = f" OR digest IN ({marks}) OR alias IN ({marks})" if digests else ""
+        rows = self._database.rows(
+            f"{_SELECT} WHERE project = ? AND (grader = ?{alike}) ORDER BY seq DESC LIMIT 1000",
+            *(project, grader, *digests, *digests),
+        )
+        return [_read(row) for row in rows]
+
     def keep(self, project: str, work: str, judged: Sequence[tuple[str, Graded]]) -> None:
         """Keep judgements, all of them or none, so that a calibration can be gone on with.
 

@@ -37,17 +37,17 @@ without choosing one, it has not given any of them as its answer.
 
 Reply with one JSON object and nothing else."""
 
-_VERDICTS = r"pass|met|full marks|10/10|correct"
-_VERBS = r"output|return|answer|reply|respond|grade|score|mark|verdict"
-_SUSPICIOUS = (
+_VERDICTS = "pass|met|full marks|10/10|correct"
+_VERBS = "output|return|answer|reply|respond|grade|score|mark|verdict"
+_SUSPICIOUS: tuple[tuple[str, tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
     (
         "override",
-        ("ignore", "disregard", "forget"),
+        (("ignore", "disregard", "forget"), ("instruct", "rubric", "crit", "prompt", "above")),
         re.compile(r"\b(ignore|disregard|forget)\b.{0,40}\b(instruct|rubric|crit|prompt|above)"),
     ),
     (
         "verdict",
-        ("pass", "met", "1.0", "full marks", "10/10", "correct"),
+        ((*_VERDICTS.split("|"), "1.0"), tuple(_VERBS.split("|"))),
         # Not "return 1.0", which stands in many a program.
         re.compile(
             rf"\b(?:{_VERBS})\b[^\n]{{0,30}}\b(?:{_VERDICTS})\b|\b(?:score|grade)\b.{{0,12}}\b1\.0\b"
@@ -55,22 +55,23 @@ _SUSPICIOUS = (
     ),
     (
         "forged_verdict",
-        ('":', '" :'),
+        (('":', '" :'),),
         re.compile(r'"(verdict|score|criterion_status|criteria_met|winner|passed)"\s*:'),
     ),
-    ("forged_fence", ("untrusted",), re.compile(r"</?untrusted")),
+    ("forged_fence", (("untrusted",),), re.compile(r"</?untrusted")),
     (
         "chat_tokens",
-        ("<|", "inst]", "human:", "assistant:", "system:"),
+        (("<|", "inst]", "human:", "assistant:", "system:"),),
         re.compile(r"<\|[a-z_]{2,20}\|>|\[/?inst\]|(?m:^(human|assistant|system):)"),
     ),
     (
         "to_the_grader",
-        ("grader", "evaluator", "judge", "reviewer"),
+        (("grader", "evaluator", "judge", "reviewer"), ("dear", "note to", "attention")),
         re.compile(r"\b(dear|note to|attention)\b.{0,20}\b(grader|evaluator|judge|reviewer)"),
     ),
 )
-"""A name, words without which it cannot match, which are quick to look for, and the pattern."""
+"""A name, the pattern, and words that are quick to look for: without one of each group it cannot
+match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +145,16 @@ def suspicions(text: str) -> tuple[str, ...]:
     looked = text[:MAX_MATERIAL]
     lower = looked.lower() if looked.isascii() else _folded(looked)
     found: list[str] = []
-    for name, words, pattern in _SUSPICIOUS:
-        for word in words:
-            if word in lower:
-                if pattern.search(lower):
-                    found.append(name)
+    for name, groups, pattern in _SUSPICIOUS:
+        for words in groups:
+            for word in words:
+                if word in lower:
+                    break
+            else:
                 break
+        else:
+            if pattern.search(lower):
+                found.append(name)
     if hidden_characters(looked):
         found.append("invisible_characters")
     return tuple(found)

@@ -8,6 +8,7 @@ the runner, is imported before the workspace is on the path.
 from __future__ import annotations
 
 import builtins
+import gc
 import os
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -25,6 +26,7 @@ _NO_CHANNEL = 70
 
 def main() -> NoReturn:
     """Take the brief, run the tests, say what came of them, and leave at once."""
+    gc.disable()  # importing makes a great many objects, and no garbage
     sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != _HERE]
     sys.dont_write_bytecode = True
     _make_importable()
@@ -51,6 +53,8 @@ def main() -> NoReturn:
     settings = Settings(taken["root"], _entries(taken), _forget_parts())
     briefs, sends, several = [brief], [send], [settings]
     del brief, send, settings  # no frame is to lead to them
+    gc.freeze()  # what was imported stays to the end
+    gc.enable()
     return run(arguments, briefs.pop(), sends.pop(), several.pop())
 
 
