@@ -45,6 +45,9 @@ _JUNIT = ":".join(
     )
 )
 
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""What a Java machine wants that does not live long: it compiles little, and on one thread."""
+
 _REPOSITORY = Path("/usr/share/maven-repo")
 _STARTER = """\
 main is org.apache.maven.cli.MavenCli from plexus.core
@@ -200,8 +203,8 @@ ECOSYSTEMS = {
         program="go",
     ),
     "java": Ecosystem(
-        cmd=f"javac -cp {_JUNIT} -d /tmp/classes *.java && "
-        f"java -cp {_JUNIT}:/tmp/classes org.junit.platform.console.ConsoleLauncher "
+        cmd=f"javac {_BRIEF.replace('-XX', '-J-XX')} -cp {_JUNIT} -d /tmp/classes *.java && "
+        f"java {_BRIEF} -cp {_JUNIT}:/tmp/classes org.junit.platform.console.ConsoleLauncher "
         "--scan-classpath /tmp/classes --reports-dir reports --disable-banner",
         options={"junit_xml": "reports/TEST-junit-jupiter.xml"},
         hidden={"KitTest.java": JAVA["test"]},
@@ -213,10 +216,10 @@ ECOSYSTEMS = {
     ),
     "maven": Ecosystem(
         # As mvn does it, but for settings that a system may keep where no sandbox sees them.
-        cmd="java -cp $(echo /usr/share/maven/boot/*.jar) -Dclassworlds.conf=m2.conf "
+        cmd=f"java {_BRIEF} -cp $(echo /usr/share/maven/boot/*.jar) -Dclassworlds.conf=m2.conf "
         "-Dmaven.home=/usr/share/maven -Dmaven.multiModuleProjectDirectory=. "
         "org.codehaus.plexus.classworlds.launcher.Launcher "
-        f"-B -o -q -Dmaven.repo.local={_REPOSITORY} test",
+        f"-B -o -q -Dmaven.repo.local={_REPOSITORY} '-DargLine={_BRIEF}' test",
         options={"junit_xml": "target/surefire-reports/TEST-*.xml", "timeout_s": 120.0},
         base={"pom.xml": _POM, "m2.conf": _STARTER},
         hidden={"src/test/java/KitTest.java": JAVA["test"]},

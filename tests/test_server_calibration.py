@@ -105,6 +105,29 @@ async def test_a_calibrated_judge_s_scores_come_with_its_card_which_a_change_mak
             assert await shown(site, version=1) == card
 
 
+async def test_a_list_of_scores_has_the_cards_of_all_that_gave_them(site: Site) -> None:
+    await site.uploaded("rows", ROWS)
+    await site.made("other", SAYS_NO)
+    await job_of(site)
+    await job_of(site, grader="other")
+
+    async def listed() -> tuple[int, list[object]]:
+        answer = await site.get("scores")
+        cards = [card["grader"] for card in items_of(answer, "calibrations")]
+        return len(items_of(answer)), list(cards)
+
+    many = 2 * len(ROWS)
+    assert await listed() == (many, [])
+    await measured(site, "other")
+    assert await listed() == (many, ["other"])
+    await measured(site)
+    assert await listed() == (many, ["says", "other"])
+    assert items_of(await site.get("scores"), "calibrations")[0] == await graded(site)
+    deleted = await site.admin.delete(site.at("graders/says"), params={"force": True})
+    assert deleted.status_code == 204, deleted.text
+    assert (await listed())[0] == many + len(ITEMS), "scores outlive what gave them"
+
+
 async def test_the_scores_of_a_job_come_with_the_card_of_its_version(site: Site) -> None:
     await site.uploaded("rows", ROWS)
     results = await job_of(site)

@@ -225,16 +225,22 @@ class ScoreShown(Shown):
     created_at: str
 
 
-class ScorePage(Shown):
-    """Scores, oldest first."""
-
-    model_config = _example({"items": [_SCORE], "next_cursor": None})
-
+class _Scores(Shown):
     items: list[ScoreShown]
     next_cursor: str | None
 
 
-class ResultPage(ScorePage):
+class ScorePage(_Scores):
+    """Scores, oldest first, and the calibration cards of what gave them."""
+
+    model_config = _example({"items": [_SCORE], "next_cursor": None, "calibrations": [CALIBRATION]})
+
+    calibrations: list[CalibrationShown] = Field(
+        description="Of the graders of this page that were measured."
+    )
+
+
+class ResultPage(_Scores):
     """Scores of a job, in the order of its rows, and the calibration card of what gave them."""
 
     model_config = _example(

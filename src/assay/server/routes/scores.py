@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from assay.errors import NotFoundError
 from assay.registry import Registry
 from assay.registry.written import written_score
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
 from assay.server.context import context
 from assay.server.documents import problem_responses
 from assay.server.door import Door, needs
+from assay.server.grading import calibration, registry_of
 from assay.server.idempotency import Answer, Keep, carry_out
 from assay.server.models.work import ScorePage, ScoresBody, ScoresShown
 from assay.server.paging import cursor_number, page
@@ -40,11 +46,16 @@ async def list_scores(
     cursor: Cursor = None,
 ) -> Response:
     """The scores of a project, oldest first."""
-    after = cursor_number(cursor)
-    found = await context(request).storage.run(
-        lambda database: Scores(database).page(project, grader, item, after, limit + 1)
-    )
-    return reply(page(found, limit, _seq, ScoreRecord.to_dict))
+    after, server = cursor_number(cursor), context(request)
+
+    def find(database: Database) -> tuple[list[ScoreRecord], list[Json]]:
+        found = Scores(database).page(project, grader, item, after, limit + 1)
+        registry = registry_of(database, project, server)
+        return found, _calibrations(database, registry, found[:limit])
+
+    found, cards = await server.storage.run(find)
+    shown = page(found, limit, _seq, ScoreRecord.to_dict)
+    return reply({**shown, "calibrations": cards})
 
 
 @router.post(
@@ -79,6 +90,23 @@ async def add_scores(request: Request, project: Project, body: ScoresBody) -> Re
             return keep(Answer({"stored": len(records)}, 201))
 
     return await carry_out(request, project, work)
+
+
+def _calibrations(
+    database: Database, registry: Registry, scores: Sequence[ScoreRecord]
+) -> list[Json]:
+    """The cards of the graders that gave scores, in the order of the first score of each."""
+    given: dict[str, list[Graded]] = {}
+    for score in scores:
+        given.setdefault(score.graded.grader, []).append(score.graded)
+    cards: list[Json] = []
+    for grader, graded in given.items():
+        key, _, number = grader.partition("@")
+        with suppress(NotFoundError):  # scores outlive the grader that gave them
+            version = registry.version(key, int(number) if number else None)
+            if card := calibration(database, version, graded):
+                cards.append(card)
+    return cards
 
 
 def _seq(record: ScoreRecord) -> int:
