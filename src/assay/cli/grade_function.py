@@ -28,16 +28,14 @@ from assay.graders.functions import open_function, read_source
 from assay.reports.figures import DASH, count, duration, score
 from assay.reports.page import STYLES, Page
 from assay.reports.plain import one_line
-from assay.reports.standing import Shelf, Standing
 from assay.sandbox.functions import FunctionLimits
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.store.cards import Cards
-from assay.store.database import Database
 from assay.tasks.rows import Row, read_rows
 
 if TYPE_CHECKING:
     from assay.graders.functions import Isolation
+    from assay.reports.standing import Standing
 
 __all__ = ["FunctionOptions", "grade_with_function"]
 
@@ -260,9 +258,17 @@ def _standing(source: FunctionSource, file: str) -> Standing | None:
     """How far the function agrees with people, where that was measured."""
     if not Path(state_home(), "assay.db").is_file():
         return None
+    from assay.store.cards import Cards
+    from assay.store.database import Database
+
     made_of = hashlib.sha256(source.text.encode()).hexdigest()[:16]
     with Database.open(state_home()) as database:
-        shelf = Shelf(Cards(database).newest())
+        records = Cards(database).newest()
+    if not records:
+        return None
+    from assay.reports.standing import Shelf
+
+    shelf = Shelf(records)
     return shelf.standing(Path(file).name, "function", source.digest, {"source": made_of})
 
 

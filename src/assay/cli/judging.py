@@ -38,8 +38,8 @@ def judging(given: Namespace) -> Generator[None]:
     Raises:
         InputError: For settings that make no sense.
     """
-    if not hasattr(given, "judge_cache"):
-        yield
+    if not hasattr(given, "judge_cache") or getattr(given, "function", None):
+        yield  # nothing of it asks a model
         return
     from assay.cli.options import state_home
     from assay.models import ModelClient, ModelSettings, using

@@ -1,9 +1,18 @@
-"""Running tasks: rollouts, groups, matrices, resume; what the results are worth for training."""
+"""Running tasks: rollouts, groups, matrices, resume; what the results are worth for training.
 
-from assay.eval.runner import run_cells, run_tasks
+The runner is loaded when it is first used: much of what lies in this room runs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from assay.scoring.advantage import dr_grpo, group_relative, rloo
 from assay.types.job import Job
 from assay.types.run import Rewarded, Run
+
+if TYPE_CHECKING:
+    from assay.eval.runner import run_cells, run_tasks
 
 __all__ = [
     "Job",
@@ -15,3 +24,13 @@ __all__ = [
     "run_cells",
     "run_tasks",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in ("run_cells", "run_tasks"):
+        raise AttributeError(f"module 'assay.eval' has no attribute {name!r}")
+    from assay.eval import runner
+
+    value: object = getattr(runner, name)
+    globals()[name] = value
+    return value
