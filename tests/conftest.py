@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from hypothesis import settings
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("assay")
+
+_NUMBERS = itertools.count()
 
 
 def pytest_configure() -> None:
@@ -26,11 +29,13 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("ASSAY_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "assay-home"))
+    # Not in `tmp_path`: most tests have no files, and a directory for each would take its time.
+    home = tmp_path_factory.getbasetemp() / f"home-{next(_NUMBERS)}"
+    monkeypatch.setenv("ASSAY_HOME", str(home))
 
 
 @pytest.fixture

@@ -13,9 +13,12 @@ import pytest
 from assay.agents import CommandAgent, EchoAgent
 from assay.errors import InputError
 from assay.eval.case_session import case_session
+from assay.eval.matrix import options_of
+from assay.eval.rollout import Cell, rollout
 from assay.tasks import Agent, Taskset
 from assay.tasks.case import load_case
 from assay.tasks.harnesses import HarnessSpec
+from assay.tasks.taskset import case_task
 from assay.types import Run
 
 
@@ -235,14 +238,21 @@ async def test_a_virtual_environment_is_built_once_and_seen_by_agent_and_grader(
         """,
     )
     cache = tmp_path / "cache"
+    loaded = load_case(str(case))
     for _ in range(2):
-        async with case_session(load_case(str(case)), cache=str(cache)) as session:
+        async with case_session(loaded, cache=str(cache)) as session:
             assert session.workspace is not None
             assert session.workspace.env["COLOUR"] == "blue"
+    cell = Cell(
+        task=case_task(loaded),
+        agent=EchoAgent(),
+        session=case_session(loaded, cache=str(cache)),
+        options=options_of(loaded),
+    )
+    run = await rollout(cell)
+    assert run.reward == 1.0, json.dumps(run.to_dict())
     built = [path for path in (cache / "environments").iterdir() if path.is_dir()]
     assert len(built) == 1
-    run = await run_case(case)
-    assert run.reward == 1.0, json.dumps(run.to_dict())
 
 
 async def test_two_cells_that_need_one_environment_build_it_once(tmp_path: Path) -> None:

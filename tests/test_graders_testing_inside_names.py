@@ -136,7 +136,7 @@ def put():
             sys.modules["test_hidden"].range = lambda *a: []
             return
         time.sleep(0.001)
-one = threading.Thread(target=put); one.start()
+one = threading.Thread(target=put, daemon=True); one.start()
 def root(x): one.join()
 """,
     "all built-in names of the test": """
