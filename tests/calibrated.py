@@ -62,7 +62,9 @@ def calibrated(location: str, key: str, project: str = "default") -> CardRecord:
     with Database.open(location) as database, TemporaryDirectory() as folder:
         file = Path(folder, "labels.jsonl")
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-        target = named_grader(Namespace(grader=key, project=project), database)
+        target = named_grader(
+            Namespace(grader=key, project=project, db=location, trust_authors=True), database
+        )
         found = asyncio.run(calibrate(target, read_labelled(str(file)), Options(), _Nowhere()))
         record = CardRecord(
             grader=found.grader,

@@ -235,6 +235,7 @@ async def test_an_answer_beside_a_transcript_is_the_answer(tmp_path: Path) -> No
         ({"transcript.json": "[1]", "trace.jsonl": ""}, "keep one"),
         ({"trace.jsonl": '{"type": "dance"}'}, "trace.jsonl:1: not a step"),
         ({"trace.jsonl": "[" * 100_000}, "trace.jsonl:1: not a step"),
+        ({"trace.jsonl": '{"type": "agent", "type": "tool"}'}, "the key 'type' stands twice"),
     ],
 )
 async def test_recordings_that_are_none(files: dict[str, str], said: str, tmp_path: Path) -> None:

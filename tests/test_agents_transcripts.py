@@ -128,6 +128,14 @@ def test_the_blocks_of_a_message_are_one_turn_and_its_usage_counts_once() -> Non
     assert missing(read) is None
 
 
+def test_a_line_that_says_a_key_twice_is_not_read_and_named() -> None:
+    """Whoever writes it would choose what each reader sees."""
+    twice = '{"type": "result", "result": "bad", "result": "good", "total_cost_usd": 0}\n'
+    read = read_transcript(stream(INIT, said(use("t1", "Bash", command="x"), message="a")) + twice)
+    assert read.trace.content != "good"
+    assert missing(read) == "a line was not read: the key 'result' stands twice in one object"
+
+
 def test_a_stream_that_was_cut_off_has_unknown_totals() -> None:
     whole = stream(INIT, said(use("t1", "Bash", command="x"), message="a"), gave("t1", "y"))
     read = read_transcript(whole + '{"type": "assistant", "mess')

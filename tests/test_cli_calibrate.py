@@ -196,6 +196,9 @@ _REFUSED: list[tuple[list[str], str]] = [
     (["graders.yaml", "labels.jsonl", "--out", "labels.jsonl"], "would be overwritten"),
     (["graders.yaml", "--labels-from-store"], "the store has no labels 'label'"),
     (["--show", "none"], "there is no calibration card 'none'"),
+    (["labels.jsonl", "graders.yaml"], "assay calibrate graders.yaml labels.jsonl"),
+    (["graders.yaml", "grade.py"], "grade.py is no file of rows"),
+    (["graders.yaml", "labels.jsonl", "--out", "/proc/x.json"], "cannot write '/proc/x.json'"),
 ]
 
 
@@ -356,10 +359,91 @@ def test_a_model_judge_with_its_cost_and_its_cache(
         assert cast("int", cost["calls"]) >= 24
         assert cast("int", cost["input_tokens"]) > 0
         before = fake.count
-        again = calibrate.json("judge.yaml", "rows.jsonl", "--repeats", "2")
+        code, out, err = calibrate("judge.yaml", "rows.jsonl", "--repeats", "2", "--json")
+        assert (code, json.loads(out)) == (0, card)
+        assert f"say what card {card['id']} says: no new card is made" in err
+        assert len(cast("list[Json]", calibrate.json("--list")["cards"])) == 1
+        other = calibrate.json("judge.yaml", "rows.jsonl", "--repeats", "2", "--threshold", "0.7")
         assert fake.count == before
-        assert cast("int", cast("dict[str, Json]", again["cost"])["hits"]) >= 24
-        assert again["digest"] == card["digest"]
+    again = cast("dict[str, Json]", other["cost"])
+    assert other["id"] != card["id"]
+    assert (again["calls"], again["hits"]) == (0, 24)
+    for name in ("judgements", "unknown", "input_tokens", "output_tokens"):
+        assert again[name] == cost[name], name
+    assert again["seconds"] == pytest.approx(cost["seconds"], rel=0.01)
+
+
+def _judge_rows(n: int) -> None:
+    rows = [{"answer": f"{'yes, it is so' if i % 2 else 'no, it is not'} {i}", "label": i % 2 == 1}
+            for i in range(n)]  # fmt: skip
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def test_a_smaller_sample_takes_no_measurements_place(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calibrate.json("graders.yaml", "labels.jsonl")
+    small = calibrate.json("graders.yaml", "labels.jsonl", "--limit", "6")
+    assert cast("dict[str, Json]", small["coverage"])["compared"] == 6
+    assert "n=20" in _grade(capsys)
+    newer = calibrate.json("graders.yaml", "labels.jsonl")
+    (one,) = json.loads(_grade(capsys, "--json"))["summary"]["calibrations"]
+    assert (one["card"], one["n"]) == (newer["id"], 20)
+
+
+_UNNAMED = "- {{type: contains, substring: '{word}'}}\n"
+
+
+def test_an_uncalibrated_grader_does_not_borrow_anothers_card(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two graders without a name are both called like their kind."""
+    Path("yes.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
+    made = calibrate.json("yes.yaml", "labels.jsonl")
+    assert (made["grader"], made["is_named"]) == ("yes", False)
+    assert calibrate.json("--show", "yes") == made
+    Path("graders.yaml").write_text(_UNNAMED.format(word="no"), "utf-8")
+    assert "agreement with people" not in _grade(capsys)
+    Path("graders.yaml").write_text(_UNNAMED.format(word="yes"), "utf-8")
+    assert "Calibrated contains: agreement with people: kappa 0.80 [" in _grade(capsys)
+    named = "- {type: contains, name: 'yes', substring: 'no'}\n"
+    Path("graders.yaml").write_text(named, "utf-8")
+    assert "agreement with people" not in _grade(capsys)
+
+
+def test_an_id_in_the_list_can_be_copied(
+    calibrate: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = calibrate.json("graders.yaml", "labels.jsonl")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert str(made["id"]) in calibrate("--list")[1]
+
+
+_TEMPLATE = (
+    "- {{type: binary_judge, model: '{model}', criteria: Says yes.,"
+    " user_template: 'A: {{{{completon}}}} {{{{criteria}}}}'}}\n"
+)
+
+
+@pytest.mark.parametrize("command", ["calibrate", "grade", "validate"])
+def test_what_is_worth_a_look_in_a_template_is_said_once(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _judge_rows(2)
+    with FakeJudge(lambda _: {"evidence": [], "reasoning": "so", "score": "FAIL"}) as fake:
+        Path("typo.yaml").write_text(_TEMPLATE.format(model=fake.model), "utf-8")
+        words = {
+            "calibrate": ("calibrate", "typo.yaml", "rows.jsonl"),
+            "grade": ("grade", "rows.jsonl", "-g", "typo.yaml"),
+            "validate": ("validate", "typo.yaml"),
+        }[command]
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+    err = capsys.readouterr().err
+    where = "warning: typo.yaml: grader 'binary_judge': user_template: "
+    assert err.count(f"{where}line 1: there is no variable 'completon'") == 1
+    assert err.count(f"{where}the answer is not shown") == 1
+    assert command != "validate" or ended.value.code == 0
 
 
 def test_a_judge_that_is_down_is_no_judge_that_says_no(calibrate: Command) -> None:
@@ -450,7 +534,7 @@ def test_what_was_judged_before_an_interruption_is_not_judged_again(calibrate: C
     card = calibrate.json("slow.py", "labels.jsonl")
     assert cast("dict[str, Json]", card["coverage"])["compared"] == 64
     assert len(Path("asked.txt").read_text().splitlines()) == 64 - kept
-    assert cast("dict[str, Json]", card["cost"])["judgements"] == 64 - kept
+    assert cast("dict[str, Json]", card["cost"])["judgements"] == 64
 
 
 def _kept() -> int:
@@ -467,3 +551,136 @@ def test_evidence_of_a_card_is_kept(calibrate: Command) -> None:
         labels = cast("dict[str, Json]", made["labels"])
         work = f"{made['digest']}:{labels['digest']}"
         assert len(list(cards.evidence(record, work))) == 20
+
+
+def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: Command) -> None:
+    """A judge that names an address would send requests of this machine there."""
+    from argparse import Namespace
+
+    from assay.cli.named_grader import named_grader
+    from assay.errors import InputError
+    from assay.registry import BinaryJudgeDefinition
+
+    address = "http://127.0.0.1:9/v1#capital"
+    definition = BinaryJudgeDefinition(criteria="Says yes.", judge_model=address)
+    given = Namespace(
+        grader="cap", project="default", db="postgresql://shared", trust_authors=False
+    )
+    with Database.open(os.environ["ASSAY_HOME"]) as database:
+        registry = Registry(database, "default", allow_internal=True)
+        asyncio.run(registry.create("cap", definition))
+        with pytest.raises(InputError, match="may not name the address of a model here"):
+            named_grader(given, database)
+        for trusted in (Namespace(**{**vars(given), "trust_authors": True}),
+                        Namespace(**{**vars(given), "db": None})):  # fmt: skip
+            assert named_grader(trusted, database).models == (address,)
+    assert calibrate("--list", "--trust-authors")[0] == 0
+
+
+def test_graders_test_asks_as_grade_does(capsys: pytest.CaptureFixture[str]) -> None:
+    from assay.registry import BinaryJudgeDefinition
+
+    def honest(asked: Asked) -> Json:
+        answer = asked.fenced("answer")
+        is_met = answer.startswith("yes") and "says yes" in asked.outside
+        return {"evidence": [answer], "reasoning": "so", "score": "PASS" if is_met else "FAIL"}
+
+    def tested(*more: str) -> tuple[str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            main(("graders", "test", "cap", "rows.jsonl", *more))
+        said = capsys.readouterr()
+        return said.out, said.err
+
+    _judge_rows(40)
+    with FakeJudge(honest) as fake:
+        definition = BinaryJudgeDefinition(criteria="The answer says yes.", judge_model=fake.model)
+        with Database.open(os.environ["ASSAY_HOME"]) as database:
+            registry = Registry(database, "default", allow_internal=True)
+            asyncio.run(registry.create("cap", definition))
+        out, err = tested()
+        assert "cap@1: mean 0.5" in out
+        assert "40 of 40 judgements" in err
+        assert "models: 40 judgements asked" in err
+        before = fake.count
+        found = json.loads(tested("--json")[0])
+        assert [row["id"] for row in found["rows"]] == [str(n) for n in range(1, 41)]
+        assert fake.count == before
+        assert "40 errors" in tested("--max-cost", "0", "--judge-cache", "off")[0]
+
+
+def test_graders_show_tells_the_card(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(*more: str) -> str:
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            main(("graders", "show", "says", *more))
+        return capsys.readouterr().out
+
+    _store_grader()
+    assert "none: assay calibrate measures" in " ".join(shown().split())
+    made = calibrate.json("says", "labels.jsonl")
+    assert "agreement with people: kappa 0.80 [" in " ".join(shown().split())
+    assert json.loads(shown("--json"))["calibration"]["card"] == made["id"]
+
+
+_MISTAKEN: list[tuple[tuple[str, ...], str]] = [
+    (("grade", "labels.jsonl", "-g", "grade.py"), "a function grades with --function grade.py"),
+    (("grade", "labels.jsonl", "--function", "grade.py", "--max-cost", "1"), "asks no model"),
+    (("grade", "labels.jsonl", "--function", "grade.py", "--judge-cache", "off"), "asks no model"),
+    (("graders", "validate", "graders.yaml"), "assay validate graders.yaml"),
+    (("label", "labels.jsonl", "--field", "lable", "--export", "x.jsonl"), "no labels 'lable'"),
+    (("calibrate", "graders.yaml", "labels.jsonl", "--html", "x"), "try: assay calibrate --help"),
+    (("graders", "test", "says", "labels.jsonl", "--wat"), "try: assay graders test --help"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), _MISTAKEN)
+def test_what_was_mistaken_is_refused_with_the_mend(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    err = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said in err
+    assert "did you mean --html" not in err
+    assert not Path("x.jsonl").exists()
+
+
+def test_a_run_of_grade_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    _grade(capsys)
+    with pytest.raises(SystemExit) as ended:
+        main(("run", "--resume", "latest"))
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert "was made by `assay grade`" in err
+    assert "give the `assay grade` command again" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("endpoint", "cap"),
+        ("calibrate", "cap", "rows.jsonl"),
+        ("graders", "test", "cap", "rows.jsonl"),
+    ],
+)
+def test_no_command_asks_the_address_of_a_stranger(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assay.cli import options
+    from assay.registry import BinaryJudgeDefinition
+
+    _judge_rows(2)
+    with FakeJudge(_honest) as fake:
+        definition = BinaryJudgeDefinition(criteria="Says yes.", judge_model=fake.model)
+        with Database.open(os.environ["ASSAY_HOME"]) as database:
+            registry = Registry(database, "default", allow_internal=True)
+            asyncio.run(registry.create("cap", definition))
+        monkeypatch.setattr(options, "is_shared", bool)  # of any options, True
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert (ended.value.code, fake.count) == (2, 0)
+    assert "may not name the address of a model here" in capsys.readouterr().err

@@ -106,6 +106,13 @@ def test_what_cannot_be_served_is_told(given: tuple[str, ...], told: str) -> Non
         serve_fake_judge(parsed(*given))
 
 
+def test_replies_that_could_not_be_kept_are_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    kept = tmp_path / "file" / "replies.jsonl"
+    with pytest.raises(InputError, match=r"replies cannot be kept in .*replies\.jsonl"):
+        serve_fake_judge(parsed("--answers", str(kept), "--record", "http://127.0.0.1:1/v1"))
+
+
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])
 def test_a_port_is_a_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

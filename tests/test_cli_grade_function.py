@@ -177,6 +177,17 @@ def test_a_range_and_a_mean_to_reach(tmp_path: Path) -> None:
     assert (code, found[0]["outcome"], found[0]["score"]) == (3, "out_of_range", None)
 
 
+def test_scores_beyond_an_undeclared_range_are_told(tmp_path: Path) -> None:
+    rows: list[dict[str, Json]] = [{"answer": "abc"}, {"answer": "a"}, {"answer": ""}]
+    write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
+    told = "1 of 3 scores lies outside of [0, 1], such as 3, and no range is declared"
+    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--json", cwd=tmp_path)
+    assert f"warning: grade.py: {told}" in done.stderr
+    assert told in str(result(done)["warnings"])
+    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--range", "0", "3", cwd=tmp_path)
+    assert "warning" not in done.stderr
+
+
 def test_options_of_the_other_way_are_refused(tmp_path: Path) -> None:
     write(tmp_path, [message("4", "4")])
     done = assay("grade", "rows.jsonl", "--function", "grade.py", "--label", "x", cwd=tmp_path)

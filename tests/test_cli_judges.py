@@ -89,6 +89,13 @@ def test_a_dead_judge_is_an_error_and_never_a_zero(suite: Path) -> None:
     assert done.returncode == 3
     assert summary(done)["errors"] == _ROWS
     assert summary(done)["reward"] == {"mean": None, "low": None, "high": None, "n": 0}
+    assert done.stderr.splitlines()[0] == (
+        f"models: {fake.model} cannot be reached: connection refused; asked again"
+    )
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("models: nothing was answered, ")
+    assert last.endswith(" tries failed, $0.00")
+    assert " left " not in done.stderr
 
 
 def test_a_budget_stops_before_it_is_spent(suite: Path) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import threading
 from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import assay
 from assay import AssayError, Client, StringThread, Submission
+from assay.client.portal import Portal
 from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import FunctionDefinition, ValidationFailedError
 from assay.scoring.json_safe import Json
-from tests.client_modes import MODES, client_of
+from tests.client_modes import MODES, client_of, running
 
 pytestmark = pytest.mark.sandbox
 
@@ -191,6 +195,63 @@ def test_a_closed_client_says_so(client: Client) -> None:
     client.close()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_that_nobody_closes_lives_as_long_as_its_parts_and_closes_quietly(
+    mode: str, tmp_path: Path
+) -> None:
+    threads = set(threading.enumerate())
+    with open_store(mode, str(tmp_path / "store")) as given:
+        assert Client(*given[0], **given[1]).graders.list() == []
+        jobs = Client(*given[0], **given[1]).jobs
+        assert jobs.list() == []
+        listing = Client(*given[0], **given[1]).datasets.list
+        assert listing() == []
+
+        async def alone() -> None:
+            assert await assay.AsyncClient(*given[0], **given[1]).graders.list() == []
+            steps = assay.AsyncClient(*given[0], **given[1]).jobs.follow("none")
+            with pytest.raises(NotFoundError):
+                await anext(steps)
+
+        asyncio.run(alone())
+        with pytest.raises(NotFoundError):
+            jobs.get("none")
+        del jobs, listing
+        gc.collect()
+    assert set(threading.enumerate()) <= threads
+
+
+def test_a_client_that_the_collector_finds_in_its_own_thread_closes() -> None:
+    ended = Ended()
+    held = [Portal(ended)]
+
+    async def here() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    held[0].run(here()).call_soon_threadsafe(held.clear)  # the last who holds it
+    assert ended.event.wait(10)
+
+
+class Ended:
+    """What is done last, seen."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+
+    async def __call__(self) -> None:
+        self.event.set()
+
+
+@contextmanager
+def open_store(mode: str, location: str) -> Generator[tuple[list[str], dict[str, str]]]:
+    """What a client is given, by place and by name."""
+    if mode == "store":
+        yield [], {"store": location}
+        return
+    with running(location) as server:
+        yield [server.url, server.key()], {}
+
+
 def test_a_dataset_is_graded_by_a_job(client: Client, tmp_path: Path) -> None:
     client.graders.create.function(key="exact", fn=exact_match)
     file = tmp_path / "rows.jsonl"
@@ -340,3 +401,55 @@ def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
         (found,) = [p for home in homes for p in vars(home).values() if isinstance(p, blocking)]
         wanted = {name for name in vars(asynchronous) if not name.startswith("_")}
         assert wanted <= set(dir(found)), blocking.__name__
+
+
+MISFITS: list[tuple[Callable[[Any], object], str]] = [
+    (lambda c: c.graders.grade("g", [], verzion=1), r"graders\.grade\(\) .*'verzion'.*'version'\?"),
+    (
+        lambda c: c.graders.create.function(key="k", function=exact_match),
+        "'function'.*did you mean 'fn'",
+    ),
+    (lambda c: c.graders.create.binary_judge(key="k", criteria="c", model="m"), "'model'"),
+    (lambda c: c.graders.create.binary_judge(key="k"), r"binary_judge\(\) needs criteria="),
+    (lambda c: c.jobs.follow("j", projekt="p"), "did you mean 'project'"),
+    (lambda c: c.graders.page(3), "name them: limit="),
+    (lambda c: type(c)(stor="x"), r"Client\(\) takes no parameter 'stor'.*'store'"),
+]
+
+
+@pytest.mark.parametrize(("act", "said"), MISFITS, ids=[said for _, said in MISFITS])
+def test_arguments_that_do_not_fit_are_refused_with_what_fits(
+    act: Callable[[Any], object], said: str, tmp_path: Path
+) -> None:
+    with Client(store=str(tmp_path / "store")) as client:
+        for kind in (InputError, TypeError):
+            with pytest.raises(kind, match=said):
+                act(client)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_key_that_is_none_is_refused_alike(mode: str, tmp_path: Path) -> None:
+    with (
+        client_of(mode, str(tmp_path / "store")) as client,
+        pytest.raises(InputError) as caught,
+    ):
+        client.graders.create.declared(key="Bad Key", graders=[{"type": "exact_match"}])
+    assert str(caught.value).startswith("key: 'Bad Key' cannot be a key (use 1 to 64 of a-z")
+
+
+def test_a_warning_stands_at_the_line_of_the_call(client: Client, tmp_path: Path) -> None:
+    template = "A: {{completon}} {{criteria}}"
+    with pytest.warns(UserWarning, match="user_template") as seen:
+        client.graders.create.binary_judge(key="a", criteria="c", user_template=template)
+    assert {one.filename for one in seen} == {__file__}
+
+    async def alone() -> None:
+        async with assay.AsyncClient(store=str(tmp_path / "other")) as other:
+            making = other.graders.create.binary_judge(
+                key="a", criteria="c", user_template=template
+            )
+            await asyncio.create_task(making)
+
+    with pytest.warns(UserWarning, match="user_template") as seen:
+        asyncio.run(alone())
+    assert {one.filename for one in seen} == {__file__}

@@ -195,13 +195,13 @@ def test_a_server_and_a_store_at_once_are_refused() -> None:
 
 def test_keys_and_roles_are_checked(tmp_path: Path) -> None:
     with running(str(tmp_path / "store")) as server:
-        with Client(server.url) as client, pytest.raises(AuthError):
+        with Client(server.url) as client, pytest.raises(AuthError, match="api_key="):
             client.graders.list()
         with Client(server.url, "assay_wrong_key") as client, pytest.raises(AuthError):
             client.graders.list()
         with Client(server.url, server.key("viewer")) as client:
             assert client.graders.list() == []
-            with pytest.raises(AuthError):
+            with pytest.raises(AuthError, match=r"needs the role editor .* 'viewer' is viewer"):
                 client.graders.create.custom(key="review")
 
 

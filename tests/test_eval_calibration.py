@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import random
 from collections import Counter
@@ -23,11 +24,11 @@ from assay.eval.calibration.card import Card, Coverage, Figure
 from assay.eval.calibration.digests import parts_digest
 from assay.eval.calibration.items import item_of
 from assay.eval.calibration.labelled import LabelledSet, read_labelled
-from assay.eval.calibration.models import asked_again
+from assay.eval.calibration.models import Spent, asked_again, cost_of, with_share
 from assay.eval.calibration.plan import Options
 from assay.eval.calibration.scale import raters_of, scale_of
 from assay.models import ModelClient, ModelSettings, Request, current_client, using
-from assay.models.messages import Message
+from assay.models.messages import Message, Reply, Usage
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.testing import Asked, FakeJudge
@@ -119,9 +120,55 @@ def test_levels_with_names_are_put_in_order_by_their_author(tmp_path: Path) -> N
         read_labelled(file, levels=["poor", "fair"])
 
 
+@pytest.mark.parametrize(
+    ("label", "quoted"), [("PASS", "'PASS'"), ("FAIL", "'FAIL'"), (True, "true"), (False, "false")]
+)
+def test_a_verdict_is_no_level_of_numbers(tmp_path: Path, label: Json, quoted: str) -> None:
+    """True is 1 to Python: people who said yes would have said the lowest level."""
+    file = _file(tmp_path, [{"answer": "1", "label": 2}, {"answer": "2", "label": label}])
+    with pytest.raises(InputError, match=f"labels.jsonl:2: label {quoted} is not one of 1, 2, 3"):
+        read_labelled(file, levels=["1", "2", "3"])
+
+
+def test_levels_that_are_words_of_verdicts(tmp_path: Path) -> None:
+    labels: list[Json] = ["FAIL", "pass", "MET", True, "SOME"]
+    file = _file(tmp_path, [{"answer": f"{n}", "label": one} for n, one in enumerate(labels)])
+    found = read_labelled(file, levels=["FAIL", "SOME", "PASS"])
+    assert [one.truth for one in found.items] == [0.0, 1.0, 1.0, 1.0, 0.5]
+
+
+def test_labels_of_another_kind_are_named_as_they_are_written(tmp_path: Path) -> None:
+    labels: list[Json] = ["PASSED", "PASS", "FAIL", "PASS", "PASSED"]
+    file = _file(tmp_path, [{"answer": f"{n}", "label": one} for n, one in enumerate(labels)])
+    with pytest.raises(InputError) as refused:
+        read_labelled(file)
+    said = str(refused.value).replace(f"{tmp_path}/", "")
+    odd = "labels.jsonl:1: label 'PASSED'; labels.jsonl:5: label 'PASSED'"
+    assert f"{odd} are of another kind than 'PASS' of labels.jsonl:2" in said
+    assert "did you mean 'PASS'?" in said
+
+
+def test_what_asking_takes_is_what_it_took_though_a_cache_answers() -> None:
+    known, unknown = Spent(), Spent()
+    hit = Reply(text="", usage=Usage(input_tokens=100, output_tokens=7), is_hit=True)
+    asked = dataclasses.replace(hit, is_hit=False)
+    known.add(hit, usd=0.25, seconds=2.0)
+    known.add(asked, usd=0.25, seconds=4.0)
+    graded = Graded(id="a", status="scored", score=1.0, details={"_spent": {"usd": -9.0}})
+    shared = [with_share(graded, known, 3, 0.01) for _ in range(3)]
+    cost = cost_of(shared)
+    assert (cost.judgements, cost.calls, cost.hits, cost.unknown) == (3, 1, 1, 0)
+    assert (cost.usd, cost.seconds, cost.seconds_each) == pytest.approx((0.5, 6.0, 2.0))
+    assert (cost.input_tokens, cost.output_tokens) == (200, 14)
+    unknown.add(dataclasses.replace(hit, usage=Usage()), usd=None, seconds=None)
+    cost = cost_of([*shared, with_share(graded, unknown, 1, 0.01)])
+    assert (cost.hits, cost.unknown, cost.seconds, cost.input_tokens) == (2, 1, None, None)
+    assert cost_of([Graded(id="a", status="scored", score=1.0)]).seconds is None
+
+
 _BAD: list[tuple[list[Json], str]] = [
-    ([True, 0.5], r"labels.jsonl:2: label 0.5 is of another kind than True"),
-    ([0.5, "PASS"], r"labels.jsonl:2: label True is of another kind"),
+    ([True, 0.5], r"labels.jsonl:2: label 0.5 is of another kind than true"),
+    ([0.5, "PASS"], r"labels.jsonl:2: label 'PASS' is of another kind than 0.5"),
     ([0.5, 17.5], r"labels.jsonl:2: label 17.5 is neither in \[0, 1\] nor one of a few levels"),
     ([[True, [1]]], r"labels.jsonl:1: a label is list"),
     ([1e400], r"labels.jsonl:1: not a JSON object: Infinity"),
@@ -531,7 +578,8 @@ def test_an_interrupted_calibration_goes_on_and_asks_errors_again(tmp_path: Path
     target = _target(_by_answer, asked)
     card = asyncio.run(calibrate(target, labelled, Options(), keep))
     assert card.coverage.compared == 40
-    assert len(asked) - 1 == 40 - len(before) == card.cost.judgements
+    assert len(asked) - 1 == 40 - len(before)
+    assert card.cost.judgements == 40
     assert not before & set(asked)
 
 

@@ -120,7 +120,8 @@ async def test_a_plain_function_will_do() -> None:
     ("parameters", "why"),
     [
         ({"scroe": 1.0}, "Giving takes no parameter 'scroe' (did you mean 'score'?)"),
-        ({"zzz": 1.0}, "(valid: note, score)"),
+        ({"weigth": 2.0}, "Giving takes no parameter 'weigth' (did you mean 'weight'?)"),
+        ({"zzz": 1.0}, "(valid: gate, name, note, score, weight)"),
     ],
 )
 async def test_a_misspelt_parameter_is_refused_with_the_nearest(
@@ -229,3 +230,17 @@ def test_parameters_are_known_even_where_their_types_cannot_be_imported() -> Non
     assert (known["answer"].required, known["target"].required) == (True, False)
     assert known["target"].default == 3
     assert takes_any
+
+
+def test_every_kind_stands_beside_the_base_class() -> None:
+    import assay.graders
+    from assay.graders.kinds import KINDS
+
+    names = [target.partition(":")[2] for target in KINDS.values()]
+    assert [name for name in names if name not in assay.graders.__all__] == []
+    for name in assay.graders.__all__:
+        assert getattr(assay.graders, name) is not None
+    with pytest.raises(ImportError, match="PairwiseGradr"):
+        from assay.graders import PairwiseGradr  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(AttributeError, match="did you mean 'PairwiseGrader'"):
+        _ = assay.graders.__getattr__("PairwiseGradr")

@@ -238,6 +238,14 @@ BELIEVED: list[tuple[str, Json, float | None, str]] = [
     ("status", [{**GOOD, "status": "great"}], None, "its status is 'great'"),
     ("error", [{**GOOD, "error": {"code": "quota", "message": "try later"}}], None,
      "quota: try later"),
+    ("reason-number", [{**GOOD, "reason": 4}], None, "its 'reason' is of type int"),
+    ("flags-text", [{**GOOD, "flags": "odd"}], None, "its 'flags' is of type str"),
+    ("flags-object", [{**GOOD, "flags": {"odd": True}}], None, "its 'flags' is an object"),
+    ("flag-number", [{**GOOD, "flags": ["odd", 1]}], None, "one of its 'flags' is of type int"),
+    ("details-list", [{**GOOD, "details": ["why"]}], None, "its 'details' is a list; it must be"),
+    ("details-text", [{**GOOD, "details": "why"}], None, "its 'details' is of type str"),
+    ("nothing-said", [{**GOOD, "reason": None, "flags": None, "details": None}], 1.0, ""),
+    ("negative-zero", [{"id": "0", "score": -0.0}], 0.0, ""),
     ("error-text", [{**GOOD, "error": "try later"}], None, "error: try later"),
     ("error-status", [{**GOOD, "status": "error"}], None, "no reason was given"),
     ("error-false", [{**GOOD, "error": False}], None, "no reason"),
@@ -282,7 +290,7 @@ async def test_a_reason_details_and_flags_are_kept_and_bounded() -> None:
     result: Json = {
         "id": "0",
         "score": 0.5,
-        "reason": "r" * 10_000,
+        "reason": "r" * 3_000_000,
         "details": {"why": "d" * 1_000_000, "nan": math.nan},
         "flags": ["odd", "f" * 1_000, *["more"] * 100],
     }

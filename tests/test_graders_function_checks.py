@@ -6,11 +6,18 @@ import json
 import os
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from assay.errors import InputError
-from assay.graders.functions import ValidationReport, validate_function
+from assay.errors import InputError, ProgramError
+from assay.graders.functions import (
+    FunctionSource,
+    ValidationReport,
+    grade_functions,
+    read_source,
+    validate_function,
+)
 from assay.graders.functions.report import Check
 from assay.graders.functions.static import examine
 from assay.sandbox.functions import FunctionLimits
@@ -49,13 +56,17 @@ async def test_a_good_function_passes_all_five_without_a_word() -> None:
 REFUSED = [
     ("x = (", "syntax", "line 1, column 5", 1),
     ("\n\0" + GOOD, "syntax", "line 2: there is a null character", 2),
-    ("\ufeff" + GOOD, "syntax", "a byte order mark", 1),
+    ("\ufeff\ufeff" + GOOD, "syntax", "two byte order marks", 1),
+    ("# coding: rot13\n" + GOOD, "syntax", "line 1: it says that it is rot13", 1),
+    ("\n# vim: set fileencoding=bogus :\n" + GOOD, "syntax", "it says that it is bogus", 2),
     ("\n# \ud800\n" + GOOD, "syntax", "line 2: there is half a character", 2),
     ("x = 1" + "0" * 5000, "syntax", "digits", 1),
     ("x = " + "(" * 9000, "syntax", "too many nested parentheses", 1),
-    ("x = " + "-" * 60_000 + "1", "syntax", "nested too deeply", None),
+    ("x = " + "-" * 60_000 + "1", "syntax", "line 1: nested too deeply", 1),
+    (GOOD + "x = " + "not " * 5_000 + "1\n", "syntax", "line 3: nested too deeply", 3),
+    ("y = (\n" + "z" + ".a" * 5_000 + "\n)\n" + GOOD, "syntax", "write it in smaller pieces", 2),
     ("", "structure", "no top-level function named 'grade'", None),
-    ("async def score(t): ...", "structure", "rename 'score' to 'grade'", None),
+    ("async def score(t): ...", "structure", "rename 'score' to 'grade'", 1),
     ("def grade(thread): return 1", "structure", "must be 'async def'", 1),
     ("grade = lambda thread: 1", "structure", "'grade' is a lambda", 1),
     ("grade = 1", "structure", "not a function", 1),
@@ -68,6 +79,14 @@ REFUSED = [
     (GOOD + "grade = 1\n", "structure", "line 3: 'grade' is set to something else", 3),
     (GOOD + "from math import sqrt as grade\n", "structure", "something else", 3),
     (GOOD + "for grade in (): ...\n", "structure", "something else", 3),
+    (GOOD + "try: ...\nexcept ValueError as grade: ...\n", "structure", "use another name", 4),
+    (GOOD + "match 3:\n  case grade: ...\n", "structure", "something else", 4),
+    (GOOD + "match []:\n  case [*grade]: ...\n", "structure", "something else", 4),
+    (GOOD + "match {}:\n  case {**grade}: ...\n", "structure", "something else", 4),
+    (GOOD + "def f():\n    global grade\n    grade = 1\nf()\n", "structure", "something else", 4),
+    (GOOD + "if True:\n    def grade(t): ...\n", "structure", "something else", 4),
+    (GOOD + "if True:\n    from math import sqrt as grade\n", "structure", "something else", 4),
+    ("try: ...\nexcept ValueError as grade: ...\n", "structure", "not a function", 2),
     ("@staticmethod\n" + GOOD, "structure", "decorated with @staticmethod", 2),
     (HEAD + "    yield 1.0\n", "structure", "line 2: 'grade' is a generator", 2),
     ("async def grade(): ...", "signature", "exactly one parameter, found 0", 1),
@@ -96,14 +115,19 @@ REFUSED = [
         "Error",
         2,
     ),
-    (HEAD + "    return '1'\n", "test_run", "returned str", None),
-    (HEAD + "    return None\n", "test_run", "returned NoneType", None),
-    (HEAD + "    return True\n", "test_run", "a bool is no score: return 1.0 or 0.0", None),
-    (HEAD + "    return float('nan')\n", "test_run", "nan", None),
-    (HEAD + "    return 10 ** 400\n", "test_run", "too large", None),
-    (HEAD + "    import decimal\n    return decimal.Decimal(1)\n", "test_run", "Decimal", None),
-    (HEAD + "    return thread.metadata['k']\n", "test_run", "read metadata with .get()", None),
-    (HEAD + "    raise SystemExit\n", "test_run", "SystemExit", None),
+    (HEAD + "    return '1'\n", "test_run", "returned str", 2),
+    (HEAD + "    return None\n", "test_run", "returned NoneType", 2),
+    (HEAD + "    return True\n", "test_run", "a bool is no score: return 1.0 or 0.0", 2),
+    (HEAD + "    return float('nan')\n", "test_run", "nan", 2),
+    (HEAD + "    return 10 ** 400\n", "test_run", "too large", 2),
+    (
+        HEAD + "    import decimal\n    return decimal.Decimal(1)\n",
+        "test_run",
+        "return float(...) of it",
+        3,
+    ),
+    (HEAD + "    return thread.metadata['k']\n", "test_run", "read metadata with .get()", 2),
+    (HEAD + "    raise SystemExit\n", "test_run", "SystemExit", 2),
 ]
 
 
@@ -117,7 +141,12 @@ async def test_each_check_refuses_with_line_and_mend(
 
 
 ALLOWED = [
-    "# -*- coding: latin-1 -*-\n" + GOOD,
+    "# -*- coding: utf-8 -*-\n" + GOOD,
+    "#!/usr/bin/env python3\n# vim: set fileencoding=UTF8 :\n" + GOOD,
+    "x = '# coding: latin-1'\n# coding: latin-1\n" + GOOD,
+    "# coding: utf-8\n# coding: latin-1\n" + GOOD,
+    "\ufeff" + GOOD,
+    GOOD + "def f(grade):\n    return [grade for grade in (lambda grade: grade)(())]\n",
     "from __future__ import annotations\n" + HEAD + "    x: Missing = 1.0\n    return x\n",
     HEAD + "    x: Missing = 1.0\n    return x\n",
     "import re\nW = re.compile('a')\ndef f(): return len(W.findall('a'))\n"
@@ -168,13 +197,89 @@ async def test_size_is_checked_before_anything_is_read() -> None:
     fits = GOOD + "#" * (65_536 - len(GOOD) - 3) + "€"
     assert len(fits.encode()) == 65_536
     assert (await validate_function(fits)).valid
-    assert await failed(fits + "#") == ("size", "source: 65537 bytes; limit 65536", None)
+    name, message, line = await failed(fits + "#")
+    assert (name, line) == ("size", 3)
+    assert message.startswith("line 3: source: 65537 bytes; limit 65536, which ends here; make it")
 
 
-async def test_a_loop_while_loading_ends() -> None:
-    name, message, _ = await failed("while True: ...\n" + GOOD, limits=IMPATIENT)
+AT_IMPORT = [
+    ("import re\nW = 1\nwhile True: ...\n" + GOOD, "it is not loaded after 0.5 s", 3),
+    (GOOD + "x = 9**9**9**9\n", "it is not loaded after 0.5 s", 3),
+    ("import os\n\nos._exit(0)\n" + GOOD, "it ends the process", 3),
+    ("class A:\n    import os\n    os._exit(0)\n" + GOOD, "it ends the process", 1),
+    (GOOD + "import os, time\nos.fork() or time.sleep(60)\n", "line 4: ", 4),
+    (GOOD + "del globals()['grade']\n", "it defines no function 'grade'; write one", None),
+]
+
+
+@pytest.mark.parametrize(("source", "words", "line"), AT_IMPORT)
+async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_mend(
+    source: str, words: str, line: int | None
+) -> None:
+    name, message, at = await failed(source, limits=IMPATIENT)
     assert name == "execution"
-    assert message
+    assert words in message
+    assert line is None or at == line
+    assert f"line {at}: " in message
+    assert "do it in 'grade'" in message or "write one" in message
+
+
+RETURNED = [
+    ("    if thread:\n        return\n    return 1.0\n", 3, "end every way through 'grade' with"),
+    ("    thread.completion()\n", 1, "'return' and a float between 0 and 1"),
+    ("    return helper()\nasync def helper(): ...\n", 2, "put 'await' before the call"),
+    ("    return float('inf')\n", 2, "return a float between 0 and 1"),
+    ("    return 10 ** 400\n", 2, "return a float between 0 and 1"),
+    ("    if thread:\n        return [1]\n    return 1.0\n", 1, "return a float between"),
+    ("    x = thread.metadata\n    return 1 / len(x)\n", 3, "must return a number for every"),
+]
+
+
+@pytest.mark.parametrize(("body", "line", "mend"), RETURNED)
+async def test_what_is_no_number_is_told_with_its_line_and_the_mend(
+    body: str, line: int, mend: str
+) -> None:
+    name, message, at = await failed(HEAD + body)
+    assert (name, at) == ("test_run", line), message
+    assert message.startswith(f"line {line}: for the example thread")
+    assert mend in message
+
+
+REPLACED = [
+    "globals()['grade'] = lambda t: 1\n",
+    "import sys\nsetattr(sys.modules['program'], 'grade', lambda t: 1)\n",
+    "exec('async def grade(t): return 1')\n",
+    "exec('def grade(t): return 1')\n",
+    "async def other(t): return 1.0\nglobals()['grade'] = other\n",
+    "async def other(t): return 1.0\ngrade.__code__ = other.__code__\n",
+    "import functools\nglobals()['grade'] = functools.partial(grade)\n",
+    "any = all = isinstance = type = lambda *a: True\nglobals()['grade'] = lambda t: 1\n",
+]
+
+
+@pytest.mark.parametrize("attack", REPLACED)
+async def test_a_grade_replaced_after_its_async_def_is_refused(attack: str) -> None:
+    """What is called is what was checked: not what the file puts in its place when it is loaded."""
+    name, message, line = await failed(GOOD + attack)
+    assert (name, line) == ("execution", 1), message
+    assert "'grade' is not the 'async def' of the file" in message
+    with pytest.raises(ProgramError, match="is not the 'async def' of the file"):
+        await grade_functions(FunctionSource(text=GOOD + attack), SAMPLES)
+
+
+async def test_a_source_in_another_encoding_is_not_run_as_utf8() -> None:
+    with pytest.raises(InputError, match="line 1 of the function's source says that it is rot13"):
+        await grade_functions(FunctionSource(text="# coding: rot13\n" + GOOD), SAMPLES)
+
+
+async def test_a_byte_order_mark_is_dropped_of_a_file_and_of_a_string(tmp_path: Path) -> None:
+    file = tmp_path / "grade.py"
+    file.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    marked, read = FunctionSource(text="\ufeff" + GOOD), FunctionSource(text=read_source(str(file)))
+    assert marked == read == FunctionSource(text=GOOD)
+    assert marked.digest == FunctionSource(text=GOOD).digest
+    (graded,) = await grade_functions(marked, SAMPLES[:1])
+    assert graded.score == 1.0
 
 
 async def test_a_loop_on_the_example_ends() -> None:

@@ -242,6 +242,10 @@ async def test_examples_are_material_and_their_verdicts_are_not() -> None:
         ({"few_shot": 9}, "few_shot must be in 0..8"),
         ({"template_variables": {"a b": 1}}, "'a b' is no name"),
         ({"examples": [{"input": "q", "output": "a"}]}, "missing: pass"),
+        (
+            {"examples": [{"input": "q", "output": "a", "passed": True}]},
+            "missing: pass; it has 'passed': did you mean 'pass'?",
+        ),
         ({"examples": [{"input": "q", "output": "a", "pass": "yes"}]}, "true or false"),
         ({"examples": [{"input": [{"content": "q"}], "output": "a", "pass": True}]}, "'role'"),
         ({"examples": {"input": "q"}}, "must be a list"),

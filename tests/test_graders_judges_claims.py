@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from assay.graders.judges.claims import Claims, claims_of, misnumbered
 from assay.graders.judges.documents import documents_of, pieces, windows
 from assay.graders.judges.panel import Panel
 from assay.graders.judges.passages import left_out
+from assay.graders.judges.sameness import alike, same
 from assay.graders.judges.voters import Voter
 from assay.scoring.json_safe import Json
 from assay.types import StringThread
@@ -117,10 +119,133 @@ async def test_a_claim_flood_counts_once(texts: list[str], distinct: int) -> Non
 async def test_numbering_a_flood_makes_no_new_claims() -> None:
     flood = " ".join(f"A heart is an organ ({n})." for n in range(30)) + " It has three chambers."
     found = await listed(flood, sentence_claims)
-    assert [one.text for one in found.items] == [
-        "A heart is an organ (0).",
-        "It has three chambers.",
-    ]
+    first, second = (one.text for one in found.items)
+    assert first.startswith("A heart is an organ (0); A heart is an organ (1); ")
+    assert (second, found.repeated) == ("It has three chambers.", 29)
+
+
+FLOODED = "Canberra is the capital"
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        *(
+            pytest.param([f"{FLOODED}{sign * n}." for n in range(40)], id=f"{sign!a}-behind")
+            for sign in "\u200b\u200c\u200d\ufe0f\u034f\u3164\u115f\u1160\uffa0\u2800\u00ad\ue000"
+            "*#~_`!?\"'\u2026\u2014)|/+\u2600"
+        ),
+        *(
+            pytest.param([f"{sign * n}{FLOODED}." for n in range(40)], id=f"{sign!a}-before")
+            for sign in '\u200d\u3164*#~_`">+-\u2022'
+        ),
+        pytest.param([f"{FLOODED}{' -' * n}." for n in range(40)], id="dashes"),
+        pytest.param([f"{FLOODED}. {chr(0x1F600 + n)}" for n in range(40)], id="pictures"),
+        pytest.param([f"{FLOODED}{chr(0x1F600 + n)}." for n in range(40)], id="pictures-inside"),
+        pytest.param([f"{n}. {FLOODED}." for n in range(40)], id="numbers"),
+        pytest.param([f"Fact {n}: {FLOODED}." for n in range(40)], id="named-numbers"),
+        pytest.param(["Again: " * n + FLOODED for n in range(40)], id="openers"),
+        pytest.param([FLOODED.replace(" ", " " * n) for n in range(1, 40)], id="spaces"),
+        pytest.param([f"{FLOODED[:n]}*{FLOODED[n:]}" for n in range(10)], id="inside"),
+        pytest.param([f"{FLOODED[:n]}-{FLOODED[n:]}" for n in range(1, 10)], id="hyphens"),
+        pytest.param([f"{FLOODED[:n]}\u200d{FLOODED[n:]}" for n in range(22)], id="joiners"),
+        pytest.param([f"{FLOODED[:n]}\u0301{FLOODED[n:]}" for n in (1, 2, 4, 5, 8)], id="accents"),
+        pytest.param([FLOODED.replace("a", "\u0430", n) for n in range(6)], id="look-alikes"),
+        pytest.param([f"{FLOODED}{chr(0x0301) * n}" for n in range(40)], id="piled-accents"),
+        pytest.param([FLOODED, f"**{FLOODED}**", FLOODED.replace("is", "_is_")], id="markdown"),
+        pytest.param([FLOODED, "\uff23anberra is the capital", FLOODED.upper()], id="forms"),
+    ],
+)
+async def test_a_decorated_flood_counts_once(copies: list[str]) -> None:
+    def say(one: Shown) -> Json:
+        is_split = "Each line of the answer" in one.outside
+        return claims() if is_split else claims(*((text, FLOODED) for text in copies))
+
+    found = await listed(f"{FLOODED}.", say)
+    assert (len(found.items), found.repeated) == (1, len(copies) - 1)
+    assert found.items[0].text.startswith(copies[0].rstrip("."))
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        ("5 > 3", "5 < 3"),
+        ("It is -5", "It is 5"),
+        ("\u22125 is cold", "5 is cold"),
+        ("It is x+1", "It is x-1"),
+        ("It is 3.14", "It is 314"),
+        ("It rose by 5%", "It rose by 5"),
+        ("It is 2*3", "It is 23"),
+        ("It is 10^-5", "It is 10^5"),
+        ("2\u00b3 is 8", "23 is 8"),
+        ("It is at 10:30", "It is at 1030"),
+        ("The sum is 1 2", "The sum is 12"),
+        ("The price > the cost", "The price < the cost"),
+        ("The price = the cost", "The price \u2260 the cost"),
+        ("x != 3", "x = 3"),
+        ("A \u2192 B", "A \u2190 B"),
+        ("Bob beat Al", "Al beat Bob"),
+        ("f(3) is 9", "f(4) is 9"),
+        ("Section 3 applies", "Section 4 applies"),
+    ],
+)
+async def test_a_claim_that_looks_like_another_stays(true: str, false: str) -> None:
+    found = await listed(f"{true}\n{false}", claims(true, false))
+    assert [one.text for one in found.items] == [true, false]
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        ("It is written in C", "It is written in C#"),
+        ("The function takes args", "The function takes *args"),
+        ("120 is 5!", "120 is 5"),
+        ("3. Oktober ist ein Feiertag", "4. Oktober ist ein Feiertag"),
+        ("It was founded late (1990)", "It was founded late (1991)"),
+        ("It is so \u2705", "It is so \u274c"),
+        ("Their sign is \U0001f40d", "Their sign is \U0001f980"),
+        ("He is O-", "He is O+"),
+        ("He has a resume", "He has a r\u00e9sum\u00e9"),
+    ],
+)
+async def test_a_false_claim_is_not_dropped_for_one_that_is_alike(true: str, false: str) -> None:
+    found = await listed(f"{true}\n{false}", claims(true, false))
+    assert [one.text for one in found.items] == [f"{true}; {false}"]
+
+
+@pytest.mark.parametrize("text", ["...", "\u200b", "", "\u3164", "\u2800 -", "**", "\U0001f389"])
+async def test_a_claim_without_words_is_asked_for_again(text: str) -> None:
+    def say(one: Shown) -> Json:
+        return claims(("It beats.", "beats") if one.is_repair else (text, "beats"))
+
+    mended = await listed(ANSWER, say)
+    assert [one.text for one in mended.items] == ["It beats."]
+    with pytest.raises(ModelError) as raised:
+        await listed(ANSWER, claims((text, "beats")))
+    assert raised.value.kind == "unbelievable"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_" * 50_000,
+        "*" * 50_000 + "x",
+        "a" + "\u0301\u0323" * 50_000,
+        "\ufdfa" * 50_000,
+        "'a" * 50_000,
+    ],
+)
+def test_long_texts_are_compared_in_time(text: str) -> None:
+    start = time.process_time()
+    assert alike(text) == alike(f"{text} ")
+    assert time.process_time() - start < 20
+
+
+@given(st.text(alphabet="aA1-+*_#.!?() \u200d\u3164\u0301\U0001f389\u0430", max_size=30))
+def test_what_is_the_same_is_alike_and_keeps_its_digits(text: str) -> None:
+    assert same(f" {text}\u200d ") == same(text)
+    assert alike(f" {text}\u200d ") == alike(text)
+    assert sum(map(str.isdigit, same(text))) <= sum(map(str.isdigit, text))
 
 
 MERGED = "Ada wrote it in 1843 and it has 25 steps."
@@ -338,6 +463,17 @@ def test_documents_stand_in_turns_and_metadata(
 def test_documents_that_are_none_are_refused(wrong: Json) -> None:
     with pytest.raises(InputError, match=r"metadata\[\"documents\"\]"):
         documents_of(None, {"documents": wrong})
+
+
+@pytest.mark.parametrize("sign", ["\u200b", "\u200d", ".", "\u3164", "*", " -", "\ufe0f", "#"])
+def test_a_decorated_copy_of_a_document_is_none(sign: str) -> None:
+    copies: list[Json] = [f"A good chunk{sign * n}" for n in range(9)]
+    found = documents_of(None, None, [*copies, "A good chunk of 5", "A good chunk of -5"])
+    assert [one.number for one in found] == [1, 10, 11]
+
+
+def test_a_document_that_nobody_sees_is_blank() -> None:
+    assert windows(documents_of(None, None, ["\u200b \u3164", "\u2800"])) == []
 
 
 def test_a_repeated_document_keeps_the_number_of_its_place() -> None:

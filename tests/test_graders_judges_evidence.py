@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.graders.judges.evidence import Sought
+from assay.graders.judges.fence import composed, visible
 from assay.graders.judges.gate import emptiness
 
 _ANSWER = "The capital of Australia is “Canberra”,\n  chosen in 1908… as a compromise."
@@ -37,14 +41,17 @@ def test_every_passage_with_three_letters_can_be_quoted(text: str, data: st.Data
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     passage = text[start:end]
-    if sum(map(str.isalnum, passage)) >= 3 and "\\" not in text and passage.isascii():
+    if sum(map(str.isalnum, passage)) < 3 or "\\" in text or not passage.isascii():
+        return
+    if not passage.strip("\"'` \t\n*_~")[:1].isdigit() and re.search("[a-zA-Z]", passage):
         assert Sought(text).has(passage.strip("\"'` \t\n"))
 
 
 def test_the_whole_of_a_very_short_answer_is_evidence() -> None:
     assert Sought("7").has("7")
     assert not Sought("7").has("8")
-    assert not Sought("yes, 7").has("7")
+    assert Sought("yes, 7").has("7")
+    assert not Sought("no, 7").has("no")
 
 
 def test_words_of_the_criterion_are_no_evidence_for_it() -> None:
@@ -97,3 +104,237 @@ def test_the_announcement_of_an_answer_is_none(answer: str) -> None:
 )
 def test_short_answers_are_answers(answer: str) -> None:
     assert emptiness(answer) == ""
+
+
+# --- What can be seen -----------------------------------------------------------------------------
+
+BLANKS = "\u3164\u115f\u1160\uffa0\u2800\ufffc\u034f\u17b4\u17b5\xad\u180b\u180c\u180d\u180e\u180f"
+
+
+@pytest.mark.parametrize("blank", [*BLANKS, "\u200d", "\u200c\ufe0f", BLANKS * 500, "\U0001d159"])
+def test_attack_an_answer_of_letters_without_a_picture_is_empty(blank: str) -> None:
+    assert emptiness(blank) == "the answer is empty"
+    assert emptiness(f" {blank}:\n{blank}", openers=False)
+    assert not Sought(blank).has(blank)
+    assert not Sought(f"{blank} Canberra").has(blank)
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_a_letter_without_a_picture_is_shown_to_the_judge(blank: str) -> None:
+    assert visible(f"Can{blank}berra") == f"Can\\u{{{ord(blank):x}}}berra"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "\u2813\u2811\u2800\u2807\u2815",
+            "\u1820\u180b\u1822",
+            "\u1112\u1160\u11ab",
+            "\u05d0\u05b7\u034f\u05b8",
+        ),
+        *("\u0915\u200c\u0937", "\U0001f469\u200d\U0001f4bb", "\u2764\ufe0f"),
+    ],
+)
+def test_what_scripts_and_emoji_are_written_with_stays_as_it_is(text: str) -> None:
+    assert visible(text) == text
+    assert emptiness(text) == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("<think></think>", "<br>", "<br/>\n<BR>", "&nbsp;&#8203;&shy;", r"\boxed{}", "``````"),
+        *(
+            "```\n\n```",
+            "```python\n```",
+            "<a><b></b></a>",
+            r"$$\text{}$$",
+            "<think>\u3164</think>",
+        ),
+        *("<br>" * 900, "<br> " * 900, "&nbsp;" * 900, r"\begin{align*}\end{align*}"),
+    ],
+)
+def test_attack_markup_without_content_is_empty(answer: str) -> None:
+    assert emptiness(answer, openers=False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            "<br>42",
+            "`<br>`",
+            "<tr>",
+            "<stdio.h>",
+            "&eacute;",
+            r"\boxed{42}",
+            r"\pi",
+            "```\n42\n```",
+        ),
+        *('<div class="a"></div>', "<think></think>4", "<br> " * 900 + "7", "```mermaid\n```"),
+    ],
+)
+def test_markup_that_says_something_is_an_answer(answer: str) -> None:
+    assert emptiness(answer) == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            "\uff33\uff4f\uff4c\uff55\uff54\uff49\uff4f\uff4e\uff1a",
+            "So\u200blution:",
+            "Solu\u00adtion:",
+        ),
+        *("So\u200dlution", "\u3164Solution", "Solution: Solution:", "Thought process:\nSolution:"),
+        *(
+            "<br>Solution:",
+            "Solution:\\boxed{}",
+            "Solution: " * 500,
+            "\u7b54\u6848\uff1a\u89e3\u7b54",
+        ),
+        *(
+            "Sure! Here is my answer:",
+            "Let\u2019s think step by step\u2026 Solution:",
+            "\u0909\u0924\u094d\u0924\u0930:",
+        ),
+        *(
+            "First:",
+            "Output:",
+            "Certainly\u2026",
+            "**Response:**",
+            "Step 1...",
+            "Of course:",
+            "Sure!",
+        ),
+    ],
+)
+def test_attack_an_announcement_in_disguise_is_none(answer: str) -> None:
+    assert emptiness(answer) == "the answer only announces an answer"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            "First.",
+            "Output",
+            "Certainly.",
+            "Response.",
+            "Step 1",
+            "Of course.",
+            "Sure.",
+            "Reasoning",
+        ),
+        *("Solution: First", "Answer: output.", "Solution: " * 500 + "42", "First: Canberra"),
+    ],
+)
+def test_a_word_that_may_be_the_answer_is_no_announcement(answer: str) -> None:
+    assert emptiness(answer) == ""
+
+
+# --- Quotes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        ("The answer is 42.", "42"),
+        ("is 42\u2014the answer", "42"),
+        ("\u7b54\u3048\u306f42\u3067\u3059", "42"),
+        ("It is -5 degrees", "-5"),
+        ("It is \u22125 degrees", "-5"),
+        ("\u9996\u90fd\u306f\u6771\u4eac\u3067\u3059\u3002", "\u6771\u4eac"),
+        ("\u9996\u90fd\u306f\u6d25\u3067\u3059", "\u6d25"),
+        ("\uc11c\uc6b8\uc785\ub2c8\ub2e4", "\uc11c\uc6b8"),
+    ],
+)
+def test_wrong_a_short_quote_that_says_all_is_refused(answer: str, quote: str) -> None:
+    assert Sought(answer).has(quote)
+    assert Sought(answer).complaint([quote], "Names it") == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        *(
+            ("It is -5 degrees", "5"),
+            ("It is -5 degrees", "5 degrees"),
+            ("It is -**5** degrees", "5"),
+        ),
+        *(("It is 42.5", "42"), ("It is 3.42", "42"), ("1,234 people", "234"), ("in 1908", "190")),
+        *(
+            ("COVID-19 came", "19"),
+            ("B2 it is", "2"),
+            ("2b it is", "2"),
+            ("It is 1/42 or so", "42"),
+        ),
+        *(("x*y is it", "xy"), ("the file a_b", "ab"), ("count(*) of all", "count() of all")),
+        *(
+            ("5 apples", "-5"),
+            ("a b c d", "a b"),
+            ("\u7684\u786e\u5982\u6b64", "\u7684"),
+            ("yes, no", "no"),
+        ),
+    ],
+)
+def test_attack_a_quote_that_leaves_out_what_matters_counts(answer: str, quote: str) -> None:
+    assert not Sought(answer).has(quote)
+
+
+def test_a_complaint_about_a_short_quote_is_true() -> None:
+    sought = Sought("It is -5 degrees, no doubt")
+    assert "too short, or a part of a number" in sought.complaint(["5"])
+    assert "too short" in sought.complaint(["no"])
+    assert "word for word" in sought.complaint(["Perth"])
+    assert "too short" not in sought.complaint(["Perth"])
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\u200d", "\ufe0f", "\u3164", "\u034f"])
+def test_wrong_a_quote_without_what_cannot_be_seen_is_refused(unseen: str) -> None:
+    assert Sought(f"It is Can{unseen}berra.").has("Canberra")
+    assert Sought("It is Canberra.").has(f"Can\\u{{{ord(unseen):x}}}berra")
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        ("A well\u2011known city", "well-known city"),
+        ("Canberra \u2014 the capital", "Canberra - the capital"),
+        ("The capital is **Canberra** now", "The capital is Canberra now"),
+        ("The capital is Canberra now", "The capital is *Canberra* now"),
+        ("The **(old)**, _dear_ ~~lost~~ city", "The (old), dear lost city"),
+        ("`Canberra` it is", "Canberra it is"),
+        ("It is \u00abCanberra\u00bb, he says", 'is "Canberra", he'),
+        ('It is "Canberra", he says', "is 'Canberra', he"),
+        ("A \u2026 B it is", "A...B it is"),
+        ("A... B it is", "A \u2026 B it is"),
+        ("A . . . B it is", "A\u2026B it is"),
+    ],
+)
+def test_wrong_a_quote_in_other_typography_is_refused(answer: str, quote: str) -> None:
+    assert Sought(answer).has(quote)
+
+
+@pytest.mark.parametrize("quote", ["caf\u00e9", "Canberra now", "1\u20442 cup"])
+def test_wrong_long_answers_are_compared_by_other_rules(quote: str) -> None:
+    said = "cafe\u0301, \uff23\uff41\uff4e\uff42\uff45\uff52\uff52\uff41 now, \u00bd cup"
+    assert Sought(said).has(quote)
+    assert Sought("\u65e5\u672c\u8a9e" * 50_000 + said).has(quote)
+
+
+@given(
+    st.text(
+        alphabet="ae\u0301\u0323\u1100\u1161\u11a8\u304b\u3099"
+        "\uff76\uff9e\u0dd9\u0dcf\u0dca \ufb01",
+        max_size=80,
+    )
+)
+def test_a_long_text_has_the_form_that_its_parts_have(text: str) -> None:
+    long = f"{text}|" * (3_000 // (len(text) + 1) + 1)
+    assert composed(long) == unicodedata.normalize("NFKC", long)
+
+
+def test_attack_accents_without_end_do_not_take_time_without_end() -> None:
+    assert len(composed("e" + "\u0301\u0323" * 100_000)) > 100_000

@@ -68,6 +68,16 @@ def test_what_was_not_decided_makes_a_range() -> None:
     assert (lost.low, lost.high, lost.coverage) == (0.0, 1.0, 0.0)
 
 
+@pytest.mark.parametrize("weight", [1.0, -1.0])
+def test_attack_a_fault_that_cannot_be_read_is_forgiven_in_a_group(weight: float) -> None:
+    unread = Decision(error=ModelError("no JSON", kind="unreadable"))
+    faults = criterion(-1, criterion(weight), criterion(weight))
+    found = combined([criterion(1), faults], [MET, unread, unread])
+    worst = MET if weight > 0 else UNMET
+    assert found.value == combined([criterion(1), faults], [MET, worst, worst]).value == 0.0
+    assert found.value == found.low
+
+
 # --- PaperBench -----------------------------------------------------------------------------------
 
 

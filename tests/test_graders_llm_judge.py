@@ -97,7 +97,13 @@ async def test_criteria_that_say_nothing_are_refused(criteria: object) -> None:
     assert isinstance(caught.value.__cause__, InputError)
 
 
-@pytest.mark.parametrize("answer", ["", "  ", ":", "Solution:", "Thought process:", "かいせつ"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("", "  ", ":", "Solution:", "Thought process:", "かいせつ", "\u3164", "<br>"),
+        *("\uff33\uff4f\uff4c\uff55\uff54\uff49\uff4f\uff4e\uff1a", "Solu\u00adtion:"),
+    ],
+)
 async def test_silence_is_worth_nothing_and_asks_nobody(answer: str) -> None:
     say = by_criterion()
     score, asked = await judged(say, [("is rude", -1.0), ("is wrong", -2.0)], answer=answer)
@@ -247,6 +253,70 @@ async def test_attack_half_a_panel_that_says_na_is_no_way_out(aggregate: str) ->
         lambda _: met(verdict=next(words)), [refund], repeats=2, aggregate=aggregate
     )
     assert score.value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["MET", "UNMET"], {}),
+        (["UNMET", "MET"], {}),
+        (["MET", "MET", "UNMET"], {"aggregate": "min"}),
+        (["UNMET", "UNMET", "MET"], {"aggregate": "min"}),
+        (["UNMET", "UNMET", "NA", "MET", "MET"], {}),
+    ],
+)
+@pytest.mark.parametrize("is_in_a_group", [False, True])
+async def test_attack_a_split_panel_forgives_a_fault(
+    words: list[str], options: dict[str, object], *, is_in_a_group: bool
+) -> None:
+    votes = iter(words)
+    fault = {"requirement": "mentions Canberra", "weight": -1.0, "allow_na": True}
+    group = {"requirement": "faults", "weight": -1.0, "children": [{**fault, "weight": 1.0}]}
+    score, _ = await judged(
+        lambda _: met("Canberra", verdict=next(votes)),
+        [group if is_in_a_group else fault],
+        repeats=len(words),
+        **options,
+    )
+    assert score.value == 0.0
+
+
+@pytest.mark.parametrize("options", [{}, {"aggregate": "min"}])
+async def test_wrong_a_merit_among_faults_is_taken_for_a_fault(options: dict[str, object]) -> None:
+    votes = iter(["MET", "UNMET"])
+    merit = {"requirement": "names the capital", "weight": -1.0}
+    group = {"requirement": "faults", "weight": -1.0, "children": [merit]}
+    score, _ = await judged(
+        lambda _: met("Canberra", verdict=next(votes)), [group], repeats=2, **options
+    )
+    assert score.value == 0.0  # nothing makes the fault smaller
+
+
+@pytest.mark.parametrize("options", [{}, {"aggregate": "min"}])
+@pytest.mark.parametrize(("weight", "value"), [(-1.0, 0.0), (1.0, 0.0)])
+async def test_attack_votes_for_every_level_of_a_fault_make_it_none(
+    options: dict[str, object], weight: float, value: float
+) -> None:
+    votes = iter(["some", "none", "many"])
+
+    def say(_: Request) -> Json:
+        return {"evidence": [], "reasoning": "r", "level": next(votes)}
+
+    levels = {"requirement": "slips", "weight": weight, "levels": ["none", "some", "many"]}
+    score, _ = await judged(say, [levels], repeats=3, **options)
+    assert score.value == value
+
+
+@pytest.mark.parametrize(("aggregate", "value"), [("mean", 1 / 3), ("median", 0.0)])
+async def test_the_middle_of_votes_is_the_same_for_a_fault(aggregate: str, value: float) -> None:
+    votes = iter(["MET", "MET", "UNMET"])
+    score, _ = await judged(
+        lambda _: met("Canberra", verdict=next(votes)),
+        [("mentions Canberra", -1.0)],
+        repeats=3,
+        aggregate=aggregate,
+    )
+    assert score.value == pytest.approx(value)
 
 
 async def test_a_panel_does_not_shrink_to_those_who_answer() -> None:

@@ -343,7 +343,7 @@ async def test_a_file_of_criteria_is_judged_one_by_one(tmp_path: Path, trees: Wo
 
     def say(request: Request) -> Json:
         asked = asked_text(request).partition("CRITERION:")[2]
-        return met("+2") if "changes" in asked else met(verdict="UNMET")
+        return met("+o") if "changes" in asked else met(verdict="UNMET")
 
     def quotes(request: Request) -> Json:
         return met("+200") if "changes" in asked_text(request) else met(verdict="UNMET")
@@ -355,7 +355,7 @@ async def test_a_file_of_criteria_is_judged_one_by_one(tmp_path: Path, trees: Wo
         score = await outcome(rubric=str(file), answer="Done it.", model=name, **shown)
         assert (score.value, score.passed) == (0.75, False)
         assert [node.value for node in score.children or ()] == [1.0, 0.0]
-    with model(say) as (name, _):  # a quote of one character is none
+    with model(say) as (name, _):  # a quote of one letter is none
         score = await outcome(rubric=str(file), answer="Done it.", model=name, **shown)
         assert score.status == "error"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +14,7 @@ from assay.errors import InputError, ModelError
 from assay.graders.apply import grade_submission
 from assay.graders.openai.asking import reference_of
 from assay.graders.openai.definitions import read_definition
+from assay.graders.openai.judges import ScoreModel
 from assay.graders.openai.rewards import FaultError
 from assay.graders.openai.scope import sample_of
 from assay.graders.openai.template import Scope
@@ -101,6 +103,52 @@ async def test_a_label_passes_or_does_not() -> None:
         assert (node.value, (node.metadata or {})["label"]) == (value, label)
     with model(lambda request: gives("Polite!")) as (name, _):
         assert (await graded(label_model(name))).isError
+
+
+EMPTY = ["", "   ", "\u3164", ":", "Solution:", "Solu\u00adtion: Solution:", "<think></think>"]
+
+
+@pytest.mark.parametrize("answer", EMPTY)
+@pytest.mark.parametrize("kind", [score_model, label_model])
+async def test_attack_a_sample_without_content_is_put_to_the_judge(
+    kind: Callable[..., dict[str, Json]], answer: str
+) -> None:
+    with model(lambda request: gives("polite" if kind is label_model else 1)) as (name, asked):
+        found = await graded(kind(name), answer)
+    assert (found.reward, found.isError, asked) == (0.0, False, [])
+    assert only(found).flags == ("sample_parse_error",)
+
+
+async def test_attack_silence_saves_a_penalty() -> None:
+    with model(lambda request: gives(1)) as (name, asked):
+        parts: Json = {"bad": score_model(name)}
+        found = await graded({"type": "multi", "graders": parts, "calculate_output": "1 - bad"}, "")
+    assert (found.reward, found.isError, asked) == (0.0, False, [])
+
+
+async def test_a_judge_that_is_shown_no_answer_is_asked_all_the_same() -> None:
+    asked_of: Json = [{"role": "user", "content": "Is {{ item.answer }} a city?"}]
+    with model(lambda request: gives(1)) as (name, asked):
+        found = await graded(score_model(name, input=asked_of), "")
+    assert (found.reward, len(asked)) == (1.0, 1)
+
+
+async def test_a_tool_call_without_words_is_content() -> None:
+    definition = cast("ScoreModel", read_definition(score_model("m")))
+    call: Json = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+    with model(lambda request: gives(1)) as (name, asked):
+        judge = replace(definition, model=name)
+        sample = sample_of("", tool_calls=[call])
+        assert (await judge.reward(Scope({"answer": "Paris"}, sample))).value == 1.0
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("result", [10**400, -(10**400)])
+async def test_attack_a_number_beyond_all_scales_is_full_marks(result: int) -> None:
+    with model(lambda request: gives(result)) as (name, _):
+        found = await graded(score_model(name))
+    assert found.isError
+    assert only(found).value is None
 
 
 async def test_they_are_parts_of_a_formula() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,8 @@ def test_a_summary_is_json() -> None:
             "1 judgements asked, 1 agent calls asked, 2 asked again, $11.00 (1 of unknown price)",
         ),
         ([entry(cost=0.0012)], "1 judgements asked, $0.0012"),
+        ([entry("retry", 0.0)] * 5, "nothing was answered, 5 tries failed, $0.00"),
+        ([entry("lost", None)], "nothing was answered, 1 never answered, of unknown price"),
     ],
 )  # fmt: skip
 def test_a_summary_is_one_line_of_progress(entries: list[Entry], line: str) -> None:
@@ -123,6 +126,16 @@ def test_a_summary_is_one_line_of_progress(entries: list[Entry], line: str) -> N
     for each in entries:
         ledger.record(each)
     assert str(ledger.summary()) == line
+
+
+def test_why_nobody_answers_is_known_until_somebody_does() -> None:
+    ledger = Ledger()
+    ledger.record(replace(entry("retry", 0.0), why="m cannot be reached: connection refused"))
+    summary = ledger.summary()
+    assert summary.is_unanswered
+    assert summary.trouble == "m cannot be reached: connection refused"
+    ledger.record(entry())
+    assert (ledger.summary().is_unanswered, ledger.summary().trouble) == (False, "")
 
 
 def test_attack_names_from_outside_take_bounded_memory() -> None:

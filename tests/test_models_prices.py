@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError
-from assay.models import prices
+from assay.models import EndpointSettings, ModelClient, ModelSettings, prices
 from assay.models.messages import Message, Request, Usage
 from assay.models.prices import Price, Prices
 
@@ -230,3 +230,17 @@ def test_a_wrong_row_is_named(tmp_path: Path, text: str, complaint: str) -> None
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.yaml"):
         Prices.load(str(tmp_path / "none.yaml"))
+
+
+def test_a_row_of_ones_own_for_the_endpoints_model_is_used(tmp_path: Path) -> None:
+    file = tmp_path / "prices.json"
+    row = {"model": "my-model", "input": 1, "output": 2}
+    file.write_text(json.dumps({"prices": [row]}), "utf-8")
+    entry = EndpointSettings(base_url="http://127.0.0.1:9/v1", model="my-model")
+    settings = ModelSettings(prices_file=str(file), endpoints={"fj": entry})
+    client = ModelClient(settings)
+    assert client.route("fj").priced == "my-model"
+    assert client.route("http://127.0.0.1:8/v1#my-model").priced == "my-model"
+    # What comes with assay is what a provider takes, and nobody else.
+    elsewhere = "http://127.0.0.1:8/v1#claude-haiku-4-5"
+    assert client.route(elsewhere).priced == elsewhere

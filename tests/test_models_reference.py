@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.models import ModelRef, family_of, parse_reference
+from assay.models import (
+    EndpointSettings,
+    ModelRef,
+    ModelSettings,
+    family_of,
+    parse_reference,
+    unconfigured,
+)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +116,16 @@ def test_any_text_is_a_reference_or_refused(text: str) -> None:
 )
 def test_a_family_is_told_by_the_name(reference: str, family: str) -> None:
     assert family_of(reference) == family
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fjj", "did you mean 'fj'? Else name it"),
+        ("clade-haiku-4-5", "did you mean 'claude-haiku-4-5'? Else name it"),
+        ("nothing-like-it-at-all", "(name it in the file"),
+    ],
+)
+def test_the_nearest_name_is_told(name: str, said: str) -> None:
+    settings = ModelSettings(endpoints={"fj": EndpointSettings(base_url="http://127.0.0.1:9/v1")})
+    assert said in unconfigured(name, settings)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.graders.judges.panel import DEFAULT_MODEL
 from assay.graders.spec import GraderSpec
 from assay.registry import (
     KINDS,
@@ -106,6 +107,7 @@ BAD: list[tuple[tuple[str, dict[str, Json]], str, str]] = [
     ),
     (_judge(examples=[*[_EXAMPLE] * 101]), "examples", "the limit is 100"),
     (("prebuilt_judge", {"type": "FAITH", "judge_model": "m"}), "type", "FAITHFULNESS"),
+    (("prebuilt_judge", {"type": "faithfulness"}), "type", "did you mean 'FAITHFULNESS'?"),
     (("prebuilt_judge", {"type": "FAITHFULNESS", "judge_model": " "}), "judge_model", "empty"),
     (_endpoint(url="ftp://x.com"), "url", "http"),
     (_endpoint(url="https://me:secret@x.com"), "url", "credentials"),
@@ -149,7 +151,19 @@ def test_every_mistake_is_named_at_once() -> None:
     with pytest.raises(ShapeError) as caught:
         definition_from("binary_judge", {"criteria": 1, "model": "m", "examples": {}})
     fields = [p.field for p in caught.value.problems]
-    assert fields == ["criteria", "model", "examples", "judge_model"]
+    assert fields == ["criteria", "model", "examples"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [("binary_judge", {"criteria": "helps"}), ("prebuilt_judge", {"type": "FAITHFULNESS"})],
+)
+def test_a_judge_s_model_has_one_default_which_is_stored(kind: str, data: dict[str, Json]) -> None:
+    found = definition_from(kind, data)
+    assert found.to_dict()["judge_model"] == DEFAULT_MODEL
+    assert found.specs()[0].options["model"] == DEFAULT_MODEL
+    said = definition_from(kind, {**data, "judge_model": DEFAULT_MODEL})
+    assert said.digest() == found.digest()
 
 
 def _nested(levels: int) -> Json:

@@ -157,6 +157,11 @@ def test_a_price_that_nobody_knows_is_not_free() -> None:
     cost = Cost(judgements=2, seconds=1, seconds_each=0.5, calls=2, usd=0.0, unknown=2)
     assert "of unknown price" in _page(_card(cost=cost))
     assert "$0.00" not in _page(_card(cost=cost))
+    cost = Cost(judgements=2, seconds=None, seconds_each=None, hits=2, usd=0.0, unknown=2,
+                input_tokens=None, output_tokens=None)  # fmt: skip
+    shown = _words(_card(cost=cost))
+    assert "2 judgements in a time that is not known" in shown
+    assert "of unknown price (0 calls, 2 from the cache; unknown tokens)" in shown
 
 
 def test_hostile_rows_cannot_act_on_the_terminal() -> None:
@@ -214,11 +219,31 @@ def test_another_grader_has_no_card() -> None:
     assert Shelf([]).of_cell(_cell(_part("judge", "a" * 16))) == []
 
 
-def test_the_newest_card_is_the_one() -> None:
-    newer = _card(coverage=Coverage(compared=7))
-    shelf = Shelf([_record(newer, "new"), _record(_card(), "old")])
-    (found,) = shelf.of_cell(_cell(_part("judge", "a" * 16)))
-    assert (found.card_id, found.card.coverage.compared) == ("new", 7)
+def test_the_card_with_the_most_rows_is_the_one_and_the_newest_of_equals() -> None:
+    small = _card(coverage=Coverage(compared=7))
+    shelf = Shelf([_record(small, "small"), _record(_card(), "new"), _record(_card(), "old")])
+    for digest, is_stale in (("a" * 16, False), ("c" * 16, True)):
+        (found,) = shelf.of_cell(_cell(_part("judge", digest)))
+        assert (found.card_id, found.is_stale) == ("new", is_stale)
+
+
+def test_a_grader_without_a_name_is_known_by_its_digest_alone() -> None:
+    """Every judge without a name is called like its kind: a card is not another one's."""
+    for card in (_card(grader="llm_judge"), _card(is_named=False)):
+        shelf = Shelf([_record(card)])
+        for name in ("llm_judge", "judge" if not card.is_named else "other"):
+            assert shelf.of_cell(_cell(_part(name, "c" * 16))) == []
+            (found,) = shelf.of_cell(_cell(_part(name, "a" * 16)))
+            assert (found.grader, found.is_stale) == (name, False)
+
+
+def test_graders_without_names_do_not_share_the_card_of_a_combination() -> None:
+    whole = parts_digest([("1" * 16, 1.0, False), ("2" * 16, 1.0, False)])
+    made: dict[str, Json] = {"llm_judge": {**_MADE}, "b": {**_MADE}}
+    shelf = Shelf([_record(_card(kind="combined", digest=whole, made_of=made))])
+    first, second = _part("llm_judge", "1" * 16), _part("b", "2" * 16)
+    assert len(shelf.of_cell(_cell(first, second))) == 1
+    assert shelf.of_cell(_cell(first, _part("b", "3" * 16))) == []
 
 
 def test_a_child_cannot_borrow_the_card_of_another_grader() -> None:

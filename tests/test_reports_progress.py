@@ -62,6 +62,21 @@ def test_errors_are_said_apart_from_failures_only_where_there_are_any() -> None:
     assert "not graded" not in lines_of(1, [cell()])[0]
 
 
+def test_no_time_is_promised_while_nothing_succeeds() -> None:
+    assert all("left" not in line for line in lines_of(4, [cell(None)] * 3))
+    assert "about 4.0 s left" in lines_of(4, [cell(None), cell(0.0)])[-1]
+
+
+def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> None:
+    target, raw = console(terminal=True)
+    said = ["nobody was asked"]
+    with progress(target, 4, note=lambda: said[0]) as shown:
+        assert isinstance(shown, LiveProgress)
+        said[0] = "nobody answers"
+        assert shown.said().plain.strip() == "nobody answers"
+    assert "nobody answers" in raw.getvalue().decode()
+
+
 def test_an_unknown_total_and_more_cells_than_planned_do_no_harm() -> None:
     assert len(lines_of(0, [cell()] * 250)) == 2
     assert lines_of(2, [cell()] * 3)[-1].startswith("150 %")

@@ -15,6 +15,7 @@ from assay.sandbox.functions import (
     LoadFailedError,
     Outcome,
     Program,
+    load_once,
     session,
 )
 from assay.sandbox.functions.processes import memory_of
@@ -301,3 +302,40 @@ async def test_a_call_that_outlasts_the_hosts_patience_is_a_timeout_and_no_missi
     (outcome,) = await outcomes_of(source, [b"1"], limits=FunctionLimits(wall_seconds=2.0))
     assert (outcome.status, outcome.retried) == ("wall_timeout", True), outcome
     assert outcome.message == "the call did not end in time"
+
+
+_FORKED = """
+import os, time
+
+def grade(payload):
+    if payload == "forks" and os.fork() == 0:
+        return 1.0
+    if payload == "forks":
+        time.sleep(0.3)
+    return 0.25
+"""
+
+
+@pytest.mark.parametrize("isolation", ["call", "batch"])
+async def test_a_forked_child_that_answers_first_is_not_heard(isolation: Isolation) -> None:
+    """Only the process of the call replies: not a child of it that comes back from `grade`, too."""
+    program = Program(source=_FORKED)
+    async with FunctionPool(
+        program, isolation=isolation, workers=1, limits=_SHORT, tier="bwrap"
+    ) as pool:
+        found = await pool.call_many([b'"forks"', b'"x"', b'"forks"', b'"x"', b'"x"'])
+        assert [outcome.score for outcome in found] == [0.25] * 5
+        assert (await pool.call(b'"forks"')).score == 0.25
+
+
+async def test_a_program_that_must_be_as_written_is_that_or_not_loaded() -> None:
+    written = "async def grade(x):\n    return 0.5\n"
+    for source in (written, "x = 1\n" + written + "async def other(x): ...\n"):
+        report = await load_once(Program(source=source, as_written=True), [b"1"])
+        assert [outcome.score for outcome in report.outcomes] == [0.5]
+    replaced = "\n" + written + "globals()['grade'] = lambda x: 1.0\n"
+    for source in (replaced, "\ndef grade(x): return 1.0\n"):
+        report = await load_once(Program(source=source, as_written=True), [b"1"])
+        assert "'grade' is not the 'async def' of the file" in report.error
+        free = await load_once(Program(source=source), [b"1"])
+        assert [outcome.score for outcome in free.outcomes] == [1.0]

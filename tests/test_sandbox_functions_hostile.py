@@ -27,7 +27,7 @@ from assay.sandbox.functions import (
 from assay.sandbox.functions.pool import rest_all
 from assay.sandbox.functions.session import memory_of
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.xdist_group("functions_hostile")]
+pytestmark = pytest.mark.sandbox
 
 _FILES = sorted(Path(__file__).with_name("hostile").glob("*.txt"))
 # Who only waits shall not wait long; who computes shall have his CPU time on a busy machine, too.

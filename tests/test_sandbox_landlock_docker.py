@@ -23,7 +23,6 @@ is_root = os.geteuid() == 0
 pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.slow,
-    pytest.mark.xdist_group("landlock_docker"),
     pytest.mark.skipif(version() < 6, reason="needs Linux 6.12"),
 ]
 

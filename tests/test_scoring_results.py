@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ScoreError
 from assay.scoring import EvaluationResult, Json, SubScore
+from assay.scoring.graded import Graded
 from assay.scoring.results import Status, finite_number
 
 NOT_SCORES = [
@@ -225,3 +226,17 @@ def test_a_malformed_result_is_refused(data: dict[str, Json], why: str) -> None:
 def test_reading_a_node_raises_nothing_but_score_errors(data: dict[str, Json]) -> None:
     with contextlib.suppress(ScoreError):
         SubScore.from_dict(data)
+
+
+def test_a_negative_zero_is_stored_and_shown_as_any_other_zero() -> None:
+    """-0.0 is equal to 0.0 and reads differently: two texts, and two digests, of one grade."""
+    made = [
+        finite_number(-0.0, what="x"),
+        finite_number(Fraction(0), what="x"),
+        SubScore("a", -0.0).value,
+        SubScore("a", 1.0, weight=-0.0).weight,
+        EvaluationResult(reward=-0.0).reward,
+        Graded(id="a", status="scored", score=-0.0).score,
+    ]
+    assert [str(number) for number in made] == ["0.0"] * len(made)
+    assert str(SubScore.from_dict({"name": "a", "value": -0.0}).value) == "0.0"

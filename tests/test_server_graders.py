@@ -179,6 +179,22 @@ async def test_a_grader_that_is_wrong_is_not_stored(
     assert [g["key"] for g in items_of(await site.get("graders"))] == ["exact"]
 
 
+async def test_a_stored_judge_names_no_address_that_this_server_would_ask(tmp_path: Path) -> None:
+    address = "http://169.254.169.254/v1#m"
+    async with serving(str(tmp_path / "home"), ServerSettings(location="")) as site:
+        judge: Json = {"criteria": "c", "judge_model": address}
+        declared: Json = {"graders": [{"type": "llm_judge", "criteria": "c", "models": [address]}]}
+        for kind, definition, field in (
+            ("binary_judge", judge, "definition.judge_model"),
+            ("declared", declared, "definition.graders[0].models"),
+        ):
+            body: Json = {"key": "x", "kind": kind, "definition": definition}
+            answer = await site.post("graders", body)
+            (fault,) = faults_of(answer)
+            assert (answer.status_code, fault["field"]) == (403, field)
+            assert "--allow-internal-endpoints" in fault["hint"]
+
+
 ENDPOINT: dict[str, Json] = {"url": "https://rewards.example.com/grade"}
 
 

@@ -154,7 +154,9 @@ BAD: list[tuple[str, str]] = [
     ('{"answer": "a", "good": "yes"}', "label 'good' must be true, false or a number"),
     ('{"answer": "a"} {"answer": "b"}', "not a JSON object"),
     ("[" * 100_000, "not a JSON object"),
-    ('{"answer": "a", "n": ' + "9" * 5_000 + "}", "not a JSON object"),
+    ('{"answer": "a", "n": ' + "9" * 5_000 + "}", "more than 4,300 digits (write it as text)"),
+    ('{"answer": "x", "answer": "yy"}', "the key 'answer' stands twice in one object (keep one"),
+    ('{"answer": "x", "metadata": {"expected": 1, "expected": 2}}', "the key 'expected' stands"),
 ]
 
 

@@ -443,3 +443,12 @@ def test_many_clients_at_once_are_each_answered_their_own(met: FakeJudge) -> Non
 
     with FakeJudge(echo) as fake:
         assert asyncio.run(ask_all(fake)) == [str(number) for number in range(64)]
+
+
+@pytest.mark.parametrize("name", ["model", "anthropic_model", "base_url", "root_url"])
+def test_without_a_start_there_is_no_address(name: str) -> None:
+    fake = FakeJudge()
+    with pytest.raises(InputError, match="was not started"):
+        getattr(fake, name)
+    with fake:
+        assert "127.0.0.1" in getattr(fake, name)

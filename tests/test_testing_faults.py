@@ -5,14 +5,19 @@ from __future__ import annotations
 import http.client
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.errors import InputError
+from assay.graders.apply import grade_submission
 from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult
+from assay.tasks.grader_files import load_graders
 from assay.testing import Asked, FakeJudge, Fault
 from assay.testing.faults import FAULTS, FaultPlan
+from assay.types.submission import Submission
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -254,3 +259,74 @@ def test_a_function_plans() -> None:
         return Fault("500") if asked.index % 2 else None
 
     assert kinds(FaultPlan(plan), 4) == ["", "500", "", "500"]
+
+
+_DOCUMENT, _ASKED = "Canberra is the capital.", "Which city is the capital?"
+_SCORE_MODEL: Json = {
+    "type": "score_model",
+    "input": [{"role": "user", "content": "Names Canberra? {{sample.output_text}}"}],
+}
+_LABEL_MODEL: Json = {
+    "type": "label_model",
+    "input": [{"role": "user", "content": "{{sample.output_text}}\n\nCRITERION:\nCanberra"}],
+    "labels": ["yes", "no"],
+    "passing_labels": ["yes"],
+}
+_GRADERS: dict[str, Json] = {
+    "binary": {"type": "binary_judge", "criteria": "The answer names Canberra"},
+    "chunks": {"type": "context_relevancy"},
+    "claims": {"type": "faithfulness"},
+    "compare": {"type": "pairwise", "criteria": "Names Canberra", "other": "Sydney."},
+    "criterion": {"type": "llm_judge", "criteria": ["The answer names Canberra"], "canary": 0.0},
+    "levels": {
+        "type": "llm_judge",
+        "criteria": [{"requirement": "Names Canberra", "levels": ["no", "partly", "yes"]}],
+        "canary": 0.0,
+    },
+    "model_judge": {"type": "model_judge"},
+    "relevance": {"type": "answer_relevancy"},
+    "score_model": _SCORE_MODEL,
+    "label_model": _LABEL_MODEL,
+    "verify": {"type": "faithfulness"},
+}
+_LATER = {"relevance": 1, "verify": 1}
+"""How many requests come before that for the verdicts."""
+
+_WRONG = ["off_menu", "duplicate_keys", "nan", "missing", "prose", "empty", "refusal", "length"]
+
+
+async def judged(form: str, fault: str, path: Path, protocol: str) -> EvaluationResult:
+    rubric = path / "rubric.md"
+    rubric.write_text("Names Canberra")
+    with FakeJudge(faults=[None] * _LATER.get(form, 0) + [f"{fault}x9"]) as fake:
+        model = fake.model if protocol == "openai" else fake.anthropic_model
+        declared: dict[str, Json] = {**_declared(form), "model": model}
+        if form == "model_judge":
+            declared["rubric"] = str(rubric)
+        submission = Submission(
+            answer=_DOCUMENT, question=_ASKED, metadata={"documents": [_DOCUMENT, "Tea is hot."]}
+        )
+        return await grade_submission(load_graders(json.dumps([declared])), submission)
+
+
+def _declared(form: str) -> dict[str, Json]:
+    found = _GRADERS[form]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("fault", _WRONG)
+@pytest.mark.parametrize("form", sorted(_GRADERS))
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+async def test_no_form_makes_a_number_of_a_wrong_reply(
+    form: str, fault: str, protocol: str, tmp_path: Path
+) -> None:
+    """A fault that does nothing to a form would make a test of that form prove nothing."""
+    result = await judged(form, fault, tmp_path, protocol)
+    assert result.reward is None
+    assert result.isError
+
+
+@pytest.mark.parametrize("form", sorted(_GRADERS))
+async def test_without_a_fault_each_form_has_a_number(form: str, tmp_path: Path) -> None:
+    assert (await judged(form, "slow:seconds=0", tmp_path, "openai")).reward is not None

@@ -16,17 +16,15 @@ Without a trace it is known what was done: nothing was asked of a model, and no 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from assay.agents.transcripts import MOST_BYTES, detect, read_transcript, tool_kind
 from assay.errors import AgentError, AgentTimeoutError, InputError, nearest
 from assay.graders.usage import OBSERVED, USAGE, Totals, totals_of
 from assay.sandbox.inside import make_directory_inside, open_inside, remove_inside
-from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import read_json
 from assay.types.codec import from_json
 from assay.types.run import Run
 from assay.types.steps import AgentStep, Step, ToolCall, ToolStep
@@ -175,7 +173,7 @@ def _read_trace(file: Path, run: Run) -> None:
 
 def _step(line: str, where: str) -> Step:
     try:
-        data = cast("Json", json.loads(line))
+        data = read_json(line, nan=True)
         trace = from_json(Trace, {"steps": [data]})
     except (ValueError, InputError, RecursionError) as error:
         raise AgentError(f"{where}: not a step of a trace: {error}") from error

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shlex
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from typing import Self
 
 from rich.console import Console
 
-from assay.cli.judging import cost_so_far
+from assay.cli.judgement_progress import JudgementProgress
 from assay.cli.named_grader import named_grader
 from assay.cli.options import check_targets, state_home
 from assay.cli.report_errors import NOT_GRADED
@@ -28,7 +27,7 @@ from assay.eval.calibration.labelled import LabelledSet, labelled_set, read_labe
 from assay.eval.calibration.models import asked_again
 from assay.eval.calibration.plan import Options, plan
 from assay.reports.calibration_card import print_card, print_cards
-from assay.reports.figures import apart, duration
+from assay.reports.figures import apart
 from assay.reports.files import replacing
 from assay.reports.plain import one_line
 from assay.scoring.graded import Graded
@@ -68,6 +67,7 @@ def calibrate_grader(given: Namespace) -> int:
             )
         inputs = [one for one in (given.grader, given.labels, given.attacks) if one]
         check_targets((given.out,), inputs=inputs)
+        _require_order(given)
         labelled = _labelled(given, Labels(database))
         target = named_grader(given, database)
         options = _options(given)
@@ -79,7 +79,7 @@ def calibrate_grader(given: Namespace) -> int:
         with (
             redirect_stdout(sys.stderr),
             _quiet(),
-            _Progress(console, len(plan(labelled, options))) as shown,
+            JudgementProgress(console, len(plan(labelled, options))) as shown,
         ):
             found = asyncio.run(
                 calibrate(target, labelled, options, keep, again=asked_again, on_done=shown.done)
@@ -94,7 +94,44 @@ def calibrate_grader(given: Namespace) -> int:
         if not found.coverage.compared:
             _tell_nothing(found)
             return NOT_GRADED
+        if earlier := _said_before(cards, given.project, found):
+            cards.discard(given.project, work)
+            print(
+                f"all {found.cost.judgements:,} judgements came from the cache and say what card "
+                f"{earlier.id} says: no new card is made",
+                file=sys.stderr,
+            )
+            return _print(earlier, given, None)
         return _print(cards.add(given.project, record, work=work), given, found)
+
+
+def _said_before(cards: Cards, project: str, found: Card) -> CardRecord | None:
+    """The newest card that says the same, where nothing was asked anew."""
+    if not found.cost.is_of_cache:
+        return None
+    for record in cards.about(project, found.grader, [found.digest]):
+        try:
+            is_same = found.says_as(Card.from_dict(record.body))
+        except InputError:  # of a newer version
+            continue
+        if is_same:
+            return record
+    return None
+
+
+def _require_order(given: Namespace) -> None:
+    """Refuse a grader and labels that are in each other's place."""
+    if given.grader.endswith(".jsonl"):
+        swapped = given.labels or "GRADER"
+        raise InputError(
+            f"{given.grader} is a file of rows, and the grader comes first",
+            hint=f"assay calibrate {shlex.join([swapped, given.grader])}",
+        )
+    if given.labels and given.labels.endswith((".yaml", ".yml", ".py")):
+        raise InputError(
+            f"{given.labels} is no file of rows: labels are JSONL, after the grader",
+            hint="assay calibrate GRADER LABELS.jsonl",
+        )
 
 
 @contextmanager
@@ -187,48 +224,6 @@ class _Kept:
 
     def add(self, judged: Sequence[tuple[str, Graded]]) -> None:
         self.cards.keep(self.project, self.work, judged)
-
-
-class _Progress:
-    """A line for each tenth, and on a terminal one that is written over; with the cost so far."""
-
-    def __init__(self, console: Console, planned: int) -> None:
-        self._console = console
-        self._planned = planned
-        self._done = self._errors = self._tenths = 0
-        self._started = time.monotonic()
-        self._is_live = console.is_terminal and not console.is_dumb_terminal
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_live:
-            self._overwrite("")
-
-    def done(self, graded: Graded) -> None:
-        """Count an outcome."""
-        self._done += 1
-        self._errors += graded.status == "error"
-        tenths = 10 * self._done // max(1, self._planned)
-        if not self._is_live and tenths == self._tenths:
-            return
-        self._tenths = tenths
-        took = time.monotonic() - self._started
-        left = took / self._done * (self._planned - self._done)
-        said = [f"{self._done:,} of {self._planned:,} judgements", f"{self._errors:,} errors"]
-        if left and self._done > 1:
-            said.append(f"about {duration(left)} left")
-        text = ", ".join([*said, *filter(None, [cost_so_far()])])
-        if self._is_live:
-            self._overwrite(text[: max(0, self._console.width - 1)])
-        else:
-            self._console.print(text, markup=False, soft_wrap=True)
-
-    def _overwrite(self, text: str) -> None:
-        """Write over the line; rich itself takes control characters out."""
-        self._console.file.write(f"\r\x1b[K{text}")
-        self._console.file.flush()
 
 
 def _print(record: CardRecord, given: Namespace, fresh: Card | None) -> int:

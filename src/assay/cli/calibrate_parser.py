@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 
 from assay.cli.judging import add_judging
+from assay.cli.options import add_trust_authors
 
 __all__ = ["CALIBRATE_SUMMARY", "CALIBRATE_TEXTS", "add_calibrate"]
 
@@ -77,6 +78,7 @@ def add_calibrate(parser: ArgumentParser) -> None:
     add("--show", metavar="CARD", help="show a card: its id, a grader's name, or latest")
     add("--db", metavar="WHERE", help="a directory or postgresql://...; .assay by default")
     add("--project", default="default", metavar="KEY", help="of graders, labels and cards")
+    add_trust_authors(parser)
     add_judging(parser)
 
 

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.cli.options import state_home
+from assay.cli.template_warnings import file_warnings
 from assay.errors import InputError, nearest
 from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.eval.matrix import require_case_parts
 from assay.graders.spec import GraderSpec, spec_schema
+from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
 from assay.tasks.case import Case, load_cases, load_graders
@@ -21,12 +23,13 @@ __all__ = ["list_cases", "list_runs", "print_schema", "validate_paths"]
 
 
 def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
-    """Check every path; all problems of all of them are shown.
+    """Check every path; all problems of all of them are shown, and what is worth a look.
 
     Returns:
         0 if everything is well-formed, else 2.
     """
     problems: list[str] = []
+    warnings: list[str] = []
     checked: list[Json] = []
     for path in paths:
         try:
@@ -34,11 +37,20 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
         except InputError as error:
             problems.extend(str(error).splitlines())
             continue
-        checked.extend(name for name, _ in found)
+        for name, file, graders in found:
+            checked.append(name)
+            warnings.extend(f"{file}: {warning}" for warning in file_warnings(graders))
     if as_json:
-        found_all: list[Json] = [*problems]
-        print(json.dumps({"valid": not problems, "checked": checked, "problems": found_all}))
+        result: dict[str, Json] = {
+            "valid": not problems,
+            "checked": checked,
+            "problems": list[Json](problems),
+            "warnings": list[Json](warnings),
+        }
+        print(json.dumps(result))
         return 2 if problems else 0
+    for line in warnings:
+        print(f"warning: {one_line(line, 1_000)}", file=sys.stderr)
     for line in problems:
         print(line, file=sys.stderr)
     if checked:
@@ -46,19 +58,20 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
     return 2 if problems else 0
 
 
-def _load(path: str) -> list[tuple[str, Sequence[GraderSpec]]]:
+def _load(path: str) -> list[tuple[str, str, Sequence[GraderSpec]]]:
+    """What a path has: of each a name, its file and its graders."""
     if _is_grader_file(path):
         graders = load_graders(path)
-        return [(f"{path} ({len(graders)} graders)", graders)]
+        return [(f"{path} ({len(graders)} graders)", path, graders)]
     return [_checked(case) for case in load_cases([path])]
 
 
-def _checked(case: Case) -> tuple[str, Sequence[GraderSpec]]:
+def _checked(case: Case) -> tuple[str, str, Sequence[GraderSpec]]:
     """A case whose harnesses and graders fit it, too."""
     named = {harness for harness, _ in case.matrix.pairs()}
     require_harnesses(case, named, declared_harnesses(case))
     require_case_parts(case)
-    return case.id, case.graders
+    return case.id, case.file, case.graders
 
 
 def _is_grader_file(path: str) -> bool:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import state_home
+from assay.cli.options import is_trusted, state_home
 from assay.cli.own_function import function_of
 from assay.endpoint.functions import scorer_of
 from assay.endpoint.served import Scorer, ServedOptions
@@ -81,10 +81,11 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     if number and not (number.isascii() and number.isdecimal()):
         raise InputError(f"{given.grader!r} is no file, and {number!r} is no version")
     database = stack.enter_context(Database.open(given.db or state_home()))
-    registry = Registry(database, given.project, allow_custom_code=True, allow_internal=True)
+    trusted = is_trusted(given)
+    registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
     record = registry.get(key)
     version = registry.version(key, int(number)) if number else record.latest
-    _require_grading(version)
+    _require_grading(version, trusted=trusted)
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
         return await registry.grade(key, items, version=version.number)
@@ -99,7 +100,7 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     return score, options
 
 
-def _require_grading(version: GraderVersion) -> None:
+def _require_grading(version: GraderVersion, *, trusted: bool) -> None:
     """Refuse a grader that would answer every request with an error."""
     from assay.endpoint.declared import require_servable
     from assay.graders.spec import GraderSpec
@@ -107,7 +108,7 @@ def _require_grading(version: GraderVersion) -> None:
     from assay.registry.grading import Permissions, refusal
 
     definition = definition_from(version.kind, version.definition)
-    if refused := refusal(definition, Permissions(custom_code=True, internal=True)):
+    if refused := refusal(definition, Permissions(custom_code=trusted, internal=trusted)):
         raise InputError(
             f"{version.key}@{version.number} cannot be served: {refused.message}",
             hint=refused.hint,

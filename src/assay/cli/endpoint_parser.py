@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 
+from assay.cli.options import add_trust_authors, bounds
+
 __all__ = ["ENDPOINT_EXAMPLES", "ENDPOINT_MORE", "add_endpoint"]
 
 ENDPOINT_MORE = """\
@@ -41,9 +43,9 @@ def add_endpoint(parser: ArgumentParser) -> None:
     add(
         "--range",
         dest="score_range",
-        type=_span,
+        type=bounds,
         metavar="LOW,HIGH",
-        help="scores that a function may give; 0,1 by default (for -1 write --range=-1,1)",
+        help="scores that a function may give; 0,1 by default",
     )
     add("--max-batch", type=_positive, default=256, metavar="N", help="items in one request")
     add(
@@ -54,6 +56,7 @@ def add_endpoint(parser: ArgumentParser) -> None:
     )
     add("--db", metavar="WHERE", help="a directory or postgresql://...; .assay by default")
     add("--project", default="default", metavar="KEY", help="of the stored grader")
+    add_trust_authors(parser)
 
 
 def _port(text: str) -> int:
@@ -66,11 +69,3 @@ def _positive(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
     return int(text)
-
-
-def _span(text: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not LOW,HIGH such as 0,1") from None
-    return low, high

@@ -59,6 +59,7 @@ def _answers(file: str | None, *, is_recorded: bool) -> Answer:
     if file is None:
         return None
     if is_recorded:
+        _check_can_be_written(Path(file))
         return Recording(file)
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
@@ -72,6 +73,17 @@ def _answers(file: str | None, *, is_recorded: bool) -> Answer:
     if isinstance(first, dict) and {"key", "status", "body"} <= set(first):
         return Recording(file)
     return script
+
+
+def _check_can_be_written(file: Path) -> None:
+    """Refuse, before anything is asked and paid, a file that no reply can be kept in."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"replies cannot be kept in {file}: {reason}") from None
 
 
 def _reply(line: str, file: str, number: int) -> Json:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from assay.reports.figures import duration
+from assay.reports.figures import count, duration
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 
@@ -33,6 +33,8 @@ class Totals:
         errors: Those that could not be graded.
         skipped: Those that the function does not apply to.
         flagged: Those that somebody should look at.
+        beyond: Those with a score outside of [0, 1].
+        example: The first such score; None where there is none.
         first: The first few.
         odd: The first few others that have a flag or no score.
     """
@@ -42,6 +44,8 @@ class Totals:
     errors: int = 0
     skipped: int = 0
     flagged: int = 0
+    beyond: int = 0
+    example: float | None = None
     first: list[Graded] = field(default_factory=list[Graded])
     odd: list[Graded] = field(default_factory=list[Graded])
     _sum: float = 0.0
@@ -54,6 +58,9 @@ class Totals:
         self.skipped += graded.status == "skipped"
         self.flagged += bool(graded.flags)
         self._sum += graded.score or 0.0
+        if graded.score is not None and not 0.0 <= graded.score <= 1.0:
+            self.beyond += 1
+            self.example = graded.score if self.example is None else self.example
         if len(self.first) < _SHOWN:
             self.first.append(graded)
         elif (graded.flags or graded.status != "scored") and len(self.odd) < _SHOWN:
@@ -63,6 +70,18 @@ class Totals:
     def mean(self) -> float | None:
         """The mean score of what was scored."""
         return self._sum / self.scored if self.scored else None
+
+    @property
+    def doubt(self) -> str:
+        """What is odd about the scores where no range is declared; "" if nothing is."""
+        if self.example is None:
+            return ""
+        many = f"{self.beyond:,} of {count(self.scored, 'score')}"
+        lie = "lies" if self.beyond == 1 else "lie"
+        return (
+            f"{many} {lie} outside of [0, 1], such as {self.example:g}, and no range is declared: "
+            "write --range LOW,HIGH, so that the worst score is known"
+        )
 
     @property
     def counts(self) -> str:

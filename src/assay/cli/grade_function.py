@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -156,8 +156,9 @@ async def _grade(work: _Work) -> int:
             await _grade_rows(work, rows, on_rows)
         if kept is not None:
             kept.finish()
+    warnings = [*report.warnings, *_doubts(work)]
     if work.spool is not None:
-        _print_json(work.spool, _ending(work, report, time.monotonic() - started))
+        _print_json(work.spool, _ending(work, report, warnings, time.monotonic() - started))
     else:
         console = Console(highlight=False)
         _print_table(console, work.totals, f"  in {duration(time.monotonic() - started)}")
@@ -167,6 +168,14 @@ async def _grade(work: _Work) -> int:
         if (standing := _standing(source, options.function)) is not None:
             page.line((standing.line, "yellow" if standing.is_stale else ""))
     return _verdict(work.totals, options.fail_under)
+
+
+def _doubts(work: _Work) -> list[str]:
+    """What is odd about the scores, also said on standard error."""
+    doubt = "" if work.source.range is not None else work.totals.doubt
+    if doubt:
+        print(f"warning: {work.options.function}: {doubt}", file=sys.stderr)
+    return [doubt] if doubt else []
 
 
 def _take_earlier(work: _Work, rows: Iterator[Row], kept: KeptRows) -> None:
@@ -237,13 +246,15 @@ def _verdict(totals: Totals, fail_under: float | None) -> int:
     return int(totals.mean is None or totals.mean < fail_under)
 
 
-def _ending(work: _Work, report: ValidationReport, seconds: float) -> dict[str, Json]:
+def _ending(
+    work: _Work, report: ValidationReport, warnings: Sequence[str], seconds: float
+) -> dict[str, Json]:
     """What is said beside the rows."""
     source = work.source
     standing = _standing(source, work.options.function)
     return {
         "summary": work.totals.to_dict(),
-        "warnings": list[Json](report.warnings),
+        "warnings": list[Json](warnings),
         "tier": report.tier,
         "limits": cast("dict[str, Json]", asdict(FunctionLimits())),
         "function": source.digest,

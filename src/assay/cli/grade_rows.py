@@ -6,11 +6,14 @@ import asyncio
 import json
 import sys
 from contextlib import ExitStack, redirect_stdout
+from typing import TYPE_CHECKING
 
 from assay.cli.conclude import conclude
 from assay.cli.judging import cost_so_far
 from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.cli.report_errors import INTERRUPTED
+from assay.cli.template_warnings import file_warnings, tell_warnings
+from assay.errors import InputError
 from assay.eval.recorded import count_rows, grade_dataset
 from assay.reports.files import replacing
 from assay.reports.json_report import cell_dict
@@ -18,6 +21,9 @@ from assay.store.records import CellRecord
 from assay.store.runs import Store
 from assay.tasks.case import load_graders
 from assay.tasks.rows import Row
+
+if TYPE_CHECKING:
+    from assay.graders.spec import GraderSpec
 
 __all__ = ["grade_rows"]
 
@@ -45,7 +51,8 @@ def grade_rows(
     from assay.reports.progress import progress
 
     check_targets((out, outputs.junit, outputs.html), inputs=(data, graders_file))
-    graders = load_graders(graders_file)
+    graders = _graders(graders_file)
+    tell_warnings(graders_file, file_warnings(graders))
     if threshold is None:
         own = graders[0].pass_threshold if len(graders) == 1 else None
         threshold = 1.0 if own is None else own
@@ -92,3 +99,12 @@ def grade_rows(
             return INTERRUPTED
         stack.close()
         return conclude(store, run.id, outputs, labels=labels if label is not None else None)
+
+
+def _graders(file: str) -> tuple[GraderSpec, ...]:
+    if file.endswith(".py"):
+        raise InputError(
+            f"{file} is Python, and --graders takes a YAML file of graders",
+            hint=f"a function grades with --function {file}",
+        )
+    return load_graders(file)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
+import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
 from assay.cli.graders_definition import described, grader_of_file, kept_fields, read_samples
 from assay.cli.graders_files import export_graders, import_graders
@@ -17,13 +17,13 @@ from assay.cli.graders_output import (
     print_diff,
     print_grader,
     print_graders,
-    print_grades,
     print_preview,
     print_report,
     print_warnings,
 )
-from assay.cli.graders_store import is_shared, key_and_version, opened, standing_of
-from assay.cli.report_errors import NOT_GRADED
+from assay.cli.graders_store import key_and_version, opened, standing_of
+from assay.cli.graders_trial import try_grader
+from assay.cli.options import is_shared
 from assay.errors import InputError
 from assay.graders.functions.report import ValidationReport
 from assay.registry import (
@@ -31,26 +31,20 @@ from assay.registry import (
     Definition,
     FunctionDefinition,
     PrebuiltJudgeDefinition,
-    Registry,
     ValidationFailedError,
     definition_from,
 )
 from assay.registry.validation import version_warnings
 from assay.reports.plain import one_line
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.store.catalog_records import GraderRecord, GraderVersion
-from assay.types.submission import Submission
 
 __all__ = ["run_graders"]
 
 T = TypeVar("T")
 
 _NOT_VALID = 1
-_NOT_PASSED = 1
 _SAID = ("name", "description", "feedback_key")
-_AT_ONCE = 2_000
-"""Rows that are graded before the next are read."""
 
 
 def run_graders(given: Namespace) -> int:
@@ -210,12 +204,15 @@ def _show(given: Namespace) -> int:
         record = registry.get(key)
         version = registry.version(key, number)
         versions = registry.versions(key)
+    standing = standing_of(given, version)
     if given.json:
         rows: list[Json] = [{**v.to_dict(), "definition": None} for v in versions]
         shown: dict[str, Json] = {"grader": record.to_dict(), "version": version.to_dict()}
+        shown["calibration"] = None if standing is None else standing.to_dict()
         _print({**shown, "versions": rows, **_warnings(version)})
     else:
-        print_grader(record, version, versions)
+        card = None if standing is None else standing.line
+        print_grader(record, version, versions, card=card)
         print_warnings(_warned(version))
     return 0
 
@@ -240,94 +237,29 @@ def _validate(given: Namespace) -> int:
     return 0 if report.valid else _NOT_VALID
 
 
+def _no_list(file: str) -> str:
+    """A grader's file; one with a list of graders is another command's."""
+    from assay.tasks.document import read_document
+
+    if Path(file).is_file() and isinstance(read_document(file).data, list):
+        raise InputError(
+            f"{file} is a list of graders, and `assay graders validate` takes a KEY.yaml as "
+            "`export` writes it, or FILE.py",
+            hint=f"assay validate {shlex.quote(file)}",
+        )
+    return file
+
+
 def _definition_to_validate(given: Namespace) -> Definition:
     if not given.file.endswith(".py"):
         if given.isolation or given.range:
             raise InputError("--isolation and --range go with FILE.py", hint="write them there")
-        return grader_of_file(given.file).definition
+        return grader_of_file(_no_list(given.file)).definition
     from assay.graders.functions.source import read_source
 
     data: dict[str, Json] = {"source": read_source(given.file)}
     data |= {name: getattr(given, name) for name in ("isolation", "range") if getattr(given, name)}
     return definition_from(FunctionDefinition.kind, data)
-
-
-def _test(given: Namespace) -> int:
-    import time
-
-    from assay.tasks.rows import read_rows
-
-    key, number = key_and_version(given)
-    started = time.monotonic()
-    with opened(given, trusted=given.trust_authors or not is_shared(given)) as registry:
-        registry.get(key)  # first: a version outlives its grader
-        version = registry.version(key, number)
-        rows = [(row.id, row.submission, row.file) for row in read_rows(given.data, graders=())]
-        if not rows:
-            raise InputError(f"{given.data} has no rows")
-        items = [(item, submission) for item, submission, _ in rows]
-        graded = _run(_in_parts(registry, version, items))
-    summary = _summary(graded)
-    name = f"{version.key}@{version.number}"
-    standing = standing_of(given, version)
-    if given.json:
-        written: list[Json] = [
-            {**one.to_dict(), "file": file} for one, (_, _, file) in zip(graded, rows, strict=True)
-        ]
-        _print(
-            {
-                "rows": written,
-                "summary": summary,
-                "grader": name,
-                "digest": graded[0].digest,
-                "calibration": None if standing is None else standing.to_dict(),
-                **_sandbox(version),
-                "seconds": round(time.monotonic() - started, 3),
-            }
-        )
-    else:
-        card = None if standing is None else standing.line
-        print_grades(graded, summary, grader=name, card=card)
-    return _verdict(summary, given.fail_under)
-
-
-async def _in_parts(
-    registry: Registry, version: GraderVersion, items: Sequence[tuple[str, Submission]]
-) -> list[Graded]:
-    graded: list[Graded] = []
-    for start in range(0, len(items), _AT_ONCE):
-        graded += await registry.grade_with(version, items[start : start + _AT_ONCE])
-    return graded
-
-
-def _sandbox(version: GraderVersion) -> dict[str, Json]:
-    """What isolated a function, and what a call of it might use."""
-    if version.kind != FunctionDefinition.kind:
-        return {}
-    from assay.sandbox.functions import FunctionLimits
-    from assay.sandbox.functions.tiers import function_tier
-
-    return {"tier": function_tier(), "limits": asdict(FunctionLimits())}
-
-
-def _summary(graded: Sequence[Graded]) -> dict[str, Json]:
-    scores = [one.score for one in graded if one.score is not None]
-    return {
-        "rows": len(graded),
-        "scored": len(scores),
-        "errors": sum(one.status == "error" for one in graded),
-        "skipped": sum(one.status == "skipped" for one in graded),
-        "flagged": sum(bool(one.flags) for one in graded),
-        "mean": math.fsum(scores) / len(scores) if scores else None,
-    }
-
-
-def _verdict(summary: Mapping[str, Json], fail_under: float | None) -> int:
-    mean = summary["mean"]
-    if summary["errors"]:
-        return NOT_GRADED
-    is_under = fail_under is not None and (mean is None or cast("float", mean) < fail_under)
-    return _NOT_PASSED if is_under else 0
 
 
 def _diff(given: Namespace) -> int:
@@ -379,7 +311,7 @@ _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "list": _list,
     "show": _show,
     "validate": _validate,
-    "test": _test,
+    "test": try_grader,
     "diff": _diff,
     "lock": _lock,
     "delete": _delete,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import read_json
 from assay.types.codec import ShapeError
 
 if TYPE_CHECKING:
@@ -100,8 +100,6 @@ def described(given: Namespace, kept: Mapping[str, Json] | None = None) -> Grade
     if form is None:
         return None
     kept = kept or {}
-    if form in ("judge", "prebuilt") and "model" not in options and "judge_model" not in kept:
-        raise InputError(f"--{form} needs --model", hint="the name of the model that judges")
     if form == "file":
         said = grader_of_file(given.file)
     else:
@@ -167,11 +165,7 @@ def _text_of(file: str) -> str:
 
 
 def _json_of(text: str, file: str, line: int | None = None) -> Json:
-    try:
-        return cast("Json", json.loads(text))
-    except (ValueError, RecursionError) as error:
-        where = Location(file=file, line=line)
-        raise InputError(f"not JSON: {error}", location=where) from error
+    return read_json(text, Location(file=file, line=line), nan=True)
 
 
 def _grader_list(file: str) -> Json:
@@ -198,7 +192,8 @@ def _read(form: str, data: dict[str, Json], value: str) -> Definition:
         first = error.problems[0]
         where = names.get(str(first.path[0]) if first.path else "", f"--{form}")
         inside = f"{first.field}: " if len(first.path) > 1 else ""
-        raise InputError(f"{where}: {inside}{error.message}", hint=error.hint) from error
+        hint = first.hint.replace("allow_internal: true", "--allow-internal")
+        raise InputError(f"{where}: {inside}{error.message}", hint=hint) from error
 
 
 def _in_file(file: str, error: ShapeError) -> InputError:

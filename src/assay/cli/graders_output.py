@@ -67,9 +67,13 @@ def print_graders(records: Sequence[GraderRecord], *, more: str = "") -> None:
 
 
 def print_grader(
-    record: GraderRecord, version: GraderVersion, versions: Sequence[GraderVersion]
+    record: GraderRecord,
+    version: GraderVersion,
+    versions: Sequence[GraderVersion],
+    *,
+    card: str | None = None,
 ) -> None:
-    """A grader, one version of it in full, and the list of its versions."""
+    """A grader, one version of it in full with its calibration card, and all its versions."""
     console = _console()
     table = Table(box=None, pad_edge=False, show_edge=False, show_header=False)
     table.add_column(style="bold")
@@ -85,6 +89,7 @@ def print_grader(
         ("lock", "locked: no changes, no deletion" if record.locked else "open"),
         ("version", number),
         ("digest", version.digest),
+        ("calibration", card or "none: assay calibrate measures the agreement with people"),
     ):
         if text:
             table.add_row(label, Text(one_line(text, 2_000)))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from assay.cli.judging import add_judging
+from assay.cli.options import add_trust_authors, bounds
+
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup  # pyright: ignore[reportPrivateUsage] - the only name of it
 
@@ -229,7 +232,7 @@ def _add_function_options(group: ArgumentGroup, *, update: bool = False) -> None
     )
     ranges = group.add_mutually_exclusive_group()
     ranges.add_argument(
-        "--range", nargs=2, type=float, metavar=("LOW", "HIGH"), help="scores are within these"
+        "--range", type=_range, metavar="LOW,HIGH", help="scores are within these, such as -1,1"
     )
     if update:
         ranges.add_argument("--no-range", action="store_true", help="drop the range there was")
@@ -263,12 +266,8 @@ def _add_test(parser: ArgumentParser) -> None:
     add("data", metavar="DATA.jsonl", help="rows of recorded answers")
     add("--version", type=_number, metavar="N", help="the newest by default")
     add("--fail-under", type=float, metavar="X", help="exit with 1 if the mean is below")
-    add(
-        "--trust-authors",
-        action="store_true",
-        help="with a shared --db: import the classes that custom graders name, and call endpoints "
-        "on private networks",
-    )
+    add_trust_authors(parser)
+    add_judging(parser)
 
 
 def _add_diff(parser: ArgumentParser) -> None:
@@ -288,6 +287,10 @@ def _add_files(export: ArgumentParser, import_: ArgumentParser) -> None:
     import_.add_argument(
         "--no-update", action="store_true", help="refuse to change graders that are there"
     )
+
+
+def _range(text: str) -> list[float]:
+    return list(bounds(text))  # as JSON has it
 
 
 def _number(text: str) -> int:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.options import state_home
+from assay.cli.options import is_shared, state_home
 from assay.errors import InputError, LockedError, NotFoundError
 from assay.registry import Registry
 from assay.store.database import Database
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
     from assay.reports.standing import Standing
     from assay.store.catalog_records import GraderVersion
 
-__all__ = ["is_shared", "key_and_version", "opened", "standing_of"]
-
-
-def is_shared(given: Namespace) -> bool:
-    """Whether others may store graders there, too: a server's database, not a directory."""
-    return "://" in _place(given)
+__all__ = ["key_and_version", "opened", "standing_of"]
 
 
 @contextmanager

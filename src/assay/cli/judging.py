@@ -9,9 +9,18 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.models import ModelClient
+    from assay.models.ledger import Entry
 
 __all__ = ["add_judging", "cost_so_far", "judging"]
+
+_IN_USE: list[ModelClient] = []
+"""The command's client, for all threads: a bar is drawn by one of its own."""
+
+_TRIES = 3  # one that fails is nothing to speak of
 
 
 def add_judging(parser: ArgumentParser) -> None:
@@ -43,6 +52,8 @@ def judging(given: Namespace) -> Generator[None]:
         return
     from assay.cli.options import state_home
     from assay.models import ModelClient, ModelSettings, using
+    from assay.models.ledger import Budget, Ledger
+    from assay.models.prices import Prices
 
     changes: dict[str, Any] = {}
     if given.judge_cache is not None:
@@ -53,13 +64,19 @@ def judging(given: Namespace) -> Generator[None]:
         changes["cache_file"] = str(Path(state_home(), "models.sqlite"))
     if given.max_cost is not None:
         changes["max_cost_usd"] = given.max_cost
-    client = ModelClient(ModelSettings.from_environment(**changes))
+    settings = ModelSettings.from_environment(**changes)
+    budget = None if settings.max_cost_usd is None else Budget(settings.max_cost_usd)
+    ledger = Ledger(budget, Prices.load(settings.prices_file), _Alarm())
+    client = ModelClient(settings, ledger=ledger)
     with using(client):
+        _IN_USE.append(client)
         try:
             yield
         finally:
-            if said := cost_so_far():
-                print(f"models: {said}", file=sys.stderr)
+            summary = ledger.summary()
+            if summary.groups:
+                print(f"models: {summary}", file=sys.stderr)
+            _IN_USE.remove(client)
 
 
 def cost_so_far() -> str:
@@ -69,8 +86,27 @@ def cost_so_far() -> str:
         return ""
     from assay.models import current_client
 
-    summary = current_client().ledger.summary()
+    client = _IN_USE[-1] if _IN_USE else current_client()
+    summary = client.ledger.summary()
+    if summary.is_unanswered and summary.trouble:
+        return f"{summary}: {summary.trouble}; asked again"
     return str(summary) if summary.groups else ""
+
+
+class _Alarm:
+    """Says once, where no bar is drawn that would, that nobody answers, and why."""
+
+    def __init__(self) -> None:
+        self._failed = 0
+
+    def __call__(self, entry: Entry) -> None:
+        """Look at what a try came to; once there is an answer, all is well."""
+        if entry.kind in ("call", "repair", "hit") or self._failed < 0:
+            self._failed = -1
+            return
+        self._failed += bool(entry.why)
+        if self._failed == _TRIES and entry.why and not sys.stderr.isatty():
+            print(f"models: {entry.why}; asked again", file=sys.stderr)
 
 
 def _dollars(text: str) -> float:

@@ -29,6 +29,7 @@ __all__ = ["label_rows"]
 
 _LINES: Mapping[str, int] = {"question": 16, "documents": 24, "reference": 12, "answer": 40}
 _ALL = 10_000_000
+_FIELD = "label"
 _WIDTH = 1_000
 
 
@@ -210,6 +211,15 @@ def visible(text: str, lines: int, width: int = _WIDTH) -> list[str]:
 def _export(given: Namespace, labels: Labels) -> int:
     """Write the rows that have labels: of one rater as they are, of several by rater."""
     current = labels.current(given.project, given.field, rater=given.rater or None)
+    if not current:
+        by = f" by {given.rater!r:.60}" if given.rater else ""
+        is_usual = given.field == _FIELD or not labels.current(given.project, _FIELD)
+        raise InputError(
+            f"the store has no labels {given.field!r:.60}{by} in the project {given.project!r:.60}",
+            hint="`assay label DATA.jsonl` collects them"
+            if is_usual
+            else f"there are some of --field {_FIELD}",
+        )
     raters = {rater for said in current.values() for rater in said}
     written = 0
     with replacing(given.export) as file:

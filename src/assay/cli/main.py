@@ -65,7 +65,6 @@ def _grade(given: Namespace) -> int:
     from assay.cli.grade_rows import grade_rows
 
     _refuse(given, ("isolation", "range"), goes_with="--function")
-
     return grade_rows(
         given.data,
         graders_file=given.graders,
@@ -81,6 +80,12 @@ def _grade_function(given: Namespace) -> int:
     from assay.cli.grade_function import FunctionOptions, grade_with_function
 
     _refuse(given, ("label", "threshold", "junit", "html"), goes_with="--graders")
+    _refuse(
+        given,
+        ("max_cost", "judge_cache"),
+        goes_with="--graders",
+        why="a function runs in the sandbox and asks no model",
+    )
     options = FunctionOptions(
         function=given.function,
         isolation=given.isolation or "call",
@@ -93,12 +98,14 @@ def _grade_function(given: Namespace) -> int:
     return grade_with_function(given.data, options)
 
 
-def _refuse(given: Namespace, options: Sequence[str], *, goes_with: str) -> None:
+def _refuse(
+    given: Namespace, options: Sequence[str], *, goes_with: str, why: str = "leave it out"
+) -> None:
     from assay.errors import InputError
 
     for option in options:
         if getattr(given, option) is not None:
-            raise InputError(f"--{option} goes with {goes_with}")
+            raise InputError(f"--{option.replace('_', '-')} goes with {goes_with}", hint=why)
 
 
 def _regrade(given: Namespace) -> int:

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from assay.cli.options import is_trusted
 from assay.cli.own_function import function_of
+from assay.cli.template_warnings import file_warnings, tell_warnings
 from assay.errors import InputError
 from assay.eval.calibration.asking import Target
 from assay.eval.calibration.digests import parts_digest
@@ -31,7 +33,7 @@ def named_grader(given: Namespace, database: Database) -> Target:
 
     Args:
         given: With ``grader`` (FILE.py, FILE.py:FUNCTION, a YAML file, KEY or KEY@VERSION) and
-            ``project``.
+            ``project``; ``db`` and ``trust_authors`` say what stored graders may do.
         database: Where stored graders are.
 
     Raises:
@@ -78,9 +80,12 @@ def _of_file(file: str) -> Target:
     from assay.tasks.grader_files import load_graders
 
     specs = load_graders(file)
+    tell_warnings(file, file_warnings(specs))
     (only,) = specs if len(specs) == 1 else (None,)
+    stem, whole = Path(file).stem, Path(file).name
     return Target(
-        name=Path(file).name if only is None else only.label,
+        name=whole if only is None else only.name or stem,
+        is_named=only is None or bool(only.name),
         kind="combined" if only is None else only.type,
         digest=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs),
         made_of=_declared(specs),
@@ -128,17 +133,20 @@ def _stored(given: Namespace, database: Database) -> Target:
     from assay.registry import Registry
     from assay.registry.definitions import CustomDefinition, DeclaredDefinition, definition_from
     from assay.registry.grading import Permissions, refusal
+    from assay.registry.validation import definition_warnings
 
     key, at, number = given.grader.partition("@")
     if at and not (number.isascii() and number.isdecimal() and len(number) < 10):
         raise InputError(f"{given.grader!r} is no file, and {number!r} is no version")
-    registry = Registry(database, given.project, allow_custom_code=True, allow_internal=True)
+    trusted = is_trusted(given)
+    registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
     record = registry.get(key)
     version = registry.version(key, int(number)) if number else record.latest
     definition = definition_from(version.kind, version.definition)
-    if refused := refusal(definition, Permissions(custom_code=True, internal=True)):
-        named = f"{version.key}@{version.number}"
+    named = f"{version.key}@{version.number}"
+    if refused := refusal(definition, Permissions(custom_code=trusted, internal=trusted)):
         raise InputError(f"{named} cannot grade: {refused.message}", hint=refused.hint)
+    tell_warnings(named, definition_warnings(definition))
     specs = definition.specs()
     if isinstance(definition, CustomDefinition):
         specs = (GraderSpec(type=definition.path),)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +14,24 @@ from typing import TYPE_CHECKING
 from assay.errors import InputError
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
     from assay.graders.spec import GraderSpec
 
-__all__ = ["Outputs", "check_targets", "state_home", "worker_count"]
+__all__ = [
+    "Outputs",
+    "add_trust_authors",
+    "bounds",
+    "check_targets",
+    "is_shared",
+    "is_trusted",
+    "joined_ranges",
+    "state_home",
+    "worker_count",
+]
 
 _WAITING = 64
+_NUMBERS = re.compile(r"[-+]?[\d.][^\s,]*(,[-+]?[\d.][^\s,]*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +49,43 @@ class Outputs:
     junit: str | None = None
     html: str | None = None
     fail_under: float | None = None
+
+
+def bounds(text: str) -> tuple[float, float]:
+    """What ``--range`` takes, as ``LOW,HIGH``; `joined_ranges` makes that of ``LOW HIGH``.
+
+    Raises:
+        ArgumentTypeError: If it is not two finite numbers, the lower one first.
+    """
+    from argparse import ArgumentTypeError
+
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        low = high = 0.0
+    if not -math.inf < low < high < math.inf:
+        message = f"{text!r} is not two numbers, the lower one first, such as -1,1"
+        raise ArgumentTypeError(message)
+    return low, high
+
+
+def joined_ranges(arguments: Sequence[str]) -> list[str]:
+    """Write ``--range LOW HIGH`` and ``--range LOW,HIGH`` as ``--range=LOW,HIGH``.
+
+    argparse would take ``-1,1`` for an option, and two numbers for one too many.
+    """
+    given = deque(arguments)
+    joined: list[str] = []
+    while given:
+        word = given.popleft()
+        if word == "--":
+            return [*joined, word, *given]
+        if word == "--range" and given and _NUMBERS.fullmatch(given[0]):
+            word += f"={given.popleft()}"
+            if "," not in word and given and _NUMBERS.fullmatch(given[0]):
+                word += f",{given.popleft()}"
+        joined.append(word)
+    return joined
 
 
 def check_targets(targets: Iterable[str | None], *, inputs: Iterable[str]) -> None:
@@ -59,11 +112,48 @@ def check_targets(targets: Iterable[str | None], *, inputs: Iterable[str]) -> No
             raise InputError(f"cannot write {target!r}: there is no directory {str(folder)!r}")
         if not os.access(folder, os.W_OK):
             raise InputError(f"cannot write {target!r}: {str(folder)!r} is not writable")
+        _require_room(target, folder)
+
+
+def _require_room(target: str, folder: Path) -> None:
+    """Refuse a directory where no file can be made, whatever its permissions say: as in /proc."""
+    from tempfile import TemporaryFile
+
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write {target!r}: {error.strerror}") from error
 
 
 def state_home() -> str:
     """Where state lives: ``ASSAY_HOME``, or ``.assay`` in the working directory."""
     return os.environ.get("ASSAY_HOME") or str(Path.cwd() / ".assay")
+
+
+def is_shared(given: Namespace) -> bool:
+    """Whether others may store graders there, too: a server's database, not a directory."""
+    return "://" in (given.db or state_home())
+
+
+def is_trusted(given: Namespace) -> bool:
+    """Whether stored graders may do what their authors say.
+
+    Then classes that they name are imported, and endpoints on private networks and models at
+    addresses that they name are called. In a store of one's own they may; where others store
+    graders, too, only with ``--trust-authors``.
+    """
+    return given.trust_authors or not is_shared(given)
+
+
+def add_trust_authors(parser: ArgumentParser) -> None:
+    """Add the option of commands that grade with stored graders."""
+    parser.add_argument(
+        "--trust-authors",
+        action="store_true",
+        help="with a shared --db: import the classes that stored graders name, and call models and "
+        "endpoints at the addresses that they name",
+    )
 
 
 def worker_count(workers: int | None, graders: Iterable[GraderSpec] = ()) -> int:

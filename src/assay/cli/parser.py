@@ -6,8 +6,9 @@ parser that imports a validation library would cost more than the grading of fif
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
-from collections.abc import Mapping
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Mapping, Sequence
 from typing import NoReturn, cast
 
 from assay.cli.calibrate_parser import CALIBRATE_SUMMARY, CALIBRATE_TEXTS, add_calibrate
@@ -17,6 +18,7 @@ from assay.cli.graders_parser import GRADERS_TEXTS, add_graders
 from assay.cli.import_openai import add_openai
 from assay.cli.judging import add_judging
 from assay.cli.label_parser import LABEL_SUMMARY, LABEL_TEXTS, add_label
+from assay.cli.options import bounds, joined_ranges
 from assay.cli.server_parser import KEYS_TEXTS, SERVE_TEXTS, add_keys, add_serve
 
 __all__ = ["build_parser"]
@@ -29,6 +31,13 @@ exit status: 0 all passed, 1 some cell did not pass, 2 bad input,
 class _Parser(ArgumentParser):
     """Names the nearest valid word, and where to read on, when it does not understand one."""
 
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - of its overloads
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        words = sys.argv[1:] if args is None else args
+        self._called = _called(self, words)
+        return super().parse_known_args(joined_ranges(words), namespace or Namespace())
+
     def error(self, message: str) -> NoReturn:
         import difflib
         import re
@@ -38,13 +47,27 @@ class _Parser(ArgumentParser):
         unknown = re.search(r"unrecognized arguments: (\S+)", message)
         if wrong:
             valid = re.findall(r"[\w-]+", wrong[2])
-            hint, word = "", wrong[1]
+            word = wrong[1]
         else:
-            valid = _option_names(self)
             word = unknown[1].partition("=")[0] if unknown else ""
+            valid = [name for name in _option_names(self._called) if name != word]
         if close := difflib.get_close_matches(word, valid, n=1):
             hint = f"did you mean {close[0]}?\n"
-        self.exit(2, f"error: {message}\n{hint}try: {self.prog} --help\n")
+        self.exit(2, f"error: {message}\n{hint}try: {self._called.prog} --help\n")
+
+
+def _called(parser: ArgumentParser, words: Sequence[str]) -> ArgumentParser:
+    """The parser of the command that is called: unknown options are told by the outermost one."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list them
+        choices = cast("object", action.choices)
+        if not isinstance(choices, Mapping):
+            continue
+        below = cast("Mapping[str, object]", choices)
+        for place, word in enumerate(words):
+            found = below.get(word)
+            if isinstance(found, ArgumentParser):
+                return _called(found, words[place + 1 :])
+    return parser
 
 
 def _option_names(parser: ArgumentParser) -> list[str]:
@@ -235,7 +258,7 @@ def _add_grade(parser: ArgumentParser) -> None:
         choices=("call", "batch"),
         help="with --function: a process for each call, or one for many",
     )
-    add("--range", metavar="LOW,HIGH", type=_range, help="with --function: what it may return")
+    add("--range", metavar="LOW,HIGH", type=bounds, help="with --function: what it may return")
     add("--label", metavar="FIELD", help="compare with this true/false or numeric field")
     add(
         "--threshold",
@@ -355,14 +378,6 @@ def _share(text: str) -> float:
     if not 0.0 <= number <= 1.0:
         raise ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
     return number
-
-
-def _range(text: str) -> tuple[float, float]:
-    low, _, high = text.partition(",")
-    try:
-        return float(low), float(high)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not two numbers, such as -1,1") from None
 
 
 def _version() -> str:

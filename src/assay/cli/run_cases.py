@@ -47,6 +47,7 @@ def run_cases(
                     "--resume takes up a run as it was asked for",
                     hint="leave the other choices out",
                 )
+            _require_matrix(store, resume_ref)
             ready = resume(resume_ref, store, regrade=regrade)
         else:
             if not paths:
@@ -63,6 +64,20 @@ def run_cases(
             )
             ready = launch(request, store)
         return run_launch(ready, store, workers=worker_count(workers), outputs=outputs)
+
+
+def _require_matrix(store: Store, reference: str) -> None:
+    """Refuse to go on with a run that `assay grade` made, naming the one to go on with."""
+    run = store.run(reference)
+    if run.config.get("kind") == "matrix":
+        return
+    others = (one.id for one in store.runs() if one.config.get("kind") == "matrix")
+    newest = next(others, None)
+    raise InputError(
+        f"run {run.id} was made by `assay grade`, and only runs of `assay run` can be resumed",
+        hint="give the `assay grade` command again; replies of models that are kept cost nothing"
+        + ("" if newest is None else f". The newest run of cases: --resume {newest}"),
+    )
 
 
 def run_launch(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -> int:

@@ -3,10 +3,11 @@
 from assay.client.backend import Page
 from assay.client.calibration import Calibration, Grades, Results
 from assay.client.clients import AsyncClient, Client
-from assay.client.errors import ApiError, AuthError, ServerError, UnreachableError
+from assay.client.errors import ApiError, ArgumentError, AuthError, ServerError, UnreachableError
 
 __all__ = [
     "ApiError",
+    "ArgumentError",
     "AsyncClient",
     "AuthError",
     "Calibration",

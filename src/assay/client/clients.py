@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
 from assay.client.backend import Backend
+from assay.client.calls import checked
 from assay.client.data import AsyncDatasets, AsyncJobs, AsyncProjects, AsyncRuns, AsyncScores
 from assay.client.grader_types import AsyncGraderTypes
 from assay.client.graders import AsyncGraders
@@ -23,8 +23,9 @@ __all__ = ["AsyncClient", "Client"]
 class AsyncClient:
     """Graders, datasets, jobs and scores: on a server, or on a store of one's own.
 
-    Belongs to one event loop; closed by ``async with``. Without ``base_url`` (and without
-    ``ASSAY_URL``) it works on the store in ``store``, with no server, exactly alike.
+    Belongs to one event loop; closed by ``async with`` or ``close()``, or once neither it nor a
+    part of it is in use. Without ``base_url`` (and without ``ASSAY_URL``) it works on the store in
+    ``store``, with no server, exactly alike.
 
     Args:
         base_url: Address of an assay server; ``ASSAY_URL`` by default.
@@ -46,6 +47,7 @@ class AsyncClient:
         InputError: For both a server and a store, or an address that is none.
     """
 
+    @checked("AsyncClient")
     def __init__(
         self,
         base_url: str | None = None,
@@ -86,6 +88,8 @@ class AsyncClient:
 class Client:
     """`AsyncClient` for plain code: the same calls, blocking; usable from any thread.
 
+    It is closed by ``with`` or ``close()``, or once neither it nor a part of it is in use.
+
     Args:
         base_url: Address of an assay server; ``ASSAY_URL`` by default.
         api_key: The key; ``ASSAY_API_KEY`` by default.
@@ -98,6 +102,7 @@ class Client:
         InputError: For both a server and a store, or an address that is none.
     """
 
+    @checked("Client")
     def __init__(
         self,
         base_url: str | None = None,
@@ -108,14 +113,13 @@ class Client:
         timeout: float = 90.0,
     ) -> None:
         self._client = AsyncClient(base_url, api_key, project=project, store=store, timeout=timeout)
-        self._portal = portal = Portal()
+        self._portal = portal = Portal(self._client.close)
         self.graders = Graders(portal, self._client.graders)
         self.datasets = Datasets(portal, self._client.datasets)
         self.jobs = Jobs(portal, self._client.jobs)
         self.scores = Scores(portal, self._client.scores)
         self.runs = Runs(portal, self._client.runs)
         self.projects = Projects(portal, self._client.projects)
-        self._finish = weakref.finalize(self, _close, portal, self._client)
 
     def set_default_project(self, project: str) -> None:
         """Choose the project of calls that name none."""
@@ -123,7 +127,7 @@ class Client:
 
     def close(self) -> None:
         """Let go of the connections and end the client's thread."""
-        self._finish()
+        self._portal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -198,6 +202,7 @@ class Jobs:
         self.wait = portal.plain(jobs.wait)
         self.cancel = portal.plain(jobs.cancel)
 
+    @checked("jobs.follow")
     def follow(self, job: str, *, project: str | None = None) -> Iterator[JobRecord]:
         """The job again and again as it gets on, until it has ended."""
         steps = self._jobs.follow(job, project=project)
@@ -230,11 +235,6 @@ class Projects:
     def __init__(self, portal: Portal, projects: AsyncProjects) -> None:
         self.list = portal.plain(projects.list)
         self.create = portal.plain(projects.create)
-
-
-def _close(portal: Portal, client: AsyncClient) -> None:
-    """Also runs where nobody closed a client: when it is forgotten, and at exit."""
-    portal.close(client.close())
 
 
 def _backend(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.client.backend import Page, Rows
+from assay.client.calls import checked_calls
 from assay.client.scope import Item, Scope, every, rows_of
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncDatasets", "AsyncJobs", "AsyncProjects", "AsyncRuns", "AsyncScores"]
 
 
+@checked_calls("datasets")
 class AsyncDatasets:
     """Rows that are stored once and graded as often as one likes."""
 
@@ -87,6 +89,7 @@ class AsyncDatasets:
         await self._scope.backend.delete_dataset(where, key, force=force)
 
 
+@checked_calls("jobs")
 class AsyncJobs:
     """Gradings of whole datasets; they survive a restart of what runs them."""
 
@@ -138,6 +141,7 @@ class AsyncJobs:
         return await self._scope.backend.cancel_job(self._scope.project(project), job)
 
 
+@checked_calls("scores")
 class AsyncScores:
     """What graders gave, and what people or programs write in."""
 
@@ -172,6 +176,7 @@ class AsyncScores:
         )
 
 
+@checked_calls("runs")
 class AsyncRuns:
     """Runs of cases, as `assay run` stored them."""
 
@@ -183,6 +188,7 @@ class AsyncRuns:
         return await self._scope.backend.runs(limit)
 
 
+@checked_calls("projects")
 class AsyncProjects:
     """Names under which graders, datasets and scores stand."""
 

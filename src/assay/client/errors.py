@@ -19,7 +19,11 @@ from assay.errors import (
 )
 from assay.scoring.json_safe import Json
 
-__all__ = ["ApiError", "AuthError", "ServerError", "UnreachableError", "refusal"]
+__all__ = ["ApiError", "ArgumentError", "AuthError", "ServerError", "UnreachableError", "refusal"]
+
+
+class ArgumentError(InputError, TypeError):
+    """A call has an argument that it does not take, or lacks one that it needs."""
 
 
 class ApiError(AssayError):
@@ -63,6 +67,9 @@ _INPUT: Mapping[int, type[InputError]] = {
 }
 
 
+_KEY_HINT = "give the client api_key=, or set ASSAY_API_KEY; `assay keys create` makes a key"
+
+
 def refusal(status: int, problem: Mapping[str, Json]) -> _Refusal:
     """The error that a ``problem+json`` answer (RFC 9457) stands for.
 
@@ -88,7 +95,9 @@ def refusal(status: int, problem: Mapping[str, Json]) -> _Refusal:
         if isinstance(errors, list) and len(errors) > 1:
             message += f" (and {len(errors) - 1} more)"
     hint = hint or str(problem.get("hint") or "")
-    if status in (401, 403):
+    if status == 401:
+        return AuthError(message, status=status, hint=_KEY_HINT)
+    if status == 403:
         return AuthError(message, status=status, hint=hint)
     if status >= 500 or status == 429:
         return ServerError(message, status=status, hint=hint)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from assay.client.backend import Details
+from assay.client.calls import checked_calls, warn_caller
 from assay.client.scope import Item, Scope, rows_of
 from assay.scoring.json_safe import Json
 
@@ -20,6 +20,7 @@ Function: TypeAlias = "Callable[..., object] | str"
 """An ``async def`` with one parameter, or the source of a module that defines ``grade``."""
 
 
+@checked_calls("graders.create")
 class AsyncGraderTypes:
     """``client.graders.create``: one call per type of grader.
 
@@ -78,7 +79,7 @@ class AsyncGraderTypes:
         *,
         key: str,
         criteria: str,
-        judge_model: str,
+        judge_model: str | None = None,
         feedback_key: str = "",
         examples: Sequence[Mapping[str, Json]] = (),
         system_template: str = "",
@@ -100,7 +101,8 @@ class AsyncGraderTypes:
         Args:
             key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
             criteria: What makes a pass.
-            judge_model: The model that judges; see the page on models.
+            judge_model: The model that judges, ``claude-haiku-4-5`` by default; see the page on
+                models.
             feedback_key: The metric that its scores are written to; the key by default.
             examples: ``{"input", "output", "pass", "reasoning"}`` each.
             system_template: Handlebars template; assay's own by default.
@@ -117,7 +119,7 @@ class AsyncGraderTypes:
         """
         data: dict[str, Json] = {
             "criteria": criteria,
-            "judge_model": judge_model,
+            **_model(judge_model),
             "examples": [dict(example) for example in examples],
             "system_template": system_template,
             "user_template": user_template,
@@ -140,7 +142,7 @@ class AsyncGraderTypes:
         *,
         key: str,
         type: str,  # noqa: A002 - the name that users of this call know
-        judge_model: str,
+        judge_model: str | None = None,
         panel: Mapping[str, Json] | None = None,
         name: str = "",
         description: str = "",
@@ -148,9 +150,12 @@ class AsyncGraderTypes:
         note: str = "",
         project: str | None = None,
     ) -> GraderRecord:
-        """Store a judge for RAG: FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY."""
+        """Store a judge for RAG: FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY.
+
+        The model that judges is ``claude-haiku-4-5`` by default.
+        """
         details = Details(name=name, description=description, feedback_key=feedback_key, note=note)
-        data: dict[str, Json] = {"type": type, "judge_model": judge_model}
+        data: dict[str, Json] = {"type": type, **_model(judge_model)}
         return await self._store(
             project, key, "prebuilt_judge", {**data, "panel": dict(panel or {})}, details
         )
@@ -242,8 +247,13 @@ class AsyncGraderTypes:
         where = self._scope.project(project)
         made = await self._scope.backend.create_grader(where, key, definition, details)
         for warning in definition_warnings(definition):
-            warnings.warn(f"grader {key!r}: {warning}", UserWarning, stacklevel=3)
+            warn_caller(f"grader {key!r}: {warning}")
         return made
+
+
+def _model(given: str | None) -> dict[str, Json]:
+    """The model of a judge; where none is given, the definition has a default."""
+    return {} if given is None else {"judge_model": given}
 
 
 def function_definition(

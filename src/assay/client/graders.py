@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.client.backend import Page
 from assay.client.calibration import Grades
+from assay.client.calls import checked_calls
 from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
 from assay.client.scope import Item, Scope, every, rows_of
 from assay.errors import InputError, NotFoundError
@@ -24,6 +25,7 @@ _AT_ONCE = 1_000
 """Items of one request."""
 
 
+@checked_calls("graders")
 class AsyncGraders:
     """``client.graders``.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from assay.client.backend import Details, Page, Rows
 from assay.client.calibration import Calibration, Grades, Results
-from assay.errors import AssayError, InputError, Location, NotFoundError
+from assay.errors import AssayError, InputError, Location, NotFoundError, StoreError
 from assay.registry import Registry
 from assay.registry.stored_rows import grade_rows
 from assay.registry.written import written_score
@@ -58,7 +60,8 @@ class LocalBackend:
     """
 
     def __init__(self, location: str) -> None:
-        self._database = Database.open(location)
+        self._database = database = Database.open(location)
+        self._finish = weakref.finalize(self, _let_go, database)
 
     async def create_grader(
         self, project: str, key: str, definition: Definition, details: Details
@@ -262,6 +265,7 @@ class LocalBackend:
 
     async def close(self) -> None:
         """Give the database back."""
+        self._finish.detach()
         self._database.close()
 
     def _calibration(
@@ -301,6 +305,12 @@ class LocalBackend:
         except BaseException:
             jobs.release(job.id, owner)
             raise
+
+
+def _let_go(database: Database) -> None:
+    """Close the database of a client that was forgotten."""
+    with suppress(StoreError):  # another thread's, where the collector happened to run
+        database.close()
 
 
 def _user() -> str:

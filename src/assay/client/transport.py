@@ -6,8 +6,9 @@ import asyncio
 import json
 import random
 import uuid
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -119,12 +120,14 @@ class Transport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+            self._finish()
 
     def _open(self) -> aiohttp.ClientSession:
         import aiohttp
 
         if self._session is None:
-            self._session = aiohttp.ClientSession(headers=self._headers)
+            self._session = session = aiohttp.ClientSession(headers=self._headers)
+            self._finish = weakref.finalize(self, _let_go, session, asyncio.get_running_loop())
         return self._session
 
     async def _try(
@@ -176,6 +179,34 @@ class Transport:
             status=status,
             hint="is base_url the address of an assay server?",
         )
+
+
+def _let_go(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop) -> None:
+    """Close the connections of a client that was forgotten, wherever the collector found it."""
+    if session.closed:
+        return
+    if loop.is_closed():
+        # Nothing is left to wait for: the coroutine gets to its end in one go.
+        closing = session.close()
+        with suppress(StopIteration, RuntimeError):
+            closing.send(None)
+        closing.close()
+    elif loop is _running_loop():
+        _closing.add(task := loop.create_task(session.close()))
+        task.add_done_callback(_closing.discard)
+    else:
+        asyncio.run_coroutine_threadsafe(session.close(), loop)
+
+
+_closing: set[asyncio.Task[None]] = set()
+"""Tasks are kept by nobody else."""
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _encoded(body: Json) -> bytes:

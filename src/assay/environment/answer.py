@@ -67,7 +67,7 @@ def parse_answer(raw: object, adapter: TypeAdapter[object], *, plain_text: bool)
     import pydantic
 
     if raw is None:
-        return Answer(None, "", "there is no answer")
+        return Answer("" if plain_text else None, "", "there is no answer")
     text = raw if isinstance(raw, str) else ""
     try:
         if not isinstance(raw, str):

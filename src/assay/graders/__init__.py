@@ -8,13 +8,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.graders.base import Grader
-from assay.graders.command import BashGrader
+from assay.graders.command import BashGrader, CommandGrader
 from assay.graders.paths import CasePath
 from assay.scoring.combine import combine, combine_all, combine_any
 from assay.scoring.results import EvaluationResult, SubScore
 
 if TYPE_CHECKING:
+    from assay.graders.answer_relevancy import AnswerRelevancyGrader
+    from assay.graders.binary_judge import BinaryJudgeGrader
+    from assay.graders.context_relevancy import ContextRelevancyGrader
+    from assay.graders.efficiency import EfficiencyGrader
+    from assay.graders.endpoint import EndpointGrader
+    from assay.graders.faithfulness import FaithfulnessGrader
+    from assay.graders.files import FilesGrader
+    from assay.graders.function import FunctionGrader
+    from assay.graders.implemented import ImplementedGrader
     from assay.graders.llm_judge import LLMJudgeGrader
+    from assay.graders.model_judge import ModelJudgeGrader
+    from assay.graders.openai.judges import LabelModelGrader, ScoreModelGrader
+    from assay.graders.openai.multi import MultiGrader
+    from assay.graders.openai.python import OpenAIPythonGrader
+    from assay.graders.openai.string_check import StringCheckGrader
+    from assay.graders.openai.text_similarity import TextSimilarityGrader
+    from assay.graders.pairwise import PairwiseGrader
+    from assay.graders.swebench import SweBenchGrader
+    from assay.graders.tests import PytestGrader, TestsGrader
+    from assay.graders.tool_correctness import ToolCorrectnessGrader
+    from assay.graders.trace import TraceGrader
     from assay.text import (
         choice_match,
         contains,
@@ -32,12 +52,35 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AnswerRelevancyGrader",
     "BashGrader",
+    "BinaryJudgeGrader",
     "CasePath",
+    "CommandGrader",
+    "ContextRelevancyGrader",
+    "EfficiencyGrader",
+    "EndpointGrader",
     "EvaluationResult",
+    "FaithfulnessGrader",
+    "FilesGrader",
+    "FunctionGrader",
     "Grader",
+    "ImplementedGrader",
     "LLMJudgeGrader",
+    "LabelModelGrader",
+    "ModelJudgeGrader",
+    "MultiGrader",
+    "OpenAIPythonGrader",
+    "PairwiseGrader",
+    "PytestGrader",
+    "ScoreModelGrader",
+    "StringCheckGrader",
     "SubScore",
+    "SweBenchGrader",
+    "TestsGrader",
+    "TextSimilarityGrader",
+    "ToolCorrectnessGrader",
+    "TraceGrader",
     "choice_match",
     "combine",
     "combine_all",
@@ -56,14 +99,43 @@ __all__ = [
     "similarity",
 ]
 
+_HOMES = {
+    "AnswerRelevancyGrader": "answer_relevancy",
+    "BinaryJudgeGrader": "binary_judge",
+    "ContextRelevancyGrader": "context_relevancy",
+    "EfficiencyGrader": "efficiency",
+    "EndpointGrader": "endpoint",
+    "FaithfulnessGrader": "faithfulness",
+    "FilesGrader": "files",
+    "FunctionGrader": "function",
+    "ImplementedGrader": "implemented",
+    "LLMJudgeGrader": "llm_judge",
+    "LabelModelGrader": "openai.judges",
+    "ModelJudgeGrader": "model_judge",
+    "MultiGrader": "openai.multi",
+    "OpenAIPythonGrader": "openai.python",
+    "PairwiseGrader": "pairwise",
+    "PytestGrader": "tests",
+    "ScoreModelGrader": "openai.judges",
+    "StringCheckGrader": "openai.string_check",
+    "SweBenchGrader": "swebench",
+    "TestsGrader": "tests",
+    "TextSimilarityGrader": "openai.text_similarity",
+    "ToolCorrectnessGrader": "tool_correctness",
+    "TraceGrader": "trace",
+}
+
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
-        raise AttributeError(f"module 'assay.graders' has no attribute {name!r}")
-    if name == "LLMJudgeGrader":
-        from assay.graders import llm_judge as home
-    else:
-        from assay import text as home
-    value: object = getattr(home, name)
+        from assay.errors import nearest
+
+        raise AttributeError(
+            f"module 'assay.graders' has no attribute {name!r} ({nearest(name, __all__)})"
+        )
+    import importlib
+
+    home = f"assay.graders.{_HOMES[name]}" if name in _HOMES else "assay.text"
+    value: object = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from assay.graders.judges.base import panel_of
-from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty, answer_in, question_in
+from assay.graders.judges.base import answer_in, panel_of
+from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty, question_in
 from assay.graders.judges.claims import MAX_CLAIMS, Claims, claims_of
 from assay.graders.judges.relevance import Relevance, relevant_claims
 from assay.graders.judges.voters import Finding, Voter, heard

@@ -16,6 +16,8 @@ from assay.types.thread import StringThread
 
 __all__ = ["Grader", "Parameter", "Score", "signature_parameters"]
 
+_OF_ALL = ("weight", "name", "gate")  # what `Grader.grade` takes beside a grader's own
+
 Score: TypeAlias = "float | tuple[float, Mapping[str, object] | None] | SubScore"
 """What `Grader.compute_score` may return: a value in [0, 1], that with evidence, or a node."""
 
@@ -222,8 +224,9 @@ class Grader:
         known, takes_any = cls.parameters()
         for name in parameters:
             if name not in known and not takes_any:
+                valid = [*known, *_OF_ALL]
                 raise InputError(
-                    f"{cls.__name__} takes no parameter {name!r}", hint=nearest(name, list(known))
+                    f"{cls.__name__} takes no parameter {name!r}", hint=nearest(name, valid)
                 )
         missing = [p.name for p in known.values() if p.required and p.name not in parameters]
         if missing:

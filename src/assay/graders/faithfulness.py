@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from assay.errors import GraderError
-from assay.graders.judges.base import panel_of
-from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty, answer_in
+from assay.graders.judges.base import answer_in, panel_of
+from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty
 from assay.graders.judges.claims import MAX_CLAIMS, Claims, claims_of
 from assay.graders.judges.documents import Document, documents_of, suspicious, windows
 from assay.graders.judges.verification import Verdict, verified

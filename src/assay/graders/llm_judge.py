@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import ClassVar, cast
 
 from assay.errors import InputError
-from assay.graders.judges.base import JudgeGrader, panel_of, text_of
+from assay.graders.judges.base import JudgeGrader, answer_in, panel_of, text_of
 from assay.graders.judges.canary import check_canary
 from assay.graders.judges.criteria import Criteria, Criterion, leaves, read_criteria
 from assay.graders.judges.gate import emptiness
@@ -48,7 +48,7 @@ class LLMJudgeGrader(JudgeGrader):
     @classmethod
     async def compute_score(
         cls,
-        answer: str = "",
+        answer: str,
         criteria: Criteria | None = None,
         question: str = "",
         *,
@@ -82,7 +82,7 @@ class LLMJudgeGrader(JudgeGrader):
         read = _read(criteria, rubric, example)
         check_canary(canary)
         _check_coverage(min_coverage)
-        answer = answer or ""
+        answer = answer_in(answer)
         if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
             raise InputError(f"answer must be text, got {type(answer).__name__}")
         if why := emptiness(answer, openers=openers):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError, ModelError, ModelFault
-from assay.graders.judges.base import JudgeGrader, panel_of
+from assay.graders.judges.base import JudgeGrader, answer_in, panel_of
 from assay.graders.judges.canary import check_canary, is_probed, refuted, untruth
 from assay.graders.judges.criteria import Criterion, leaves
 from assay.graders.judges.family import judged_model, kin
@@ -129,10 +129,11 @@ class ModelJudgeGrader(JudgeGrader):
                 "include_diff: there is no workspace to be shown",
                 hint="grade a case, or leave it out",
             )
+        sees_work = include_diff or (include_trace and trace is not None)
         told = _About.of(panel, pass_threshold, trace, metadata)
         try:
             work = await Work.of(
-                answer or "",
+                answer_in("" if answer is None and sees_work else answer),
                 question or "",
                 trace=trace if include_trace else None,
                 workspace=workspace if include_diff else None,

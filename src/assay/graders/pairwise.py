@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from assay.errors import GraderError, InputError
-from assay.graders.judges.base import JudgeGrader, panel_of, text_of
+from assay.errors import GraderError, InputError, nearest
+from assay.graders.judges.base import JudgeGrader, answer_in, panel_of, text_of
 from assay.graders.judges.pairwise import Preference, compared
 from assay.graders.judges.panel import Decision
 from assay.graders.judges.prompt import suspicions
@@ -38,7 +38,7 @@ class PairwiseGrader(JudgeGrader):
     @classmethod
     async def compute_score(
         cls,
-        answer: str = "",
+        answer: str,
         criteria: str = "",
         question: str = "",
         metadata: Mapping[str, Json] | None = None,
@@ -66,12 +66,12 @@ class PairwiseGrader(JudgeGrader):
 
         Raises:
             InputError: For impossible options.
-            GraderError: If there is no other answer.
+            GraderError: If there is no answer, or no other.
         """
         panel = panel_of(options)
         cls.check_options({"other": other, "other_field": other_field})
         against = _other(other, other_field, metadata or {}, expected)
-        answer = answer or ""
+        answer = answer_in(answer)
         found = await compared(
             answer, against, panel, criteria=criteria or "", question=question or ""
         )
@@ -84,6 +84,8 @@ def _other(other: Json, field: str, metadata: Mapping[str, Json], expected: Json
     found = metadata.get(field) if field else expected
     if found is None:
         where = f"metadata[{field!r}]" if field else "'other', 'other_field' or 'expected'"
+        if field and metadata:
+            where += f"; {nearest(field, list(metadata))}"
         raise GraderError("there is no other answer to compare with", hint=f"give it as {where}")
     return text_of(found)
 

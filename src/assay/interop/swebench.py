@@ -18,6 +18,7 @@ from typing import cast
 from assay.errors import InputError, Location, nearest
 from assay.graders.swebench_ids import read_ids
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import KeyTwiceError, read_json, unique_keys
 from assay.types.codec import Problem, ShapeError
 
 __all__ = ["MAX_BYTES", "SweBenchInstance", "pick_instance", "read_instance", "read_instances"]
@@ -151,7 +152,10 @@ def read_instances(file: str) -> list[Mapping[str, Json]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not UTF-8 text") from error
     try:
-        whole = cast("Json", json.loads(text))
+        whole = cast("Json", json.loads(text, object_pairs_hook=unique_keys))
+    except KeyTwiceError as error:
+        place = Location(file=file)
+        raise InputError(str(error), location=place, hint="keep one of them") from None
     except (ValueError, RecursionError):
         return _lines(file, text)
     rows = whole if isinstance(whole, list) else [whole]
@@ -165,10 +169,7 @@ def _lines(file: str, text: str) -> list[Mapping[str, Json]]:
         if not line.strip():
             continue
         place = Location(file=file, line=number)
-        try:
-            row = cast("Json", json.loads(line))
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"this is not JSON: {error}", location=place) from error
+        row = read_json(line, place, wrong="this is not JSON", nan=True)
         rows.append(_mapping(row, place))
     return rows
 

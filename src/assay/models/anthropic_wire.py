@@ -10,14 +10,28 @@ from assay.models.capabilities import Capability
 from assay.models.messages import Finish, Message, Request, Rung, Usage
 from assay.models.resolving import Endpoint
 from assay.models.shapes import Shape
-from assay.models.wire import RawReply, count, encode, mapping, name, text
+from assay.models.wire import (
+    UNENDED,
+    RawReply,
+    count,
+    encode,
+    is_named,
+    mapping,
+    name,
+    one_call,
+    text,
+    written,
+)
 from assay.scoring.json_safe import Json
 
-__all__ = ["ROUTE", "body", "headers", "read"]
+__all__ = ["ROUTE", "body", "error", "headers", "read"]
 
 ROUTE: str = "/v1/messages"
 _VERSION = "2023-06-01"
+# Every other reason, such as a turn that is paused, ends no turn.
 _FINISH: Mapping[str, Finish] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
@@ -125,26 +139,39 @@ def _block(part: Mapping[str, Json]) -> dict[str, object]:
     return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
 
 
-def read(data: Json) -> RawReply | None:
-    """Take a reply apart; None if it is none."""
+def error(data: Json) -> Json:
+    """What a server says went wrong; see `assay.models.openai_wire.error`."""
+    return mapping(data).get("error")
+
+
+def read(data: Json, tool: str = "verdict") -> RawReply | None:
+    """Take a reply apart; None if it is none. See `assay.models.openai_wire.read`."""
     reply = mapping(data)
     content = reply.get("content")
     if not isinstance(content, list) or reply.get("type", "message") != "message":
         return None
-    written, called = "", ""
+    said, wrong = "", ""
+    calls: list[str] = []
     for block in map(mapping, content):
         if block.get("type") == "text":
-            written += text(block.get("text"))
-        elif block.get("type") == "tool_use" and not called:
-            called = text(json.dumps(block.get("input"), ensure_ascii=False))
-    reason = text(reply.get("stop_reason"))
-    finish = _FINISH.get(reason, "stop")
+            said += text(block.get("text"))
+        elif block.get("type") == "tool_use" and is_named(block, tool):
+            calls.append(written(block.get("input")))
+    reason = reply.get("stop_reason")
+    finish = "stop" if reason is None else _FINISH.get(text(reason))
+    if finish is None:
+        wrong = UNENDED
+    refusal = said if finish == "refusal" else ""
+    if calls:
+        said, differ = one_call(calls)
+        wrong = wrong or differ
     return RawReply(
-        called or written,
-        finish,
+        said,
+        finish or "stop",
         name(reply.get("model")),
         _usage(mapping(reply.get("usage"))),
-        refusal=written if finish == "refusal" else "",
+        refusal=refusal,
+        wrong=wrong,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from assay.models.prices import Prices
 from assay.models.routes import Prepared, Route
 from assay.models.shapes import Shape
 from assay.models.structured import read_object
-from assay.models.wire import RawReply, with_words
+from assay.models.wire import RawReply, texts, with_words
 from assay.scoring.json_safe import Json
 
 __all__ = ["Asking", "Check"]
@@ -114,6 +114,9 @@ class Asking:
         if shape is None:
             raw = await self._send(request.messages, request.max_tokens, "call", limiter)
             self._refuse_refusal(raw)
+            if raw.wrong:
+                message = f"{self.route.name} gave a reply that cannot be used: {raw.wrong}"
+                raise ModelError(message, kind="unreadable")
             return self._reply(raw, None)
         messages = with_words(request.messages, shape.words)
         most = request.max_tokens
@@ -144,8 +147,10 @@ class Asking:
                 kind="truncated",
                 hint="raise max_tokens; a model that reasons needs more than its reply",
             )
+        if raw.wrong:
+            return None, ModelError(f"the reply cannot be used: {raw.wrong}", kind="unreadable")
         try:
-            data = read_object(raw.text, shape.validate, _texts(self.request.messages))
+            data = read_object(raw.text, shape.validate, texts(self.request.messages))
         except ModelError as error:
             return None, error
         if self.check is not None and (complaint := self.check(data)):
@@ -199,16 +204,17 @@ class Asking:
                 continue
             tries += 1
             if not got.may_be_paid:
-                self._count(_NOTHING, "retry", 0.0, begun)
+                self._count(_NOTHING, "retry", 0.0, begun, self._why(got))
             await self._pause(got, tries, epoch, limiter)
 
     async def _try(
         self, prepared: Prepared, estimate: float | None, kind: EntryKind, begun: float
     ) -> RawReply | Fault:
         """Send once, and pay: also what was sent and lost, which may have been worked on."""
+        tool = "" if self.shape is None else self.request.schema_name
         with self.ledger.reserve(estimate, self.route.name) as reservation:
             try:
-                got = await self.route.send(prepared, reservation.sent)
+                got = await self.route.send(prepared, reservation.sent, tool)
             except BaseException:  # above all when it is cancelled, as by the deadline
                 if reservation.is_sent:
                     self._count(_NOTHING, "lost", None, begun)
@@ -217,7 +223,7 @@ class Asking:
                 reservation.settle(self._pay(got, kind, begun))
             elif got.may_be_paid:
                 reservation.settle(None)
-                self._count(_NOTHING, "lost", None, begun)
+                self._count(_NOTHING, "lost", None, begun, self._why(got))
             else:
                 reservation.release()
         return got
@@ -289,7 +295,12 @@ class Asking:
         self._count(raw, kind, cost, begun)
         return cost
 
-    def _count(self, raw: RawReply, kind: EntryKind, cost: float | None, begun: float) -> None:
+    def _why(self, fault: Fault) -> str:
+        return f"{self.route.name} {fault.message}"
+
+    def _count(
+        self, raw: RawReply, kind: EntryKind, cost: float | None, begun: float, why: str = ""
+    ) -> None:
         self.ledger.record(
             Entry(
                 model=self.request.model,
@@ -300,6 +311,7 @@ class Asking:
                 cost_usd=cost,
                 seconds=self.timing.clock() - begun,
                 digest=self.digest,
+                why=why,
             )
         )
 
@@ -336,7 +348,3 @@ def _sum(one: Usage, other: Usage) -> Usage:
 
 def _plus(one: int | None, other: int | None) -> int | None:
     return None if one is None and other is None else (one or 0) + (other or 0)
-
-
-def _texts(messages: Sequence[Message]) -> list[str]:
-    return [message.content for message in messages if isinstance(message.content, str)]

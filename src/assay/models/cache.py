@@ -160,8 +160,9 @@ class ReplyCache:
                 f"{model or 'a model'} was asked something that {self.file} has no recording of "
                 f"(request {digest[:12]})",
                 kind="not_recorded",
-                hint="record it: run once with the cache in mode 'readwrite' (ASSAY_CACHE="
-                "readwrite) and the model's key, then keep the file or its export",
+                hint="record it: run once with the cache in mode 'readwrite' (--judge-cache "
+                "readwrite, or ASSAY_CACHE=readwrite) and the model's key, then keep the file or "
+                "its export",
             )
         return None
 

@@ -22,6 +22,7 @@ from assay.models.routes import CallRoute, Route, route_of
 from assay.models.settings import ModelSettings
 from assay.models.shapes import Shape, shape_of
 from assay.models.structured import read_object
+from assay.models.wire import texts
 
 __all__ = ["ModelClient"]
 
@@ -125,8 +126,10 @@ class ModelClient:
         ):
             return known
         route = route_of(reference, self.settings, self._timing)
-        if route.is_first_party and self._prices.price(reference) is None:
-            route.priced = route.model  # a name of the settings file has no price
+        if self._prices.price(reference) is None and (
+            route.is_first_party or self._prices.is_own(route.model)
+        ):
+            route.priced = route.model  # a built-in price is of the provider's own address only
         self._routes[reference] = route
         return route
 
@@ -189,7 +192,7 @@ class ModelClient:
         cost = self._prices.cost(route.priced, hit.usage)
         if shape is not None:
             try:
-                data = read_object(hit.text, shape.validate)
+                data = read_object(hit.text, shape.validate, texts(request.messages))
                 if check is not None and (complaint := check(data)):
                     raise ModelError(complaint, kind="unbelievable")  # noqa: TRY301 - one way out
             except ModelError as error:

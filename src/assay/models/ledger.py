@@ -47,6 +47,7 @@ class Entry:
         would_cost_usd: Of a hit, what it would have cost; None where the price is not known.
         seconds: Time it took.
         digest: Of the request.
+        why: Of a try that gave no reply, why not: who was asked, in the words of the error.
     """
 
     model: str
@@ -58,6 +59,7 @@ class Entry:
     would_cost_usd: float | None = None
     seconds: float = 0.0
     digest: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +141,19 @@ class LedgerSummary:
         spent_usd: US dollars that count against the budget.
         reserved_usd: US dollars that requests under way may still take.
         max_cost_usd: The budget; None without one.
+        trouble: Why the last try gave no reply, while none has come since; else "".
     """
 
     groups: Mapping[tuple[str, str, str], Totals]
     spent_usd: float
     reserved_usd: float
     max_cost_usd: float | None
+    trouble: str = ""
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether models were asked, and none has ever answered."""
+        return {kind for _, kind, _ in self.groups} in ({"retry"}, {"lost"}, {"retry", "lost"})
 
     def total(self, *, purpose: str = "", kind: str = "", model: str = "") -> Totals:
         """The sum over the groups that are of this purpose, kind and model, where given."""
@@ -171,17 +180,17 @@ class LedgerSummary:
         }
 
     def __str__(self) -> str:
-        parts: list[str] = []
+        parts = ["nothing was answered"] if (none := self.is_unanswered) else []
         for purpose, noun in (("judge", "judgements"), ("agent", "agent calls")):
             asked = self.total(purpose=purpose, kind="call").count
             hits = self.total(purpose=purpose, kind="hit").count
-            if asked or hits or purpose == "judge":
+            if asked or hits or (purpose == "judge" and not none):
                 parts.append(f"{asked:,} {noun} asked")
             if hits:
                 parts.append(f"{hits:,} from cache")
         again = self.total(kind="retry").count + self.total(kind="repair").count
         if again:
-            parts.append(f"{again:,} asked again")
+            parts.append(f"{again:,} {'tries failed' if none else 'asked again'}")
         if lost := self.total(kind="lost").count:
             parts.append(f"{lost:,} never answered")
         total = self.total()
@@ -221,6 +230,7 @@ class Ledger:
         self._models: set[str] = set()
         self._spent = 0.0
         self._reserved = 0.0
+        self._trouble = ""
         renewed_in_forks(self)
 
     def renew(self) -> None:
@@ -248,7 +258,7 @@ class Ledger:
                 f"{what} has no known price, so the budget of {_money(budget.max_cost_usd)} "
                 "cannot hold",
                 kind="budget",
-                hint="name its price in a file, and that file as prices_file in ASSAY_MODELS",
+                hint=f"name a price for {what!r} in a file, the prices_file of ASSAY_MODELS",
             )
         amount = estimate_usd or 0.0
         if not 0 <= amount < math.inf:
@@ -296,6 +306,7 @@ class Ledger:
             if totals is None:
                 totals = self._groups[group] = Totals()
             totals.add(entry)
+            self._trouble = entry.why or (self._trouble if entry.kind == "lost" else "")
         if self._keep is not None:
             self._keep.append(_line(entry))
         if self._listener is not None:
@@ -309,6 +320,7 @@ class Ledger:
                 spent_usd=self._spent,
                 reserved_usd=self._reserved,
                 max_cost_usd=None if self.budget is None else self.budget.max_cost_usd,
+                trouble=self._trouble,
             )
 
     def close(self) -> None:

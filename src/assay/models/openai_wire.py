@@ -9,19 +9,52 @@ from assay.models.capabilities import Capability
 from assay.models.messages import Finish, Message, Request, Rung, Usage
 from assay.models.resolving import Endpoint
 from assay.models.shapes import Shape
-from assay.models.wire import RawReply, count, encode, items, mapping, name, text
+from assay.models.wire import (
+    UNENDED,
+    RawReply,
+    count,
+    encode,
+    is_named,
+    items,
+    mapping,
+    name,
+    one_call,
+    text,
+    written,
+)
 from assay.scoring.json_safe import Json
 
-__all__ = ["ROUTE", "body", "headers", "read"]
+__all__ = ["ROUTE", "body", "error", "headers", "read"]
 
 ROUTE: str = "/chat/completions"
+# By what servers of this protocol say, most of which follow OpenAI's words. Some say nothing.
 _FINISH: Mapping[str, Finish] = {
+    "": "stop",
+    "stop": "stop",
+    "stop_sequence": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "complete": "stop",
+    "completed": "stop",
     "length": "length",
     "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
     "content_filter": "refusal",
+    "refusal": "refusal",
+    "safety": "refusal",
+    "recitation": "refusal",
+    "prohibited_content": "refusal",
+    "sensitive": "refusal",
     "tool_calls": "tool",
     "function_call": "tool",
+    "tool_use": "tool",
 }
+_FAILED = frozenset(
+    {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource"}
+)
+_TEXT_PARTS = ("", "text", "output_text")
 _TOOL_USE = "Give the reply."
 
 
@@ -104,8 +137,27 @@ def _shape_fields(shape: Shape, rung: Rung, called: str) -> str:
     return ',"response_format":{"type":"json_object"}' if rung == "json_object" else ""
 
 
-def read(data: Json) -> RawReply | None:
-    """Take a reply apart; None if it is none."""
+def error(data: Json) -> Json:
+    """What a server says went wrong, also beside a reply; nothing if it says nothing."""
+    reply = mapping(data)
+    if told := reply.get("error"):
+        return told
+    for choice in map(mapping, items(reply.get("choices"))):
+        if told := choice.get("error"):
+            return told
+        if _reason(choice) in _FAILED:
+            return {"message": "it broke off while it was writing"}
+    return None
+
+
+def read(data: Json, tool: str = "verdict") -> RawReply | None:
+    """Take a reply apart; None if it is none.
+
+    Args:
+        data: The body.
+        tool: The name of the tool that the model was given to reply by; empty if none. Calls of it
+            are the reply; those of any other name are none of ours.
+    """
     reply = mapping(data)
     choices = items(reply.get("choices"))
     if not choices:
@@ -114,28 +166,46 @@ def read(data: Json) -> RawReply | None:
     message = mapping(choice.get("message"))
     if not message:
         return None
+    said, wrong = _said(message, tool)
+    if len(choices) > 1:
+        wrong = "there are several replies in one; one was asked for"
+    finish = _FINISH.get(_reason(choice))
+    if finish is None:
+        wrong = wrong or UNENDED
     refusal = text(message.get("refusal"))
-    finish: Finish = _FINISH.get(text(choice.get("finish_reason")), "stop")
     return RawReply(
-        _content(message),
-        "refusal" if refusal else finish,
+        said,
+        "refusal" if refusal else finish or "stop",
         name(reply.get("model")),
         _usage(mapping(reply.get("usage"))),
         name(reply.get("system_fingerprint")),
         refusal,
+        wrong,
     )
 
 
-def _content(message: dict[str, Json]) -> str:
+def _reason(choice: dict[str, Json]) -> str:
+    """Why a reply ended, in one word; some servers add others behind a colon."""
+    reason = choice.get("finish_reason")
+    if reason is None:
+        return ""
+    return text(reason).partition(":")[0].strip().lower() or "?"
+
+
+def _said(message: dict[str, Json], tool: str) -> tuple[str, str]:
+    """What a message says, and what is wrong with it."""
+    calls = [mapping(mapping(call).get("function")) for call in items(message.get("tool_calls"))]
+    calls.append(mapping(message.get("function_call")))
+    ours = [written(call.get("arguments")) for call in calls if call and is_named(call, tool)]
+    if ours:
+        return one_call(ours)
     content = message.get("content")
     if isinstance(content, list):
-        content = "".join(text(mapping(part).get("text")) for part in content)
-    if content:
-        return text(content)
-    for call in items(message.get("tool_calls")):
-        if written := text(mapping(mapping(call).get("function")).get("arguments")):
-            return written
-    return ""
+        parts = map(mapping, content)
+        content = "".join(
+            text(part.get("text")) for part in parts if text(part.get("type")) in _TEXT_PARTS
+        )
+    return text(content), ""
 
 
 def _usage(usage: dict[str, Json]) -> Usage:

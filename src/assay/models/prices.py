@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from assay.models.messages import Request, Usage
 from assay.models.schema_dialect import schema_text
 from assay.scoring.json_safe import Json
 
-__all__ = ["Price", "Prices"]
+__all__ = ["Price", "Prices", "packaged_models"]
 
 _MILLION = 1_000_000
 _PROVIDERS = ("anthropic:", "google:", "openai:", "models/")
@@ -78,10 +78,12 @@ class Prices:
 
     Args:
         rows: By model; see `Price`.
+        own: Those of them that the user gave.
     """
 
-    def __init__(self, rows: Mapping[str, Price]) -> None:
+    def __init__(self, rows: Mapping[str, Price], own: Iterable[str] = ()) -> None:
         self._rows = dict(rows)
+        self._own = frozenset(own)
         self._patterns = sorted(
             (name for name in self._rows if name.endswith("*")), key=len, reverse=True
         )
@@ -98,13 +100,10 @@ class Prices:
         Raises:
             InputError: The user's file cannot be read, or a row of it is wrong; names the row.
         """
-        today = today or datetime.now(UTC).date().isoformat()
-        packaged = Path(__file__).with_name("prices.json")
-        document = cast("Json", json.loads(packaged.read_text("utf-8")))
-        rows = _rows(document, file=packaged.name, today=today)
-        if user_file:
-            rows |= _rows(_document(user_file), file=user_file, today=today)
-        return cls(rows)
+        today = today or _this_day()
+        rows = _packaged(today)
+        own = _rows(_document(user_file), file=user_file, today=today) if user_file else {}
+        return cls(rows | own, own)
 
     def cost(self, model: str, usage: Usage) -> float | None:
         """What a reply cost, in US dollars; None if its price or its tokens are not known.
@@ -150,6 +149,11 @@ class Prices:
             self._found[model] = found
         return found
 
+    def is_own(self, model: str) -> bool:
+        """Whether the user's file has a row for a model."""
+        price = self.price(model)
+        return price is not None and price.model in self._own
+
     def _look_up(self, model: str) -> Price | None:
         name = model
         for prefix in _PROVIDERS:
@@ -161,6 +165,21 @@ class Prices:
             if model.startswith(pattern[:-1]):
                 return self._rows[pattern]
         return None
+
+
+def packaged_models() -> list[str]:
+    """The names of the models whose prices come with assay."""
+    return [name for name in _packaged(_this_day()) if not name.endswith("*")]
+
+
+def _this_day() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _packaged(today: str) -> dict[str, Price]:
+    packaged = Path(__file__).with_name("prices.json")
+    document = cast("Json", json.loads(packaged.read_text("utf-8")))
+    return _rows(document, file=packaged.name, today=today)
 
 
 def _tokens(text: str) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from assay.errors import InputError, ModelError
+from assay.errors import InputError, ModelError, nearest
 from assay.models.messages import Rung
 from assay.models.providers import (
     MODEL_KEY,
@@ -104,8 +104,8 @@ def find(reference: str | ModelRef, settings: ModelSettings) -> Endpoint:
         raise ModelError(
             f"nobody said which model {text!r} is",
             kind="no_key",
-            hint="name it in the file of ASSAY_MODELS, call register_model, or write "
-            "provider:NAME or URL#NAME",
+            hint=f"{_meant(text, settings)}name it in the file of ASSAY_MODELS, call "
+            "register_model, or write provider:NAME or URL#NAME",
         )
     if settings.gateway:
         protocol, base = read_gateway(settings.gateway)
@@ -130,6 +130,14 @@ def find(reference: str | ModelRef, settings: ModelSettings) -> Endpoint:
         first_party=first,
         missing=missing,
     )
+
+
+def _meant(name: str, settings: ModelSettings) -> str:
+    """The nearest name of the settings file, or of a provider's model with a price; "" if none."""
+    from assay.models.prices import packaged_models
+
+    said = nearest(name, [*settings.endpoints, *packaged_models()])
+    return f"{said} Else " if said.startswith("did you mean") else ""
 
 
 def _of_entry(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from assay.errors import AssayError, ModelError
 from assay.models import anthropic_wire, openai_wire
+from assay.models.bodies import parsed
 from assay.models.capabilities import Capability, first_capability
 from assay.models.faults import Fault, broken_reply, fault_of
 from assay.models.messages import Message, Reply, Request, Rung
@@ -48,7 +49,9 @@ class _Wire(Protocol):
         shape: Shape | None,
     ) -> bytes: ...
 
-    def read(self, data: Json) -> RawReply | None: ...
+    def error(self, data: Json) -> Json: ...
+
+    def read(self, data: Json, tool: str = ...) -> RawReply | None: ...
 
 
 _WIRES: Mapping[str, _Wire] = {"openai": openai_wire, "anthropic": anthropic_wire}
@@ -99,12 +102,15 @@ class Route(ABC):
         """Make a request ready to be sent, with what is known of the model by now."""
 
     @abstractmethod
-    async def send(self, prepared: Prepared, sent: Callable[[], None]) -> RawReply | Fault:
+    async def send(
+        self, prepared: Prepared, sent: Callable[[], None], tool: str = ""
+    ) -> RawReply | Fault:
         """Send it once.
 
         Args:
             prepared: See `prepare`.
             sent: Called when it begins to go out: from then on it may be paid, whatever comes.
+            tool: What the tool is called that it may have to reply by; empty if there is none.
 
         Returns:
             The reply, or why there is none.
@@ -152,34 +158,41 @@ class HttpRoute(Route):
             shape=shape,
         )
 
-    async def send(self, prepared: Prepared, sent: Callable[[], None]) -> RawReply | Fault:
+    async def send(
+        self, prepared: Prepared, sent: Callable[[], None], tool: str = ""
+    ) -> RawReply | Fault:
         """Post it and read what comes back."""
         try:
             answer = await post(self.url, cast("bytes", prepared), self.headers, sent)
         except ConnectionFailedError as fault:
             return _of_connection(fault)
         if answer.status == 200:
-            return self._read(answer)
-        return self._fault(answer.status, answer)
+            return self._read(answer, tool)
+        return self._fault(answer.status, answer.headers, answer.body)
 
-    def _read(self, answer: Answer) -> RawReply | Fault:
+    def _read(self, answer: Answer, tool: str) -> RawReply | Fault:
         kind = answer.headers.get("Content-Type", "")
         if not kind.startswith("application/json") and "+json" not in kind:
             return broken_reply(kind, answer.body, secrets=self.secrets)
-        try:
-            data = cast("Json", json.loads(answer.body))
-        except (ValueError, RecursionError):
-            data = None
-        raw = self.wire.read(data)
-        if raw is not None:
-            return raw
-        if status := _status_within(data):
-            return self._fault(status, answer)
-        return broken_reply(kind, answer.body, secrets=self.secrets)
+        data, wrong = parsed(answer.body)
+        raw = self.wire.read(data, tool)
+        if error := self.wire.error(data):
+            return self._told(error, data, answer.headers, is_beside_a_reply=raw is not None)
+        if raw is None:
+            return broken_reply(kind, answer.body, secrets=self.secrets)
+        return replace(raw, wrong=wrong) if wrong else raw
 
-    def _fault(self, status: int, answer: Answer) -> Fault:
+    def _told(
+        self, error: Json, data: Json, headers: Mapping[str, str], *, is_beside_a_reply: bool
+    ) -> Fault:
+        """What an error means that is told with status 200: what stands beside it is no reply."""
+        body = json.dumps({**mapping(data), "error": error}).encode()
+        fault = self._fault(_status_of(error), headers, body)
+        return replace(fault, may_be_paid=True) if is_beside_a_reply else fault
+
+    def _fault(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
         now = self.timing.now()
-        return fault_of(status, answer.headers, answer.body, now=now, secrets=self.secrets)
+        return fault_of(status, headers, body, now=now, secrets=self.secrets)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,13 +216,16 @@ class CallRoute(Route):
         del shape
         return replace(request, messages=messages, max_tokens=most_tokens)
 
-    async def send(self, prepared: Prepared, sent: Callable[[], None]) -> RawReply | Fault:
+    async def send(
+        self, prepared: Prepared, sent: Callable[[], None], tool: str = ""
+    ) -> RawReply | Fault:
         """Call the function.
 
         Raises:
             ModelError: What the function raises on purpose; and ``rejected`` for all else that it
                 raises, which says nothing of an endpoint.
         """
+        del tool
         sent()
         try:
             reply = await self.complete(cast("Request", prepared))
@@ -320,10 +336,7 @@ def _of_connection(fault: ConnectionFailedError) -> Fault:
     )
 
 
-def _status_within(data: Json) -> int:
-    """The status that an error sent with status 200 tells; 0 if it is no error."""
-    error = mapping(data).get("error")
-    if not error:
-        return 0
+def _status_of(error: Json) -> int:
+    """The status that an error sent with status 200 tells."""
     code = mapping(error).get("code")
     return code if type(code) is int and 400 <= code < 600 else 502

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.errors import InputError
 from assay.models.messages import Finish, Message, Usage
+from assay.models.strict_json import NotJsonError, parse
 from assay.scoring.json_safe import Json
 
-__all__ = ["RawReply", "count", "encode", "items", "mapping", "name", "text", "with_words"]
+__all__ = [
+    "UNENDED",
+    "RawReply",
+    "count",
+    "encode",
+    "is_named",
+    "items",
+    "mapping",
+    "name",
+    "one_call",
+    "text",
+    "texts",
+    "with_words",
+    "written",
+]
+
+UNENDED: str = "it stopped before its turn had ended"
+"""What is wrong with a reply that ended for a reason which ends no turn."""
 
 _MOST_TOKENS = 1_000_000_000
 _LONGEST_NAME = 200
@@ -27,6 +45,7 @@ class RawReply:
         usage: Tokens.
         fingerprint: The provider's name for its configuration.
         refusal: What the model or its filter says on refusing.
+        wrong: Why it may not be read, whatever it says; empty if nothing speaks against it.
     """
 
     text: str
@@ -35,6 +54,7 @@ class RawReply:
     usage: Usage = field(default_factory=Usage)
     fingerprint: str = ""
     refusal: str = ""
+    wrong: str = ""
 
 
 _ENCODER = json.JSONEncoder(
@@ -71,6 +91,48 @@ def with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]
     else:
         content = (*content, {"type": "text", "text": words})
     return (*messages[:-1], Message(last.role, content))
+
+
+def texts(messages: Sequence[Message]) -> list[str]:
+    """All text of messages."""
+    found: list[str] = []
+    for message in messages:
+        if isinstance(message.content, str):
+            found.append(message.content)
+        else:
+            found += [text(part.get("text")) for part in message.content]
+    return found
+
+
+def is_named(call: Mapping[str, Json], tool: str) -> bool:
+    """Whether a call is one of our tool; one without a name can be of no other."""
+    return bool(tool) and call.get("name") in (tool, None)
+
+
+def one_call(calls: Sequence[str]) -> tuple[str, str]:
+    """What a model called our tool with.
+
+    Returns:
+        The data, and what is wrong: with several calls that differ there is no telling which one
+        was meant.
+    """
+    if len(calls) == 1 or len(set(map(_said, calls))) == 1:
+        return calls[0], ""
+    return "\n".join(calls), "it calls the tool several times, each time with something else"
+
+
+def _said(call: str) -> str:
+    try:
+        return json.dumps(parse(call), sort_keys=True)
+    except NotJsonError:
+        return call
+
+
+def written(value: Json) -> str:
+    """Data of a call, as JSON: most servers send it written already."""
+    if isinstance(value, str) or value is None:
+        return text(value)
+    return text(json.dumps(value, ensure_ascii=False))
 
 
 def mapping(value: Json) -> dict[str, Json]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from assay.errors import InputError, nearest
+from assay.graders.judges.panel import DEFAULT_MODEL
 from assay.graders.spec import GraderSpec
 from assay.registry.definition import Definition
 from assay.registry.forms import MAX_TEXT_BYTES, blank, refuse, renamed
@@ -80,7 +81,8 @@ class BinaryJudgeDefinition(Definition):
 
     Attributes:
         criteria: What makes a completion pass, in plain words.
-        judge_model: Name of the model; see `assay.models.reference`.
+        judge_model: Name of the model; see `assay.models.reference`. It is always stored, so that
+            a version asks the same one when the default becomes another.
         examples: Judged completions to learn from.
         system_template: Template of the system prompt; assay's own by default.
         user_template: Template of the user prompt; assay's own by default.
@@ -93,7 +95,7 @@ class BinaryJudgeDefinition(Definition):
     kind: ClassVar[str] = "binary_judge"
 
     criteria: str
-    judge_model: str
+    judge_model: str = DEFAULT_MODEL
     examples: tuple[JudgeExample, ...] = ()
     system_template: str = ""
     user_template: str = ""
@@ -115,8 +117,8 @@ class BinaryJudgeDefinition(Definition):
         refuse(problems or _option_problems(self.specs()))
 
     def to_dict(self) -> dict[str, Json]:
-        """As every definition; an example's ``passes`` is written ``pass``."""
-        written = Definition.to_dict(self)
+        """As every definition, with the model; an example's ``passes`` is written ``pass``."""
+        written = {**Definition.to_dict(self), "judge_model": self.judge_model}
         if self.examples:
             written["examples"] = [
                 renamed(codec.to_json(e), "passes", "pass") for e in self.examples
@@ -144,7 +146,8 @@ class BinaryJudgeDefinition(Definition):
         return judge_of(self.specs()[0].options)
 
 
-PrebuiltType = Literal["FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY"]
+PREBUILT = ("FAITHFULNESS", "CONTEXT_RELEVANCY", "ANSWER_RELEVANCY")
+"""The procedures that assay brings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,18 +156,26 @@ class PrebuiltJudgeDefinition(Definition):
 
     Attributes:
         type: ``FAITHFULNESS``, ``CONTEXT_RELEVANCY`` or ``ANSWER_RELEVANCY``.
-        judge_model: Name of the model; see `assay.models.reference`.
+        judge_model: As of a `BinaryJudgeDefinition`.
         panel: As of a `BinaryJudgeDefinition`.
     """
 
     kind: ClassVar[str] = "prebuilt_judge"
 
-    type: PrebuiltType
-    judge_model: str
+    type: str
+    judge_model: str = DEFAULT_MODEL
     panel: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def __post_init__(self) -> None:
+        if self.type not in PREBUILT:
+            hint = nearest(self.type[:100].upper(), list(PREBUILT))
+            message = f"there is no prebuilt judge {self.type!r:.100}"
+            raise ShapeError([Problem(("type",), message, hint)])
         refuse(list(_asked_problems(self)))
+
+    def to_dict(self) -> dict[str, Json]:
+        """As every definition, with the model."""
+        return {**Definition.to_dict(self), "judge_model": self.judge_model}
 
     def specs(self) -> tuple[GraderSpec, ...]:
         """The one grader: ``faithfulness``, ``context_relevancy`` or ``answer_relevancy``."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.graders.functions.report import Check, ValidationReport
 from assay.graders.kinds import kind_of
+from assay.graders.spec import GraderSpec
 from assay.registry.declared import lacking_parts
 from assay.registry.definition import Definition
 from assay.registry.definitions import (
@@ -26,6 +27,7 @@ __all__ = [
     "Samples",
     "ValidationFailedError",
     "definition_warnings",
+    "template_warnings",
     "validate",
     "version_warnings",
 ]
@@ -135,7 +137,19 @@ def definition_warnings(definition: Definition) -> tuple[str, ...]:
     )
     if isinstance(definition, BinaryJudgeDefinition):
         return (*lacking, *definition.warnings())
-    return lacking
+    return (*lacking, *template_warnings(definition.specs()))
+
+
+def template_warnings(specs: Iterable[GraderSpec]) -> tuple[str, ...]:
+    """What is worth a look in the templates of declared judges, each with the grader's name."""
+    from assay.graders.binary_judge import judge_of
+
+    return tuple(
+        f"grader {spec.label!r}: {warning}"
+        for spec in specs
+        if spec.type == BinaryJudgeDefinition.kind
+        for warning in judge_of(spec.options).warnings()
+    )
 
 
 def version_warnings(version: GraderVersion) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.eval.calibration.card import Card, Figure
-from assay.reports.figures import DASH, MINUS, TIMES, count, duration, money
+from assay.reports.figures import MINUS, TIMES, count, duration, money
 from assay.reports.page import STYLES, Page, Part
 from assay.reports.plain import one_line
 from assay.store.cards import CardRecord
@@ -110,8 +110,15 @@ def print_cards(console: Console, records: Sequence[CardRecord]) -> None:
         texts = [record.id, record.created_at[:16].replace("T", " "), one_line(card.grader, 40)]
         texts += [card.digest[:8], figure_text(card.kappa), f"{card.coverage.compared:,}"]
         rows.append([page.text(text) for text in texts])
-    header = [page.text(word) for word in ("card", "made", "grader", "digest", "kappa", "n")]
-    page.table(header, rows, left=4)
+    from rich.table import Table
+
+    # An id that is broken over two lines cannot be copied: only names give way.
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("card", "made", "grader", "digest", "kappa", "n"):
+        table.add_column(page.text(title), overflow="fold", no_wrap=title != "grader")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 def _head(page: Page, card: Card, record: CardRecord) -> None:
@@ -257,21 +264,26 @@ def _attacks(page: Page, card: Card) -> None:
 
 def _cost(page: Page, card: Card) -> None:
     cost = card.cost
-    each = DASH if cost.seconds_each is None else _seconds(cost.seconds_each)
-    said = f"{count(cost.judgements, 'judgement')} in {duration(cost.seconds)}, {each} each"
+    said = count(cost.judgements, "judgement")
+    if cost.seconds is None or cost.seconds_each is None:
+        said += " in a time that is not known"
+    else:
+        said += f" in {duration(cost.seconds)}, {_seconds(cost.seconds_each)} each"
     page.line(f"{'time':<{_WIDTH}}", said, hanging=_WIDTH)
     if not cost.calls and not cost.hits:
         page.line(f"{'cost':<{_WIDTH}}", ("no model was asked", "dim"))
         return
     paid = money(cost.usd or 0.0)
-    if cost.unknown == cost.calls and not cost.usd and cost.calls:
+    if cost.unknown >= cost.calls + cost.hits and not cost.usd:
         paid = "of unknown price"
     elif cost.unknown:
         paid += f" + {count(cost.unknown, 'answer')} of unknown price"
     elif cost.judgements and cost.usd:
         paid += f", {money(cost.usd / cost.judgements)} a judgement"
     asked = f"{count(cost.calls, 'call')}, {cost.hits:,} from the cache"
-    tokens = f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
+    tokens = "unknown tokens"
+    if cost.input_tokens is not None and cost.output_tokens is not None:
+        tokens = f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
     page.line(f"{'cost':<{_WIDTH}}", f"{paid}  ({asked}; {tokens})", hanging=_WIDTH)
 
 

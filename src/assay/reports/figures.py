@@ -82,11 +82,11 @@ def money(usd: float) -> str:
     return f"${usd:,.2f}"
 
 
-def cost(known: float | None, unknown: int) -> str:
-    """A sum of prices, and of how many cells the price is not known."""
+def cost(known: float | None, unknown: int, noun: str = "cell") -> str:
+    """A sum of prices, and of how many cells, or what else the noun says, it is not known."""
     if known is None:
         return "unknown" if unknown else "none"
-    return f"{money(known)} + {count(unknown, 'cell')} unknown" if unknown else money(known)
+    return f"{money(known)} + {count(unknown, noun)} unknown" if unknown else money(known)
 
 
 def count(number: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from assay.reports.statistics import (
     agreement_text,
     basis,
     coverage_text,
+    judgements_text,
     pass_k_basis,
     pass_k_text,
 )
@@ -48,6 +49,8 @@ def cards_element(summary: Summary) -> Html:
         ),
         _cost(summary),
     ]
+    if totals.judgements or totals.judgements_cached:
+        cards.append(_judge_cost(summary))
     cards.extend(
         _card(
             f"Passed {each.k} of {each.k} trials",
@@ -81,6 +84,18 @@ def _cost(summary: Summary) -> Html:
         f"+ {count(totals.cost_unknown, 'cell')} of unknown cost" if partly else None,
         tokens,
         f"{duration(totals.seconds)}, all cells added up",
+    )
+
+
+def _judge_cost(summary: Summary) -> Html:
+    totals = summary.totals
+    unknown = totals.judge_cost_unknown
+    partly = totals.judge_cost_usd is not None and unknown > 0
+    return _card(
+        "Known judge cost" if partly else "Judge cost",
+        cost(totals.judge_cost_usd, 0 if partly else unknown),
+        f"+ {count(unknown, 'judgement')} of unknown cost" if partly else None,
+        judgements_text(totals),
     )
 
 

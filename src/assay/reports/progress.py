@@ -13,9 +13,10 @@ from assay.reports.page import STYLES, Page, Part
 from assay.store.records import CellRecord
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
+    from rich.progress import Task, TaskID
+    from rich.text import Text
 
 __all__ = ["LinesProgress", "LiveProgress", "Progress", "progress"]
 
@@ -82,8 +83,11 @@ class _Counts:
 
     @property
     def left(self) -> str:
-        """The time left if the rest goes as before; empty where that cannot be said."""
-        if not self.done or self.done >= self.total:
+        """The time left if the rest goes as before; empty where that cannot be said.
+
+        Where everything failed so far, the rest is not hoped to go as before.
+        """
+        if self.done <= self.ended["error"] or self.done >= self.total:
             return ""
         elapsed = self._clock() - self._start
         return f"about {duration(elapsed / self.done * (self.total - self.done))} left"
@@ -161,21 +165,30 @@ class LiveProgress:
         note: Callable[[], str] = _nothing,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, RenderableColumn
         from rich.progress import Progress as RichProgress
 
         self._page = Page(console)
         self._counts = _Counts(total, clock)
         self._note = note
+        bar = self
+
+        class Said(RenderableColumn):
+            """Asked at every redrawing: what there is to say changes also while no cell ends."""
+
+            def render(self, task: Task) -> RenderableType:
+                del task
+                return bar.said()
+
         self._bar: RichProgress = RichProgress(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[counts]}"),
+            Said(),
             console=console,
             transient=True,
             get_time=clock,
         )
-        self._task: TaskID = self._bar.add_task("", total=total or None, counts="")
+        self._task: TaskID = self._bar.add_task("", total=total or None)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -193,9 +206,12 @@ class LiveProgress:
     def cell(self, cell: CellRecord) -> None:
         """Count one cell and redraw."""
         self._counts.add(cell)
-        said = _joined(self._counts.left, self._note())
-        text = self._page.text(*self._counts.parts(), said)
-        self._bar.update(self._task, advance=1, counts=text.markup)
+        self._bar.update(self._task, advance=1)
+
+    def said(self) -> Text:
+        """What stands beside the bar; nothing until there is something to say."""
+        parts = self._counts.parts() if self._counts.done else []
+        return self._page.text(*parts, _joined(self._counts.left, self._note()))
 
 
 def _joined(*words: str) -> str:

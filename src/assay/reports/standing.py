@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError
@@ -36,7 +36,8 @@ class Standing:
     Attributes:
         grader: What its score is called.
         digest: Of what gave the scores.
-        card: The newest card of that digest; where there is none, the newest of its name.
+        card: Of the cards of that digest the one with the most rows compared, the newest of
+            equals; where there is none, that of the newest card of its name.
         card_id: Where it is stored.
         changed: What of the grader differs from what the card was made with; empty for a card of
             the very same digest.
@@ -76,7 +77,11 @@ class Standing:
 
 
 class Shelf:
-    """The newest card of every digest and of every name.
+    """The card of every digest and of every name.
+
+    Of the cards of one digest the one that compared the most rows counts, the newest of equals: a
+    quick look at a few rows takes no measurement's place. By its name only a grader is found that
+    has one of its own; what is called like its kind may be any grader of the kind.
 
     Args:
         records: Cards, newest first. One that cannot be read, as of a newer version, is left out.
@@ -84,19 +89,24 @@ class Shelf:
 
     def __init__(self, records: Iterable[CardRecord]) -> None:
         self._by_digest: dict[str, tuple[Card, str]] = {}
-        self._by_name: dict[tuple[str, str], tuple[Card, str]] = {}
-        self._combined: dict[frozenset[str], tuple[Card, str]] = {}
+        self._by_name: dict[tuple[str, str], str] = {}
+        self._combined: dict[frozenset[str], str] = {}
         self._known: dict[object, Standing | None] = {}
         for record in records:
             try:
                 card = Card.from_dict(record.body)
             except InputError:
                 continue
+            if not record.digest:
+                continue
             for digest in filter(None, (record.digest, record.alias)):
-                self._by_digest.setdefault(digest, (card, record.id))
-            self._by_name.setdefault((card.grader, card.kind), (card, record.id))
+                best = self._by_digest.get(digest)
+                if best is None or best[0].coverage.compared < card.coverage.compared:
+                    self._by_digest[digest] = card, record.id
+            if card.is_named:
+                self._by_name.setdefault((card.grader, card.kind), record.digest)
             if card.kind == "combined":
-                self._combined.setdefault(frozenset(card.made_of), (card, record.id))
+                self._combined.setdefault(frozenset(card.made_of), record.digest)
 
     def __bool__(self) -> bool:
         return bool(self._by_digest)
@@ -119,23 +129,26 @@ class Shelf:
         if key not in self._known:
             declared = metadata.get("_parameters")
             declared = declared if isinstance(declared, dict) else {}
-            kind = declared.get("type")
-            self._remember(key, self.standing(str(name), str(kind), digest, declared))
+            kind = str(declared.get("type"))
+            own = str(name) if _is_own(name, kind) else ""
+            found = self.standing(own, kind, digest, declared)
+            self._remember(key, None if found is None else replace(found, grader=str(name)))
         return self._known.get(key)
 
     def standing(self, name: str, kind: str, digest: str, declared: Part) -> Standing | None:
         """The standing of a grader.
 
         Args:
-            name: Its name or key.
+            name: Its name or key; empty where it has none of its own.
             kind: What it is.
             digest: Of what gives its scores.
             declared: What it is declared with, to say what differs from the card's.
         """
         if (found := self._by_digest.get(digest)) is not None:
             return Standing(name, digest, *found)
-        if (found := self._by_name.get((name, kind))) is None:
+        if (other := self._by_name.get((name, kind))) is None:
             return None
+        found = self._by_digest[other]
         changed = differences(found[0].made_of, declared, found[0].assay)
         return Standing(name, digest, *found, changed)
 
@@ -152,7 +165,9 @@ class Shelf:
             whole = parts_digest(key)
             found = self._by_digest.get(whole)
             standing = None if found is None else Standing(found[0].grader, whole, *found)
-            if found is None and (stale := self._combined.get(frozenset(names))) is not None:
+            other = self._combined.get(frozenset(names)) if _are_own(digested) else None
+            if found is None and other is not None:
+                stale = self._by_digest[other]
                 changed = tuple(
                     f"{name}: {change}"
                     for name, (part, _) in zip(names, digested, strict=True)
@@ -251,6 +266,22 @@ def _digest_of(part: Part) -> str:
     metadata = part.get("metadata")
     digest = metadata.get("_digest") if isinstance(metadata, dict) else None
     return digest if isinstance(digest, str) else ""
+
+
+def _is_own(name: Json, kind: str) -> bool:
+    """Whether a score is not just called like the kind of its grader."""
+    return name not in (kind, kind.rpartition(":")[2])
+
+
+def _are_own(digested: Sequence[tuple[Part, str]]) -> bool:
+    """Whether every part of a combination has a name of its own."""
+    for part, _ in digested:
+        metadata = cast("Mapping[str, Json]", part["metadata"])
+        declared = metadata.get("_parameters")
+        kind = declared.get("type") if isinstance(declared, dict) else None
+        if not _is_own(part.get("name"), str(kind)):
+            return False
+    return True
 
 
 def _weight_of(part: Part) -> float:

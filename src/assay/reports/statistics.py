@@ -17,7 +17,15 @@ from assay.reports.plain import one_line
 from assay.reports.summary import Summary
 from assay.reports.totals import PassK, Totals
 
-__all__ = ["agreement_text", "basis", "coverage_text", "pass_k_basis", "pass_k_text", "statistics"]
+__all__ = [
+    "agreement_text",
+    "basis",
+    "coverage_text",
+    "judgements_text",
+    "pass_k_basis",
+    "pass_k_text",
+    "statistics",
+]
 
 
 def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
@@ -43,6 +51,9 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
             for each in totals.pass_k[1:]
         )
     lines.append(("Agent cost", [_cost(totals)]))
+    if totals.judgements or totals.judgements_cached:
+        judged = cost(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")
+        lines.append(("Judge cost", [f"{judged}; {judgements_text(totals)}"]))
     lines.append(("Time", [f"{duration(totals.seconds)}, all cells added up"]))
     if summary.mixed:
         lines.append(("Mixed", [(_mixed(summary), "yellow")]))
@@ -102,6 +113,12 @@ def agreement_text(summary: Summary) -> str:
         f"{_number(found.get('mean_absolute_error'))} "
         f"(always the median label: {_number(found.get('baseline_error'))})  {n}"
     )
+
+
+def judgements_text(totals: Totals) -> str:
+    """How many judgements were asked for, and how many came from the cache."""
+    cached = f", {totals.judgements_cached:,} from the cache" if totals.judgements_cached else ""
+    return f"{count(totals.judgements, 'judgement')} asked{cached}"
 
 
 def _counts(summary: Summary) -> list[Part]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite
 
+from assay.reports.judge_costs import judge_costs
 from assay.reports.outcome import Outcome, outcome, reward_of
 from assay.scoring.intervals import (
     Interval,
@@ -74,6 +75,10 @@ class Totals:
         cost_unknown: Cells that did run at an unknown price.
         tokens: Sum of the known tokens; None where none are known.
         tokens_unknown: Cells that did run with unknown tokens.
+        judgements: Judgements that models were asked for, also in vain.
+        judgements_cached: Judgements that came from the cache, and cost nothing.
+        judge_cost_usd: Sum of the known prices of judgements; None where none is known.
+        judge_cost_unknown: Judgements that were asked for at an unknown price.
         seconds: Sum of the cells' own times; with parallel cells more than the wall time.
     """
 
@@ -92,6 +97,10 @@ class Totals:
     cost_unknown: int = 0
     tokens: int | None = None
     tokens_unknown: int = 0
+    judgements: int = 0
+    judgements_cached: int = 0
+    judge_cost_usd: float | None = None
+    judge_cost_unknown: int = 0
     seconds: float = 0.0
 
     @property
@@ -118,6 +127,10 @@ class Totals:
             "cost_unknown": self.cost_unknown,
             "tokens": self.tokens,
             "tokens_unknown": self.tokens_unknown,
+            "judgements": self.judgements,
+            "judgements_cached": self.judgements_cached,
+            "judge_cost_usd": self.judge_cost_usd,
+            "judge_cost_unknown": self.judge_cost_unknown,
             "seconds": self.seconds,
         }
 
@@ -127,6 +140,7 @@ class Group:
 
     __slots__ = (
         "_costs",
+        "_judged",
         "_seconds",
         "_tokens",
         "case",
@@ -134,6 +148,9 @@ class Group:
         "digests",
         "flagged",
         "harness",
+        "judgements",
+        "judgements_cached",
+        "judgements_unknown",
         "model",
         "outcomes",
         "rewards",
@@ -148,7 +165,8 @@ class Group:
         self.outcomes: list[Outcome] = []
         self.digests: set[str] = set()
         self.flagged = self.unknown_costs = self.unknown_tokens = 0
-        self._costs, self._seconds = array("d"), array("d")
+        self.judgements = self.judgements_cached = self.judgements_unknown = 0
+        self._costs, self._judged, self._seconds = array("d"), array("d"), array("d")
         self._tokens: int | None = None
 
     def add(self, cell: CellRecord) -> None:
@@ -171,6 +189,12 @@ class Group:
             self._tokens = (self._tokens or 0) + cell.tokens
         elif state != "skipped":
             self.unknown_tokens += 1
+        judged = judge_costs(cell)
+        self.judgements += judged.asked
+        self.judgements_cached += judged.cached
+        self.judgements_unknown += judged.unknown
+        if judged.usd is not None:
+            self._judged.append(judged.usd)
 
     @property
     def graded(self) -> int:
@@ -186,6 +210,11 @@ class Group:
     def costs(self) -> Sequence[float]:
         """The known prices, in US dollars."""
         return self._costs
+
+    @property
+    def judge_costs(self) -> Sequence[float]:
+        """What judges cost, in US dollars, of each trial where some of it is known."""
+        return self._judged
 
     @property
     def seconds(self) -> Sequence[float]:
@@ -210,6 +239,7 @@ def totals_of(groups: Sequence[Group]) -> Totals:
         if group.graded:
             by_case.setdefault(group.case, []).append(group)
     costs = list(chain.from_iterable(group.costs for group in groups))
+    judged = list(chain.from_iterable(group.judge_costs for group in groups))
     tokens = [group.tokens for group in groups if group.tokens is not None]
     passed, failed = counted("pass"), counted("fail")
     return Totals(
@@ -228,6 +258,10 @@ def totals_of(groups: Sequence[Group]) -> Totals:
         cost_unknown=sum(group.unknown_costs for group in groups),
         tokens=sum(tokens) if tokens else None,
         tokens_unknown=sum(group.unknown_tokens for group in groups),
+        judgements=sum(group.judgements for group in groups),
+        judgements_cached=sum(group.judgements_cached for group in groups),
+        judge_cost_usd=fsum(judged) if judged else None,
+        judge_cost_unknown=sum(group.judgements_unknown for group in groups),
         seconds=fsum(chain.from_iterable(group.seconds for group in groups)),
     )
 

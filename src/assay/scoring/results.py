@@ -30,6 +30,9 @@ def finite_number(value: object, *, what: str) -> float:
         value: Any object.
         what: How to name it in the message, such as ``"the value of 'tests'"``.
 
+    Returns:
+        The number; 0.0 for -0.0, so that one grade has one text.
+
     Raises:
         ScoreError: For a bool, NaN, an infinity, or anything that is not a real number.
     """
@@ -43,11 +46,14 @@ def finite_number(value: object, *, what: str) -> float:
         raise ScoreError(f"{what} is too large for a float") from None
     if not math.isfinite(number):
         raise ScoreError(f"{what} is {number}", hint="a score must be finite")
-    return number
+    return number or 0.0
 
 
-def _is_finite_float(value: float) -> bool:
-    return type(value) is float and math.isfinite(value)
+def _is_usable(value: float) -> bool:
+    """Whether it is what `finite_number` would return."""
+    if type(value) is not float or not math.isfinite(value):
+        return False
+    return value != 0.0 or math.copysign(1.0, value) > 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,14 @@ class SubScore:
             object.__setattr__(self, "flags", tuple(self.flags))
         if self.children is not None:
             object.__setattr__(self, "children", tuple(self.children))
-        if not _is_finite_float(self.weight):
+        if not _is_usable(self.weight):
             weight = finite_number(self.weight, what=f"the weight of {self.name!r}")
             object.__setattr__(self, "weight", weight)
         if not -_HEAVIEST <= self.weight <= _HEAVIEST:
             raise ScoreError(f"the weight of {self.name!r} is {self.weight}", hint="at most 1e100")
         value = self.value
         if self.status == "scored":
-            if value is None or not _is_finite_float(value):
+            if value is None or not _is_usable(value):
                 value = finite_number(value, what=f"the value of {self.name!r}")
                 object.__setattr__(self, "value", value)
             if not 0.0 <= value <= 1.0:
@@ -225,7 +231,7 @@ class EvaluationResult:
     def __post_init__(self) -> None:
         if self.isError:
             object.__setattr__(self, "reward", None)
-        elif self.reward is not None and not _is_finite_float(self.reward):
+        elif self.reward is not None and not _is_usable(self.reward):
             object.__setattr__(self, "reward", finite_number(self.reward, what="the reward"))
 
     @classmethod

@@ -17,12 +17,14 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.errors import nearest
+from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.server.access import COOKIE, Identity, Role, unauthorized
 from assay.server.context import address_of, context
+from assay.server.models.base import KEY_PATTERN
 from assay.server.problems import Fault, ProblemError, problem_of, problem_reply
 from assay.server.strict_json import parse
+from assay.store.checks import valid_key
 
 __all__ = ["REPEATABLE", "ROLE", "Door", "Entrance", "admit", "needs"]
 
@@ -117,7 +119,14 @@ async def admit(request: Request, role: Entrance, where: str = "") -> None:
         raise ProblemError(
             403,
             f"this needs the role {role} {place}",
-            faults=[Fault("", f"the key {identity.name!r} is {identity.role} of {theirs}")],
+            faults=[
+                Fault(
+                    "",
+                    f"this needs the role {role} {place}, and the key {identity.name!r} is "
+                    f"{identity.role} of {theirs}",
+                    f"use a key that is {role}; `assay keys create --role {role}` makes one",
+                )
+            ],
         )
 
 
@@ -188,13 +197,28 @@ def _fault(error: Mapping[str, Any], body: object) -> Fault:
     if kind == "missing" and source == "body" and not place:
         return Fault("", _NO_BODY, "send a JSON object")
     message = _WORDS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
+    hint = ""
+    if kind == "string_pattern_mismatch":
+        message, hint = _of_pattern(error, str(place[-1]) if place else "key", message)
     if source != "body":
-        return Fault(_written(place), message)
+        return Fault(_written(place), message, hint)
     unknown = place[-1:] if kind == "extra_forbidden" else ()
     known, model = _walked(body, place[: len(place) - len(unknown)])
     names = [] if model is None else list(model.model_fields)
-    hint = nearest(str(unknown[0])[:100], names) if unknown else ""
+    hint = nearest(str(unknown[0])[:100], names) if unknown else hint
     return Fault(_written((*known, *unknown)), message, hint)
+
+
+def _of_pattern(error: Mapping[str, Any], field: str, message: str) -> tuple[str, str]:
+    """What is wrong with a key in words, as where there is no server."""
+    pattern, given = error.get("ctx", {}).get("pattern"), str(error.get("input"))
+    if pattern != KEY_PATTERN:
+        return ("holds a null character" if "\0" in given else message), ""
+    try:
+        valid_key(given, field)
+    except InputError as refused:
+        return refused.message, refused.hint
+    return message, ""
 
 
 def _written(place: tuple[str | int, ...]) -> str:

@@ -40,6 +40,14 @@ def require_allowed(kind: str, definition: Mapping[str, Json], settings: ServerS
                 "--allow-internal-endpoints",
             )
         _require_secret(place, endpoint, settings)
+    if not settings.allow_internal_endpoints:
+        for place in _addresses(definition):
+            raise _refusal(
+                place,
+                "a stored judge may not name the address of a model on this server",
+                "--allow-internal-endpoints",
+                "give the model a name in the server's settings file (ASSAY_MODELS)",
+            )
 
 
 def _endpoints(
@@ -49,12 +57,31 @@ def _endpoints(
     if kind == _ENDPOINT:
         yield "definition", definition
         return
+    for place, part in _parts(definition):
+        if part.get("type") == _ENDPOINT:
+            yield place, part
+
+
+_MODELS = ("judge_model", "model", "models", "escalate")
+
+
+def _addresses(definition: Mapping[str, Json]) -> Iterator[str]:
+    """Places in a definition where a model is named by its address."""
+    for place, part in _parts(definition):
+        for name in _MODELS:
+            named = part.get(name)
+            for model in named if isinstance(named, list) else [named]:
+                if isinstance(model, str) and "://" in model:
+                    yield f"{place}.{name}"
+
+
+def _parts(definition: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    """Every mapping in a definition, with its place."""
     waiting: list[tuple[str, Json]] = [("definition", dict(definition))]
     while waiting:
         place, value = waiting.pop()
         if isinstance(value, dict):
-            if value.get("type") == _ENDPOINT:
-                yield place, value
+            yield place, value
             waiting.extend((f"{place}.{key}", item) for key, item in value.items())
         elif isinstance(value, list):
             waiting.extend((f"{place}[{number}]", item) for number, item in enumerate(value))
@@ -78,6 +105,8 @@ def _require_secret(place: str, endpoint: Mapping[str, Json], settings: ServerSe
         )
 
 
-def _refusal(field: str, message: str, option: str) -> ProblemError:
+def _refusal(field: str, message: str, option: str, instead: str = "") -> ProblemError:
     hint = f"whoever runs the server allows it with {option}"
+    if instead:
+        hint = f"{instead}; or {hint}"
     return ProblemError(403, f"{message} ({hint})", faults=[Fault(field, message, hint)])

@@ -27,8 +27,9 @@ class ServerSettings:
         max_rows: Most rows of a dataset.
         max_depth: Deepest nesting of JSON.
         job_slots: Jobs worked on at once.
-        job_batch: Rows graded and stored at a time; what is lost, and graded again, after a crash.
-        lease_seconds: How long a job is this server's without a sign of life.
+        job_batch: Rows under way at a time; what is lost, and graded again, after a crash.
+        lease_seconds: How long a job is this server's without a sign of life, and so how long it
+            rests after a crash. The clocks of servers of one database must agree better than that.
         poll_seconds: How often waiting jobs and progress are looked for.
         heartbeat_seconds: How often a quiet stream of events says that it is alive.
         login_failures: Wrong one-time links or keys in a minute, from one address, after which the
@@ -48,7 +49,7 @@ class ServerSettings:
     max_depth: int = 64
     job_slots: int = 2
     job_batch: int = 64
-    lease_seconds: float = 30.0
+    lease_seconds: float = 6.0
     poll_seconds: float = 0.5
     heartbeat_seconds: float = 15.0
     login_failures: int = 20

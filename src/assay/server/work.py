@@ -1,8 +1,8 @@
 """Jobs: stored datasets that are graded in the background, and go on after any stop.
 
-A job belongs to the server that holds its lease. Scores are stored a batch at a time, so that a
-server killed at any moment leaves whole batches; whoever takes the job over grades only what has no
-score yet.
+A job belongs to the server that holds its lease, and to nobody once the lease has run out: a server
+that could not renew it stops. Scores are stored a batch at a time or, where graders wait for models
+that cost money, as they come; whoever takes the job over grades only what has no score yet.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import asyncio
 import logging
 import os
 import secrets
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
 from assay.errors import AssayError, ConflictError, StoreError
+from assay.registry import definition_from
 from assay.registry.stored_rows import grade_rows
 from assay.server.context import Context
-from assay.server.grading import grade_items, version_of
+from assay.server.grading import grade_items, registry_of, version_of
 from assay.server.problems import ProblemError
+from assay.server.row_by_row import Outcomes, RowByRow
 from assay.store.catalog_records import DatasetRow, GraderVersion, JobRecord
 from assay.store.database import Database
 from assay.store.datasets import Datasets
@@ -29,6 +32,10 @@ from assay.store.jobs import Jobs
 __all__ = ["Workers"]
 
 _PATIENCE_SECONDS = 20.0
+_STORE_SECONDS = 0.5
+"""How often scores are stored that come one by one."""
+_STRETCH = 8
+"""How many batches of rows are read at once where they are graded one by one."""
 
 _LOG = logging.getLogger("assay.server")
 
@@ -137,17 +144,23 @@ class _Worker:
 
     async def _keep(self, job: str, grading: asyncio.Task[None]) -> None:
         """Renew the lease for as long as it is ours, and end the grading when it is not."""
-        seconds = self._settings.lease_seconds
+        seconds, clock = self._settings.lease_seconds, asyncio.get_running_loop().time
+        ends = clock() + seconds
         while True:
-            await asyncio.sleep(min(seconds / 3, 2.0))
+            await asyncio.sleep(min(seconds / 6, 2.0))
+            asked = clock()
             try:
-                held = await self._server.storage.run(
-                    lambda database: Jobs(database).renew(
-                        job, self._owner, seconds, datetime.now(UTC)
+                async with asyncio.timeout_at(ends):
+                    held = await self._server.storage.run(
+                        lambda database: Jobs(database).renew(
+                            job, self._owner, seconds, datetime.now(UTC)
+                        )
                     )
-                )
+                ends = asked + seconds
             except StoreError:
-                continue  # the next batch finds out, too
+                held = clock() < ends  # the next batch finds out, too
+            except TimeoutError:
+                held = False
             if not held:
                 grading.cancel()
                 return
@@ -160,20 +173,22 @@ class _Worker:
             return version, Jobs(database).graded_rows(job.id)
 
         version, graded = await storage.run(begin)
+        grade, limit = self._batch, self._settings.job_batch
+        if _waits(version):
+            grade, limit = self._row_by_row, limit * _STRETCH
         after = 0
         while not stopping.is_set():
-            rows = await self._rows(job, after)
+            rows = await self._rows(job, after, limit)
             if not rows:
                 await self._finish(job.id, "finished")
                 return
             after = rows[-1].number
             todo = [row for row in rows if row.number not in graded]
             if todo:
-                await self._batch(job, version, todo)
+                await grade(job, version, todo)
         await storage.run(lambda database: Jobs(database).release(job.id, self._owner))
 
-    async def _rows(self, job: JobRecord, after: int) -> list[DatasetRow]:
-        limit = self._settings.job_batch
+    async def _rows(self, job: JobRecord, after: int, limit: int) -> list[DatasetRow]:
         return await self._server.storage.run(
             lambda database: Datasets(database).rows(
                 job.project, job.dataset, after=after, limit=limit
@@ -193,8 +208,63 @@ class _Worker:
 
         await self._server.storage.follow(work)
 
+    async def _row_by_row(
+        self, job: JobRecord, version: GraderVersion, rows: Sequence[DatasetRow]
+    ) -> None:
+        """Grade rows each on its own, and store what has come of them every moment."""
+        registry = await self._server.storage.run(
+            lambda database: registry_of(database, version.project, self._server)
+        )
+
+        async def grade(row: DatasetRow) -> Outcomes:
+            return await grade_rows(
+                version, [row], lambda items: registry.grade_with(version, items)
+            )
+
+        at_work = RowByRow(rows, grade, self._settings.job_batch)
+        working = asyncio.create_task(at_work.run())
+
+        since = time.perf_counter()
+
+        async def store() -> None:
+            nonlocal since
+            if scores := at_work.taken():
+                await self._server.storage.run(
+                    lambda database: Jobs(database).add_scores(job.id, scores)
+                )
+                graded = [score.graded for _, score in scores]
+                seconds, since = time.perf_counter() - since, time.perf_counter()
+                self._server.metrics.graded(version.kind, graded, seconds)
+
+        try:
+            while not working.done():
+                await asyncio.wait({working}, timeout=_STORE_SECONDS)
+                if self._server.stopping.is_set():
+                    at_work.end()  # those under way were asked, and are paid for
+                await store()
+        except BaseException:
+            at_work.stop()
+            with suppress(ConflictError, StoreError):
+                await store()
+            raise
+        finally:
+            working.add_done_callback(_look_at)
+        await working
+
     async def _finish(
         self, job: str, status: Literal["finished", "failed"], message: str = ""
     ) -> None:
         await self._server.storage.run(lambda database: Jobs(database).finish(job, status, message))
         self._server.metrics.job(status)
+
+
+def _waits(version: GraderVersion) -> bool:
+    """Whether a grader mostly waits for somebody else, such as a model."""
+    specs = definition_from(version.kind, version.definition).specs()
+    return any(spec.kind.grader.waits for spec in specs)
+
+
+def _look_at(ended: asyncio.Task[None]) -> None:
+    """Take note of an error that nobody waits for any more."""
+    if not ended.cancelled():
+        ended.exception()

@@ -192,6 +192,18 @@ class Cards:
         """
         return self._judgements(card.project, work, card.id)
 
+    def discard(self, project: str, work: str) -> None:
+        """Forget the judgements of a work that no card rests on.
+
+        Raises:
+            StoreError: If the database cannot be written.
+        """
+        with self._database.writing():
+            self._database.change(
+                "DELETE FROM judgement WHERE project = ? AND work = ? AND card = ''",
+                *(project, work),
+            )
+
     def _judgements(self, project: str, work: str, card: str) -> Iterator[tuple[str, Graded]]:
         rows = self._database.rows(
             "SELECT unit, outcome FROM judgement WHERE project = ? AND work = ? AND card = ? "

@@ -7,10 +7,11 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import read_json
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
@@ -123,17 +124,10 @@ class _Seen:
 def _parse(line: bytes, where: Location) -> dict[str, Json]:
     if len(line) > MAX_LINE_BYTES:
         raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes", location=where)
-    try:
-        data = cast("Json", json.loads(line, parse_constant=_no_constant))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not a JSON object: {error}", location=where) from error
+    data = read_json(line, where, wrong="not a JSON object")
     if not isinstance(data, dict):
         raise InputError("a row must be a JSON object", location=where)
     return data
-
-
-def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is not JSON")
 
 
 _KNOWN = frozenset({"id", "answer", "messages", "completion", "question", "expected", "metadata"})

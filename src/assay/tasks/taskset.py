@@ -10,6 +10,7 @@ from typing import Protocol, cast, overload, runtime_checkable
 
 from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import read_json
 from assay.tasks.task import Agent, RunOptions, Task, find_runner
 from assay.types.job import Job
 
@@ -222,20 +223,14 @@ def _tasks_of_rows(path: Path, env: TaskProvider | None) -> list[Task]:
 
 
 def _json_rows(text: str, path: Path) -> list[Json]:
-    try:
-        data = cast("Json", json.loads(text))
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}", location=Location(str(path))) from error
+    data = read_json(text, Location(str(path)), nan=True)
     if not isinstance(data, list):
         raise InputError("a task file is a list of rows", location=Location(str(path)))
     return data
 
 
 def _json_line(line: str, path: Path, number: int) -> Json:
-    try:
-        return cast("Json", json.loads(line))
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}", location=Location(str(path), number)) from error
+    return read_json(line, Location(str(path), number), nan=True)
 
 
 def _task_of_row(

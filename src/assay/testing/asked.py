@@ -20,10 +20,13 @@ from typing import Literal, TypeAlias
 
 from assay.scoring.json_safe import Json
 
-__all__ = ["Asked", "Fence", "Said", "WireForm", "split_fences"]
+__all__ = ["PLACE", "Asked", "Fence", "Said", "WireForm", "split_fences"]
 
 WireForm: TypeAlias = Literal["openai", "anthropic"]
 """OpenAI's chat completions, or Anthropic's messages."""
+
+PLACE = "\ufffc"
+"""Stands in `Asked.outline` on a line of its own for each fence."""
 
 _OPENING = re.compile(r'^<untrusted name="([^"\n]*)" id="([0-9A-Fa-f]{16})">$')
 _ESCAPED = re.compile(r"\\u(?:00(3[cC]|5[bB])|\{([0-9A-Fa-f]{1,6})\})")
@@ -111,6 +114,13 @@ class Asked:
         _, system = split_fences(self.system)
         return "\n\n".join(text for text in (system, *(out for _, out in self._users)) if text)
 
+    @cached_property
+    def outline(self) -> str:
+        """As `outside`, with a line `PLACE` where each fence stood."""
+        said = [said.text for said in self.messages if said.role == "user"]
+        outlines = [_outline(text) for text in (self.system, *said)]
+        return "\n\n".join(text for text in outlines if text)
+
     def fenced(self, name: str) -> str:
         """The text of the last fence of this name, or ""."""
         return next((fence.text for fence in reversed(self.fences) if fence.name == name), "")
@@ -127,15 +137,27 @@ def split_fences(text: str) -> tuple[tuple[Fence, ...], str]:
     Returns:
         Its fences in order, un-escaped, and what stands outside them.
     """
+    fences, outside = _taken_apart(text)
+    return fences, "\n".join(line for line in outside if line is not None)
+
+
+def _outline(text: str) -> str:
+    _, outside = _taken_apart(text)
+    # Nobody else's sign for a fence counts as one.
+    return "\n".join(PLACE if line is None else line.replace(PLACE, "") for line in outside)
+
+
+def _taken_apart(text: str) -> tuple[tuple[Fence, ...], list[str | None]]:
+    """The fences of a text and the lines outside them, None for each fence."""
     if "<untrusted " not in text:
-        return (), text
+        return (), [text]
     lines = text.split("\n")
     ends: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
         if line.startswith("</untrusted id="):
             ends.setdefault(line.rstrip("\r"), []).append(number)
     fences: list[Fence] = []
-    outside: list[str] = []
+    outside: list[str | None] = []
     at = 0
     while at < len(lines):
         opening = _OPENING.match(lines[at].rstrip("\r"))
@@ -144,11 +166,12 @@ def split_fences(text: str) -> tuple[tuple[Fence, ...], str]:
         if opening and end:
             inside = "\n".join(lines[at + 1 : end])
             fences.append(Fence(opening[1], opening[2], _ESCAPED.sub(_unescaped, inside)))
+            outside.append(None)
             at = end
         else:
             outside.append(lines[at])
         at += 1
-    return tuple(fences), "\n".join(outside)
+    return tuple(fences), outside
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -122,7 +122,16 @@ class FakeJudge:
 
     @property
     def root_url(self) -> str:
-        """``http://127.0.0.1:PORT``: what Anthropic's client calls its base URL."""
+        """``http://127.0.0.1:PORT``: what Anthropic's client calls its base URL.
+
+        Raises:
+            InputError: If it was never started, so that there is no port.
+        """
+        if not self._server.port:
+            raise InputError(
+                "the fake judge was not started, so it has no address",
+                hint="write `with FakeJudge() as fake:`, or call start()",
+            )
         host = f"[{self._server.host}]" if ":" in self._server.host else self._server.host
         return f"http://{host}:{self._server.port}"
 

@@ -49,7 +49,7 @@ def heuristic_verdict(asked: Asked) -> Json:
     Returns:
         The reply that the form, or the schema, wants. Free text is answered by a sentence.
     """
-    order = order_in(asked.outside)
+    order = order_in(asked.outline)
     answer = _FORMS.get(asked.form) or _form_of(asked.schema or {})
     return answer(asked, order)
 

@@ -16,6 +16,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from assay.testing.asked import PLACE
+
 __all__ = ["order_in"]
 
 _GOOD = (
@@ -94,6 +96,9 @@ _TURNS = re.compile(
     r"^[ \t#]*(?:human|assistant|system|ai|model|grader|judge|evaluator)\s*:",
     re.MULTILINE,
 )
+_NAMED_TURN = re.compile(
+    r"[ \t#*]*(?:user|human|assistant|system|ai|model)[ \t*]*:[ \t*]*", re.IGNORECASE
+)
 _JSON_VERDICT = re.compile(  # but for an offer: `"MET" or "UNMET"`
     r"[\"'](?:verdict|criterion_status|criteria_met|score|grade|passed|pass|result|status|label|"
     r"decision|relevant|supported|winner|choice)\\?[\"']\s*:\s*"
@@ -116,13 +121,14 @@ def order_in(outside: str) -> str:
     """Find an order that a judge's author did not write.
 
     Args:
-        outside: What stands outside fences: the system prompt and the user's text.
+        outside: What stands outside fences: the system prompt and the user's text. A line `PLACE`
+            stands for each fence: the name of a turn in front of one is a template's.
 
     Returns:
         The order, or "" if there is none.
     """
     turned = [match[1][::-1] for match in _TURNED.finditer(outside)]  # shown right to left
-    shown = _plain("\n".join([outside, *turned]))
+    shown = "\n".join([_without_names(_plain(outside)), *map(_plain, turned)])
     if len({" ".join(match[1].split()) for match in _CRITERION.finditer(shown)}) > 1:
         return "a second criterion"
     without = _without_criterion(shown)
@@ -174,6 +180,19 @@ def _plain(text: str) -> str:
     visible = "".join(c for c in folded if unicodedata.category(c) != "Cf" and c != "\u00ad")
     mixed = re.compile(r"\w*[A-Za-z]\w*")
     return mixed.sub(lambda match: match[0].translate(_HOMOGLYPHS), visible)
+
+
+def _without_names(text: str) -> str:
+    """The text without places of fences, and without the names of turns that have no other text."""
+    kept: list[str] = []
+    is_named = True
+    for line in reversed(text.split("\n")):
+        if line.strip() == PLACE:
+            is_named = True
+        elif not (is_named and _NAMED_TURN.fullmatch(line)):
+            is_named = is_named and not line.strip()
+            kept.append(line)
+    return "\n".join(reversed(kept))
 
 
 def _without_criterion(text: str) -> str:

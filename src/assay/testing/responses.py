@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Literal, cast
 
 from assay.scoring.json_safe import Json
@@ -16,6 +16,7 @@ __all__ = ["error_response", "faulty_response", "overflow", "reply_response"]
 
 _MEGABYTE = 1_048_576
 _HTML = b"<!doctype html><html><body><h1>It works!</h1></body></html>"
+_NO_CHOICE = "PERHAPS"
 _REFUSAL = "I cannot help with that."
 _MESSAGES = {
     401: "the API key is not valid",
@@ -61,7 +62,11 @@ def faulty_response(asked: Asked, fault: Fault, text: str) -> HttpResponse:
         text = "x" * int(fault.megabytes * _MEGABYTE)
     elif fault.kind in _SPOILT:
         text = _SPOILT[fault.kind](asked, text)
-    return _sent(fault, _json(reply_body(asked, text)))
+    body = _json(reply_body(asked, text))
+    if fault.kind == "duplicate_keys" and asked.protocol == "anthropic":
+        # As a tool's input it is no text, and its keys were read once.
+        body = body.replace(json.dumps(json.loads(text)).encode(), text.encode())
+    return _sent(fault, body)
 
 
 def overflow(asked: Asked) -> WireError:
@@ -106,12 +111,52 @@ def _sent(fault: Fault, body: bytes) -> HttpResponse:
 
 
 def _off_menu(asked: Asked, text: str) -> str:
-    menu = _choices(asked.schema or {})
+    return _respoken(asked, text, _no_choice)
 
-    def spoil(value: Json) -> Json:
-        return "PERHAPS" if isinstance(value, str) and (value in menu or not menu) else value
 
-    return json.dumps(_mapped(_object(text), spoil))
+def _no_choice(given: Json, menu: Sequence[Json]) -> Json:
+    del given, menu
+    return _NO_CHOICE
+
+
+def _contrary(given: Json, menu: Sequence[Json]) -> Json:
+    """Another verdict than the one given, and as good in form."""
+    if isinstance(given, bool):
+        return not given
+    if isinstance(given, int | float):
+        return 0.0 if given else 1.0
+    return next((choice for choice in menu if choice != given), _NO_CHOICE)
+
+
+def _respoken(asked: Asked, text: str, change: Callable[[Json, Sequence[Json]], Json]) -> str:
+    """A reply whose verdicts are changed; without a schema, what stands last in it is one."""
+    found = _object(text)
+    spoilt = _chosen(found, dict(asked.schema or {}), change)
+    if spoilt == found and isinstance(spoilt, dict):
+        last = next(reversed(found), "verdict")
+        items = found.get(last)
+        each = items if isinstance(items, list) else []
+        entries = [entry for entry in each if isinstance(entry, dict) and entry]
+        for entry in entries:
+            name = next(reversed(entry))
+            entry[name] = change(entry[name], [])
+        spoilt[last] = list[Json](entries) if entries else change(items, [])
+    return json.dumps(spoilt)
+
+
+def _chosen(value: Json, schema: Json, change: Callable[[Json, Sequence[Json]], Json]) -> Json:
+    """A value in which what a schema leaves a choice of is changed; numbers of items stay."""
+    part = schema if isinstance(schema, dict) else {}
+    if isinstance(value, dict):
+        inner = part.get("properties")
+        known = inner if isinstance(inner, dict) else {}
+        return {name: _chosen(one, known.get(name), change) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_chosen(one, part.get("items"), change) for one in value]
+    menu = part.get("enum")
+    if isinstance(menu, list) or part.get("type") in ("boolean", "number"):
+        return change(value, menu if isinstance(menu, list) else [])
+    return value
 
 
 def _nan(asked: Asked, text: str) -> str:
@@ -127,25 +172,27 @@ def _nan(asked: Asked, text: str) -> str:
 
     found = _object(text)
     spoilt = _mapped(found, spoil)
-    if not is_number and isinstance(spoilt, dict) and spoilt:
-        spoilt[list(spoilt)[-1]] = float("nan")
+    if not is_number and isinstance(spoilt, dict):
+        spoilt[next(reversed(spoilt), "verdict")] = float("nan")
     return json.dumps(spoilt)
 
 
 def _duplicate_keys(asked: Asked, text: str) -> str:
-    first, second = _off_menu(asked, text), json.dumps(_object(text))
-    menu = sorted(_choices(asked.schema or {}))
-    if menu:  # both verdicts are on the menu: only the doubled keys are wrong
-        first = first.replace('"PERHAPS"', json.dumps(menu[0]))
-    return f"{first[:-1]}, {second[1:]}"
+    # Both verdicts are on the menu: only the doubled keys are wrong.
+    first, second = _respoken(asked, text, _contrary), json.dumps(_object(text))
+    return f"{first[:-1]}, {second[1:]}" if second != "{}" else f"{first[:-1]}, {first[1:]}"
 
 
 def _missing(asked: Asked, text: str) -> str:
     del asked
     found = _object(text)
     for value in found.values():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            value.pop()
+        last = value[-1] if isinstance(value, list) and value else None
+        if isinstance(value, list) and isinstance(last, dict) and last:
+            # A verdict has the number of what it is on. Of a list without any, which may be of
+            # any length, the last entry is left unfinished.
+            is_numbered = any(isinstance(one, int) for one in last.values())
+            value[-1:] = [] if is_numbered else [dict(list(last.items())[:-1])]
             return json.dumps(found)
     return json.dumps(dict(list(found.items())[:-1]))
 
@@ -186,22 +233,6 @@ def _mapped(value: Json, change: Callable[[Json], Json]) -> Json:
     if isinstance(value, list):
         return [_mapped(item, change) for item in value]
     return change(value)
-
-
-def _choices(schema: Mapping[str, Json]) -> set[str]:
-    """Every text that some part of a schema offers."""
-    found: set[str] = set()
-    stack: list[Json] = [dict(schema)]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, dict):
-            offered = part.get("enum")
-            if isinstance(offered, list):
-                found |= {choice for choice in offered if isinstance(choice, str)}
-            stack += part.values()
-        elif isinstance(part, list):
-            stack += part
-    return found
 
 
 def _json(value: dict[str, Json]) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import KeyTwiceError, unique_keys
 
 __all__ = [
     "MOST_LINE",
@@ -68,7 +69,7 @@ def parse(text: str, notes: Notes) -> tuple[list[Json] | None, Iterator[Json]]:
     Returns:
         For one document the list that holds it (or is it), else None; and the values in turn.
     """
-    decoder = json.JSONDecoder(parse_constant=lambda _: math.nan)
+    decoder = json.JSONDecoder(parse_constant=lambda _: math.nan, object_pairs_hook=unique_keys)
     text = text.removeprefix("\ufeff").strip()
     if text[:1] in ("[", "{") and len(text) <= _MOST_DOCUMENT:
         try:
@@ -95,6 +96,8 @@ def _lines(text: str, decoder: json.JSONDecoder, notes: Notes) -> Iterator[Json]
         elif line[:1] in ("{", "["):
             try:
                 yield clean(cast("Json", decoder.decode(line)), notes)
+            except KeyTwiceError as error:
+                notes.lack(f"a line was not read: {error}")
             except (ValueError, RecursionError):
                 notes.lack("a line is broken JSON")
         elif line:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from assay.eval.calibration.models import counting, with_share
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
@@ -38,6 +39,7 @@ class Target:
         models: The models that it asks.
         threshold: The score from which it calls an answer good, where it says so itself.
         score: Grades items.
+        is_named: Whether its name is its own, rather than that of its file.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Target:
     made_of: Mapping[str, Json] = field(default_factory=dict[str, Json])
     models: tuple[str, ...] = ()
     threshold: float | None = None
+    is_named: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +92,10 @@ class Asked:
     """What came of the units.
 
     Attributes:
-        outcomes: By the key of the unit.
-        now: How many were asked, and not taken over from an interrupted calibration.
-        seconds: Wall time of the asking.
-        busy_seconds: Time of all batches added up, each shared by its items.
+        outcomes: By the key of the unit, each with what it took; see `models.cost_of`.
     """
 
     outcomes: dict[str, Graded] = field(default_factory=dict[str, Graded])
-    now: int = 0
-    seconds: float = 0.0
-    busy_seconds: float = 0.0
 
     def of(self, item: str, variant: str = "plain", repeat: int = 0) -> Graded | None:
         """The outcome of one asking; None where there is none."""
@@ -133,17 +130,18 @@ async def ask(
     for graded in asked.outcomes.values():
         on_done(graded)
     todo = [unit for unit in units if unit.key not in asked.outcomes]
-    started = time.monotonic()
     waiting: set[asyncio.Task[None]] = set()
 
     async def batch(part: Sequence[Unit]) -> None:
         begun = time.monotonic()
-        with again(part[0].repeat):
+        with counting() as spent, again(part[0].repeat):
             graded = await target.score([(unit.key, unit.submission) for unit in part])
-        asked.busy_seconds += time.monotonic() - begun
-        judged = [(unit.key, one) for unit, one in zip(part, graded, strict=True)]
+        took = time.monotonic() - begun
+        judged = [
+            (unit.key, with_share(one, spent, len(part), took))
+            for unit, one in zip(part, graded, strict=True)
+        ]
         keep.add(judged)
-        asked.now += len(judged)
         asked.outcomes.update(judged)
         for one in graded:
             on_done(one)
@@ -160,7 +158,6 @@ async def ask(
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-    asked.seconds = time.monotonic() - started
     return asked
 
 

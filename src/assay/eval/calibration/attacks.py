@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from assay.errors import InputError, Location
-from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import read_json
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
@@ -124,10 +122,7 @@ def read_attacks(file: str) -> tuple[Attack, ...]:
 
 
 def _read(line: str, where: Location) -> Attack | None:
-    try:
-        row = cast("Json", json.loads(line))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not a JSON object: {error}", location=where) from error
+    row = read_json(line, where, wrong="not a JSON object", nan=True)
     payload = row.get("payload") if isinstance(row, dict) else None
     if not isinstance(row, dict) or not isinstance(payload, str):
         raise InputError("an attack needs a 'payload', which is text", location=where)

@@ -10,7 +10,7 @@ from assay.eval.calibration.card import Card, Cost, LabelsUsed
 from assay.eval.calibration.findings import Findings, truth_of
 from assay.eval.calibration.labelled import LabelledSet
 from assay.eval.calibration.measures import Pair, compare
-from assay.eval.calibration.models import Spending
+from assay.eval.calibration.models import cost_of
 from assay.eval.calibration.people import compare_people
 from assay.eval.calibration.plan import Options, plan
 from assay.eval.calibration.robustness import attacks_of, flips_of, order_of
@@ -42,12 +42,8 @@ async def calibrate(
     Raises:
         InputError: For options that do not fit the rows, or a grader that cannot grade them.
     """
-    units, spending = plan(labelled, options), Spending()
-    asked = await ask(units, target, keep, again=again, on_done=on_done)
-    cost = spending.cost(
-        judgements=asked.now, seconds=asked.seconds, busy_seconds=asked.busy_seconds
-    )
-    return _card(Findings(target, labelled, options, asked), cost)
+    asked = await ask(plan(labelled, options), target, keep, again=again, on_done=on_done)
+    return _card(Findings(target, labelled, options, asked), cost_of(asked.outcomes.values()))
 
 
 def _card(found: Findings, cost: Cost) -> Card:
@@ -98,4 +94,5 @@ def _card(found: Findings, cost: Cost) -> Card:
         attacks=attacks_of(found),
         cost=cost,
         worst=found.worst(),
+        is_named=target.is_named,
     )

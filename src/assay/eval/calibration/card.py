@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import cast
 
 from assay.eval.calibration.scale import ScaleKind
@@ -196,30 +196,39 @@ class Attacked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the asking took.
+    """What asking takes, whether or not a cache had the replies.
+
+    A reply from the cache counts with the tokens, the price and the time that it had when it was
+    asked for; so a measurement that is made again from the cache says the same.
 
     Attributes:
-        judgements: Outcomes that were asked for, and not taken over.
-        seconds: Wall time of them.
-        seconds_each: Time of one judgement, from asked to answered.
+        judgements: All outcomes, with those of before an interruption.
+        seconds: Time of all of them added up: that of models' replies, where models were asked.
+            None where it is not known.
+        seconds_each: Likewise, of one judgement.
         calls: Questions to models, with those that were asked again; 0 for a grader that asks
             none.
-        hits: Answers from the cache.
-        usd: What was paid, where prices are known; None where no model was asked.
-        unknown: Answers of unknown price.
-        input_tokens: Read.
-        output_tokens: Written.
+        hits: Replies from the cache.
+        usd: US dollars, where prices are known; None where no model was asked.
+        unknown: Replies of unknown price.
+        input_tokens: Read; None where it is not known.
+        output_tokens: Written; likewise.
     """
 
     judgements: int
-    seconds: float
+    seconds: float | None
     seconds_each: float | None
     calls: int = 0
     hits: int = 0
     usd: float | None = None
     unknown: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+
+    @property
+    def is_of_cache(self) -> bool:
+        """Whether models were asked, and the cache had every reply."""
+        return bool(self.hits) and not self.calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +257,7 @@ class Card:
     """What a calibration found.
 
     Attributes:
-        grader: Name or key of the grader.
+        grader: Name or key of the grader; the stem of its file where it has none.
         kind: What it is.
         digest: Of what gives its scores; a score made by another digest is not covered.
         alias: The digest that it has outside of the registry, or empty.
@@ -270,6 +279,8 @@ class Card:
         attacks: Attacks, where asked for.
         cost: What the asking took.
         worst: The worst disagreements.
+        is_named: Whether the grader has a name of its own. One without is known by its digest
+            alone: other graders of its kind are called the same.
     """
 
     grader: str
@@ -294,6 +305,17 @@ class Card:
     attacks: Attacked | None = None
     cost: Cost
     worst: tuple[Disagreement, ...] = ()
+    is_named: bool = True
+
+    def says_as(self, other: Card) -> bool:
+        """Whether both are of the same grader and labels, asked the same, with the same answers."""
+        mine, others = (
+            replace(
+                one, grader="", cost=other.cost, worst=(), labels=replace(one.labels, name="")
+            ).to_dict()
+            for one in (self, other)
+        )
+        return mine == others
 
     @property
     def kappa(self) -> Figure:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from assay.errors import InputError
 from assay.eval.calibration.items import LABEL_FIELDS, Item, read_items
-from assay.eval.calibration.scale import Label, Scale, raters_of, scale_of
+from assay.eval.calibration.scale import Label, Scale, raters_of, scale_of, written_by
 from assay.graders.digest import framed
 from assay.scoring.json_safe import Json
 
@@ -130,6 +130,7 @@ def labelled_set(
     found: list[tuple[Item, dict[str, Label]]] = []
     bare: list[Item] = []
     every: list[tuple[Label, str]] = []
+    written: list[Json] = []
     seen: dict[str, tuple[str, Json]] = {}
     for item, value in read:
         where = item.file or f"item {item.id!r}"
@@ -147,11 +148,13 @@ def labelled_set(
             raise InputError(f"{where}: {error.message}", hint=error.hint) from error
         said = {who: one for who, one in every_one.items() if one is not None}
         every += [(one, where) for one in said.values()]
+        as_written = written_by(value)
+        written += [as_written[who] for who in said]
         if said:
             found.append((item, said))
         else:
             bare.append(item)
-    scale = scale_of(every, levels)
+    scale = scale_of(every, levels, written)
     items = [
         LabelledItem(
             item=item,

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal, TypeAlias
 
-from assay.errors import InputError, ScoreError
+from assay.errors import InputError, ScoreError, nearest
 from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
 
-__all__ = ["VERDICTS", "Label", "Scale", "ScaleKind", "as_label", "raters_of", "scale_of"]
+__all__ = [
+    "VERDICTS",
+    "Label",
+    "Scale",
+    "ScaleKind",
+    "as_label",
+    "raters_of",
+    "scale_of",
+    "written_by",
+]
 
 ScaleKind: TypeAlias = Literal["verdict", "levels", "number"]
 
@@ -24,6 +34,8 @@ _NO = frozenset({"fail", "unmet", "no", "false"})
 _NONE = frozenset({"", "na", "n/a", "none", "null"})
 _WINNERS = ("B", "TIE", "A")
 _MOST_LEVELS = 20
+_WORDS = ["PASS", "FAIL", "MET", "UNMET", "YES", "NO", "TRUE", "FALSE", "NA", "NONE"]
+_MOST_ODD = 5
 
 
 def as_label(value: Json, levels: Sequence[str] = ()) -> Label | None:
@@ -69,11 +81,22 @@ def raters_of(value: Json, levels: Sequence[str] = ()) -> dict[str, Label | None
     Raises:
         InputError: For what cannot be a label.
     """
+    return {who: _as_said(said, levels) for who, said in written_by(value).items()}
+
+
+def written_by(value: Json) -> dict[str, Json]:
+    """What is written of a row by rater; see `raters_of`."""
     if isinstance(value, dict):
-        return {name: as_label(said, levels) for name, said in value.items()}
+        return dict(value)
     if isinstance(value, list):
-        return {f"rater {place}": as_label(said, levels) for place, said in enumerate(value, 1)}
-    return {"": as_label(value, levels)}
+        return {f"rater {place}": said for place, said in enumerate(value, 1)}
+    return {"": value}
+
+
+def _as_said(value: Json, levels: Sequence[str]) -> Label | None:
+    """One label; where levels are told a word is a level's name, and no verdict."""
+    said = as_label(value, levels)
+    return value.strip() if levels and isinstance(value, str) and said is not None else said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,28 +154,28 @@ VERDICTS = Scale(kind="verdict", classes=("no", "yes"), places={})
 """Yes and no."""
 
 
-def scale_of(labels: Sequence[tuple[Label, str]], levels: Sequence[str] = ()) -> Scale:
+def scale_of(
+    labels: Sequence[tuple[Label, str]],
+    levels: Sequence[str] = (),
+    written: Sequence[Json] = (),
+) -> Scale:
     """Find the scale that labels are on.
 
     Args:
         labels: Every label with where it stands.
         levels: The levels, lowest first, where they are told.
+        written: Every label as it is written, for messages.
 
     Raises:
         InputError: For no labels, labels of several kinds, or levels that nobody named: those that
             labels happen to have are perhaps not all, and scores would stand for others.
     """
     if levels:
-        return _declared(labels, levels)
+        return _declared(labels, levels, written)
     if not labels:
         raise InputError("no row has a label", hint="--label names another field")
     first, where = labels[0]
-    for label, place in labels:
-        if type(label) is not type(first):
-            raise InputError(
-                f"{place}: label {label!r} is of another kind than {first!r} of {where}",
-                hint="labels of one field are all verdicts, all numbers, or all levels",
-            )
+    _require_one_kind(labels, written or [label for label, _ in labels])
     values = {label for label, _ in labels}
     if isinstance(first, bool):
         return VERDICTS
@@ -165,6 +188,34 @@ def scale_of(labels: Sequence[tuple[Label, str]], levels: Sequence[str] = ()) ->
             hint="say the order with --levels LOWEST,...,HIGHEST",
         )
     return _numeric({float(value) for value in values}, labels)
+
+
+def _require_one_kind(labels: Sequence[tuple[Label, str]], written: Sequence[Json]) -> None:
+    """Refuse labels of several kinds: those that are of another than most."""
+    kinds = [type(label) for label, _ in labels]
+    usual = max(dict.fromkeys(kinds), key=kinds.count)
+    odd = [number for number, kind in enumerate(kinds) if kind is not usual]
+    if not odd:
+        return
+    example = kinds.index(usual)
+    shown = [f"{labels[number][1]}: label {_quoted(written[number])}" for number in odd]
+    more = f"; and {len(shown) - _MOST_ODD} more" if len(shown) > _MOST_ODD else ""
+    is_one = len(odd) == 1
+    hint = "labels of one field are all verdicts, all numbers, or all levels"
+    word = written[odd[0]]
+    if usual is bool and isinstance(word, str):
+        near = nearest(word.upper(), _WORDS)
+        hint = f"{near} {hint}" if near.startswith("did you mean") else hint
+    raise InputError(
+        f"{'; '.join(shown[:_MOST_ODD])}{more} {'is' if is_one else 'are'} of another kind than "
+        f"{_quoted(written[example])} of {labels[example][1]}",
+        hint=hint,
+    )
+
+
+def _quoted(written: Json) -> str:
+    """A label as it stands in the file."""
+    return f"{written!r:.60}" if isinstance(written, str) else f"{json.dumps(written):.60}"
 
 
 def _numeric(values: set[float], labels: Sequence[tuple[Label, str]]) -> Scale:
@@ -189,24 +240,34 @@ def _numeric(values: set[float], labels: Sequence[tuple[Label, str]]) -> Scale:
     )
 
 
-def _declared(labels: Sequence[tuple[Label, str]], levels: Sequence[str]) -> Scale:
+def _declared(
+    labels: Sequence[tuple[Label, str]], levels: Sequence[str], written: Sequence[Json]
+) -> Scale:
     """The scale that was told; a label is written as one of its levels."""
     if len(set(levels)) != len(levels) or not 2 <= len(levels) <= _MOST_LEVELS:
         raise InputError(f"{len(levels)} levels", hint=f"2 to {_MOST_LEVELS}, each once")
     if "" in levels:
         raise InputError("a level has no name", hint="--levels LOWEST,...,HIGHEST")
     places = _by_place(levels)
-    for name, place in list(places.items()):
-        said = as_label(str(name))
-        if said is not None:
-            places[said] = place
+    verdicts: dict[bool, int] = {}
+    for place, name in enumerate(levels):
+        if isinstance(said := as_label(name), bool):
+            verdicts[said] = place
         try:
-            places[float(str(name))] = place
+            places[float(name)] = place
         except ValueError:
             continue
-    for label, where in labels:
-        if label not in places:
-            raise InputError(f"{where}: label {label!r} is not one of {', '.join(levels)}")
+    for number, (label, where) in enumerate(labels):
+        # True is 1 to Python, but yes is no level 1: a verdict is a level by its word alone.
+        said = as_label(label)
+        if isinstance(said, bool) and said in verdicts:
+            places[label] = verdicts[said]
+        elif isinstance(label, bool) or label not in places:
+            quoted = _quoted(written[number] if written else label)
+            raise InputError(
+                f"{where}: label {quoted} is not one of {', '.join(levels)}",
+                hint="--levels names all levels that labels may have, lowest first",
+            )
     return Scale(kind="levels", classes=tuple(levels), places=places)
 
 

@@ -25,6 +25,7 @@ Span: TypeAlias = tuple[float, float]
 
 _MOST_REASON = 2_000
 """Characters kept of a reason."""
+_MOST_FLAGS, _MOST_FLAG, _MOST_CODE = 20, 100, 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,8 @@ def _is_id(value: Json) -> bool:
 
 
 def _assay_result(item: str, result: Mapping[str, Json], span: Span) -> Graded:
+    if wrong := _malformed(result):
+        return _bad(item, wrong)
     error, status, reason = result.get("error"), result.get("status", "scored"), _reason(result)
     details = result.get("details")
     evidence = record_parameters(details) if isinstance(details, dict) else {}
@@ -124,8 +127,28 @@ def _assay_result(item: str, result: Mapping[str, Json], span: Span) -> Graded:
     if status != "scored":
         return _bad(item, f"its status is {json_safe(status)!r:.60}")
     flags = result.get("flags")
-    named = tuple(str(flag)[:100] for flag in flags[:20]) if isinstance(flags, list) else ()
+    given = flags[:_MOST_FLAGS] if isinstance(flags, list) else []
+    named = tuple(_cut(str(flag), _MOST_FLAG) for flag in given)
     return _scored(item, result.get("score"), span, reason=reason, details=evidence, flags=named)
+
+
+def _malformed(result: Mapping[str, Json]) -> str:
+    """Which of the fields that say why is of a wrong type, and what it must be; empty if none."""
+    flags, details, reason = result.get("flags"), result.get("details"), result.get("reason")
+    if reason is not None and not isinstance(reason, str):
+        return f"its 'reason' is {_kind(reason)}; it must be text"
+    if details is not None and not isinstance(details, dict):
+        return f"its 'details' is {_kind(details)}; it must be an object"
+    if flags is not None and not isinstance(flags, list):
+        return f"its 'flags' is {_kind(flags)}; it must be a list of texts"
+    odd = next((flag for flag in flags or () if not isinstance(flag, str)), "")
+    return "" if isinstance(odd, str) else f"one of its 'flags' is {_kind(odd)}; each must be text"
+
+
+def _kind(value: Json) -> str:
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return "null" if value is None else f"of type {type(value).__name__}"
 
 
 def _remote_error(item: str, error: Json, evidence: dict[str, Json]) -> Graded:
@@ -133,14 +156,14 @@ def _remote_error(item: str, error: Json, evidence: dict[str, Json]) -> Graded:
     code, message = "error", error
     if isinstance(error, dict):
         code, message = error.get("code"), error.get("message")
-    code = code if isinstance(code, str) and code else "error"
+    code = _cut(code, _MOST_CODE) if isinstance(code, str) and code else "error"
     told = message if isinstance(message, str) and message else "no reason was given"
     return Graded(
         id=item,
         status="error",
         outcome="error",
-        error=f"the endpoint could not grade it: {code[:100]}: {_cut(told)}",
-        details={**evidence, "error_code": code[:100]},
+        error=f"the endpoint could not grade it: {code}: {_cut(told)}",
+        details={**evidence, "error_code": code},
     )
 
 
@@ -324,9 +347,9 @@ def _reason(data: Mapping[str, Json]) -> str:
     return _cut(reason) if isinstance(reason, str) else ""
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, most: int = _MOST_REASON) -> str:
     text = text.encode("utf-8", "replace").decode()  # half characters cannot be stored
-    return text if len(text) <= _MOST_REASON else f"{text[: _MOST_REASON - 3]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 WIRES: Mapping[Protocol, Wire] = {

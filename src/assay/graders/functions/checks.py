@@ -7,7 +7,8 @@ Size first; then five, of which the first to fail is the last to run: `syntax`, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -37,6 +38,10 @@ EXAMPLE = StringThread([("user", "What is 2+2?"), ("assistant", "4")])
 """What every function is tried on, whatever samples are given."""
 
 _NAMED = "the example thread (user 'What is 2+2?', assistant '4', no metadata)"
+_PARTS = ("names", "places", "reading", "static")
+_PLACE = re.compile(r", line (\d+)$")
+_FOR_EVERY = "handle it: 'grade' must return a number for every thread"
+_FROM_HERE = "; look at what the file does by itself from here on, and do it in 'grade'"
 _EXAMINER = """\
 import json
 
@@ -79,10 +84,14 @@ async def validate_function(
     from assay.sandbox.functions import FunctionLimits
 
     function = FunctionSource(text=source, isolation=isolation, range=range)
+    source = function.text
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MAX_SOURCE_BYTES:
-        message = f"source: {size} bytes; limit {MAX_SOURCE_BYTES}"
-        check = Check(name="size", passed=False, message=message)
+        within = source.encode("utf-8", "surrogatepass")[:MAX_SOURCE_BYTES]
+        line = within.count(b"\n") + 1
+        message = f"line {line}: source: {size} bytes; limit {MAX_SOURCE_BYTES}, which ends here; "
+        message += "make it shorter, or let the data come with the samples' metadata"
+        check = Check(name="size", passed=False, message=message, line=line)
         return ValidationReport(valid=False, checks=(check,))
     named = [s if isinstance(s, tuple) else (str(n), s) for n, s in enumerate(samples, 1)]
     trial = _Trial(function, limits or FunctionLimits(), tier)
@@ -107,6 +116,7 @@ class _Trial:
     checks: list[Check] = field(default_factory=list[Check])
     warnings: list[str] = field(default_factory=list[str])
     samples: list[Graded] = field(default_factory=list[Graded])
+    lines: dict[str, int] = field(default_factory=dict[str, int])
     isolated_by: str = ""
 
     def passes(self, name: str) -> None:
@@ -119,6 +129,7 @@ class _Trial:
         """Syntax, structure, signature, and whether every name and import can be there."""
         found = await _examined(self.function.text, self.tier)
         self.warnings += cast("list[str]", found["warnings"])
+        self.lines = cast("dict[str, int]", found["lines"])
         for name in cast("list[str]", found["passed"]):
             self.passes(name)
         failed = cast("dict[str, Json] | None", found["failed"])
@@ -133,8 +144,11 @@ class _Trial:
         loaded = await self._load([p for p in prepared if isinstance(p, bytes)])
         self.isolated_by = loaded.tier
         if loaded.error:
-            at = f"line {loaded.line}: " if loaded.line else ""
-            self.fails("execution", f"{at}{loaded.error}", loaded.line)
+            line = loaded.line or self.lines["loads"]
+            mend = _FROM_HERE
+            if loaded.line:
+                mend = "" if "; " in loaded.error else "; mend that, so that the file can be loaded"
+            self.fails("execution", f"line {line}: {loaded.error}{mend}", line)
             return
         self.passes("execution")
         outcomes = iter(loaded.outcomes)
@@ -173,16 +187,15 @@ class _Trial:
 
     def _judge(self, example: Graded, untried: set[str]) -> None:
         """The last check: a number for the example, and for each sample."""
-        wrong = next(
-            (f"for sample {g.id!r}: {g.error}" for g in _errors(self.samples, untried)), ""
-        )
+        failing = next(_errors(self.samples, untried), None)
         if example.status == "error":
-            mend = "; read metadata with .get()" if "KeyError" in example.error else ""
-            wrong = f"for {_NAMED}: {example.error}{mend}"
+            self._fails_for(_NAMED, example)
         elif example.flags:
-            wrong = f"for {_NAMED}: {example.reason}"
-        if wrong:
-            self.fails("test_run", wrong)
+            line = self.lines["grade"]
+            why = f"line {line}: for {_NAMED}: {example.reason}; a call must be short"
+            self.fails("test_run", why, line)
+        elif failing is not None:
+            self._fails_for(f"sample {failing.id!r}", failing)
         else:
             self.passes("test_run")
         self.warnings += _doubts([example, *self.samples], self.function)
@@ -192,8 +205,23 @@ class _Trial:
             if g.id in untried
         ]
 
+    def _fails_for(self, item: str, graded: Graded) -> None:
+        """Fail the last check, with the line to look at and the mend."""
+        error = graded.error
+        if found := _PLACE.search(error):
+            line, error = int(found[1]), error[: found.start()]
+            keys = "read metadata with .get()" if error.startswith("KeyError") else ""
+            error += f"; {keys or _FOR_EVERY}"
+        elif graded.outcome == "bad_return" and error.startswith("it returned NoneType"):
+            line = self.lines["nothing"]
+        elif graded.outcome in ("bad_return", "out_of_range"):
+            line = self.lines["returns"]
+        else:
+            line = self.lines["grade"]
+        self.fails("test_run", f"line {line}: for {item}: {error}", line)
 
-def _errors(samples: Iterable[Graded], untried: set[str]) -> Iterable[Graded]:
+
+def _errors(samples: Iterable[Graded], untried: set[str]) -> Iterator[Graded]:
     return (g for g in samples if g.status == "error" and g.id not in untried)
 
 
@@ -228,9 +256,13 @@ async def _examined(source: str, tier: TierChoice) -> dict[str, Json]:
         return cast("dict[str, Json]", json.loads(outcome.output))
     if outcome.status in ("sandbox_error", "error", "bad_return"):
         raise SandboxError(f"a function could not be checked: {outcome.message}")
-    message = f"Python cannot read it within bounds ({outcome.message}); write it more simply"
-    failed: dict[str, Json] = {"check": "syntax", "message": message, "line": None}
-    return {"passed": [], "failed": failed, "warnings": []}
+    lines = source.split("\n")
+    line = max(range(len(lines)), key=lambda number: len(lines[number])) + 1
+    why = outcome.message or outcome.status
+    message = f"line {line}: Python cannot read the file within bounds ({why}); write it more "
+    message += "simply, beginning with this line, which is its longest"
+    failed: dict[str, Json] = {"check": "syntax", "message": message, "line": line}
+    return {"passed": [], "failed": failed, "warnings": [], "lines": {}}
 
 
 @lru_cache(maxsize=1)
@@ -238,7 +270,7 @@ def _examiner() -> Program:
     from assay.sandbox.functions import Program
 
     here = Path(__file__).parent
-    parts = {name: (here / f"{name}.py").read_text("utf-8") for name in ("names", "static")}
+    parts = {name: (here / f"{name}.py").read_text("utf-8") for name in _PARTS}
     return Program(
         source=_EXAMINER,
         modules={f"assay.graders.functions.{name}": text for name, text in parts.items()},

@@ -134,11 +134,30 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
         return replace(known, reason=f"{reason}, twice", flags=(flag,))
     if outcome.status != "ok" or outcome.score is None:
         error = outcome.message or outcome.status
-        if outcome.status == "bad_return" and "bool" in error:
-            error += "; a bool is no score: return 1.0 or 0.0"
+        if outcome.status == "bad_return":
+            error += f"; {_mend(error, source)}"
         return replace(known, status="error", score=None, error=error)
     if source.range is not None and not source.range[0] <= outcome.score <= source.range[1]:
         low, high = source.range
         wrong = f"grade returned {outcome.score:g}, outside its range [{low:g}, {high:g}]"
+        wrong += "; keep it in there, or declare another range"
         return replace(known, status="error", score=None, outcome="out_of_range", error=wrong)
     return replace(known, score=outcome.score)
+
+
+_MENDS = {
+    "bool": "a bool is no score: return 1.0 or 0.0",
+    "coroutine": "put 'await' before the call whose result it returns",
+    "NoneType": "end every way through 'grade' with 'return' and a float{between}",
+    "Decimal": "return float(...) of it",
+    "Fraction": "return float(...) of it",
+    "str": "return float(...) of it if it is a number",
+}
+
+
+def _mend(error: str, source: FunctionSource) -> str:
+    """What to write instead of what a function returned."""
+    low, high = source.range or (0.0, 1.0)
+    between = f" between {low:g} and {high:g}"
+    kind = error.removeprefix("it returned ").partition(",")[0]
+    return _MENDS.get(kind, "return a float{between}").format(between=between)

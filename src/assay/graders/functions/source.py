@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from codecs import BOM_UTF8
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from assay.errors import InputError
+from assay.graders.functions.reading import MARK, foreign_coding, without_mark
 from assay.scoring.json_safe import Json
 from assay.types import thread as thread_module
 
@@ -27,6 +27,7 @@ Isolation: TypeAlias = Literal["call", "batch"]
 MAX_SOURCE_BYTES = 65_536
 """Longest source, as UTF-8."""
 
+_SHORTER = "make it shorter; data can come with the samples' metadata"
 _MODULE = "assay.types.thread"
 _GIVE = """\
 from assay.types.thread import StringThread, StringTurn
@@ -50,7 +51,8 @@ class FunctionSource:
     The source is not checked here; see `assay.graders.function.validate_function`.
 
     Attributes:
-        text: Python source, at most `MAX_SOURCE_BYTES`.
+        text: Python source, at most `MAX_SOURCE_BYTES`. A byte order mark at its beginning is
+            dropped, as Python drops that of a file.
         isolation: ``call``: every call in a process of its own, so that none sees what another
             left behind. ``batch``: one process for many calls, for functions that are slow to set
             up.
@@ -67,6 +69,7 @@ class FunctionSource:
     def __post_init__(self) -> None:
         if self.isolation not in ("call", "batch"):
             raise InputError(f"isolation {self.isolation!r} must be 'call' or 'batch'")
+        object.__setattr__(self, "text", without_mark(self.text))
         if self.range is not None:
             low, high = self.range
             if not (low < high and math.isfinite(high - low)):
@@ -88,18 +91,27 @@ class FunctionSource:
         """What a worker of the sandbox loads.
 
         Raises:
-            InputError: For a source that is too long.
+            InputError: For a source that is too long, or whose coding line is not UTF-8's.
         """
         from assay.sandbox.functions import Program
 
         size = len(self.text.encode("utf-8", "surrogatepass"))
         if size > MAX_SOURCE_BYTES:
-            raise InputError(f"the function's source has {size} bytes; limit {MAX_SOURCE_BYTES}")
+            raise InputError(
+                f"the function's source has {size} bytes; limit {MAX_SOURCE_BYTES}", hint=_SHORTER
+            )
+        if foreign := foreign_coding(self.text):
+            line, name = foreign
+            raise InputError(
+                f"line {line} of the function's source says that it is {name:.40}, but it is UTF-8",
+                hint="save it as UTF-8 and take the coding line out",
+            )
         return Program(
             source=self.text,
             modules=given_modules(),
             argument=f"{_ARGUMENT}:thread",
             provided="adaptive_harmony",
+            as_written=True,
         )
 
 
@@ -136,13 +148,14 @@ def read_source(file: str) -> str:
     """
     try:
         with Path(file).open("rb") as handle:
-            content = handle.read(MAX_SOURCE_BYTES + 4)
+            content = handle.read(MAX_SOURCE_BYTES + len(MARK.encode()) + 1)
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from error
-    if len(content.removeprefix(BOM_UTF8)) > MAX_SOURCE_BYTES:
-        raise InputError(f"{file} is longer than {MAX_SOURCE_BYTES} bytes")
+    content = content.removeprefix(MARK.encode())
+    if len(content) > MAX_SOURCE_BYTES:
+        raise InputError(f"{file} is longer than {MAX_SOURCE_BYTES} bytes", hint=_SHORTER)
     try:
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise InputError(f"{file}:{line}: not UTF-8", hint="save the file as UTF-8") from error

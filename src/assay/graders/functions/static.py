@@ -16,6 +16,8 @@ from types import CodeType
 from typing import NoReturn
 
 from assay.graders.functions.names import global_stores, global_uses
+from assay.graders.functions.places import Place, bindings, deepest, guilty_lines, own_nodes
+from assay.graders.functions.reading import MARK, foreign_coding
 
 __all__ = ["GIVEN", "examine"]
 
@@ -50,6 +52,7 @@ _HOMES = {
 }
 _PACKAGES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib", "tf": "tensorflow"}
 _ELSEWHERE = "an external endpoint grader can use packages and the network"
+_MANY_DIGITS = "a number of more than 4,300 digits; write it in hexadecimal, or as a power"
 _MOST = 20
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -68,30 +71,33 @@ def examine(text: str) -> dict[str, object]:
 
     Returns:
         Plain JSON: ``passed`` (the checks before the failing one), ``failed`` (None, or ``check``,
-        ``message`` and ``line``) and ``warnings``.
+        ``message`` and ``line``), ``warnings``, and ``lines``: where to look for what only a run
+        shows, see `places.guilty_lines`.
     """
     said: list[str] = []
+    lines: dict[str, int] = {}
     failed: dict[str, object] | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            _examine(text, said)
+            _examine(text, said, lines)
         except _FaultError as fault:
             failed = {"check": fault.check, "message": fault.message[:1000], "line": fault.line}
     said += [f"line {w.lineno}: {w.message}" for w in caught]
     said = [warning[:300] for warning in dict.fromkeys(said)]
     names = ["syntax", "structure", "signature"]
     passed = names[: names.index(str(failed["check"]))] if failed and _is_early(failed) else names
-    return {"passed": passed, "failed": failed, "warnings": said[:_MOST]}
+    return {"passed": passed, "failed": failed, "warnings": said[:_MOST], "lines": lines}
 
 
 def _is_early(failed: dict[str, object]) -> bool:
     return failed["check"] != "execution"
 
 
-def _examine(text: str, said: list[str]) -> None:
+def _examine(text: str, said: list[str], lines: dict[str, int]) -> None:
     tree, code = _compiled(text)
     function = _structure(tree)
+    lines |= guilty_lines(tree, function)
     _signature(function, said)
     _imports(tree, said)
     _names(tree, code, said)
@@ -99,23 +105,31 @@ def _examine(text: str, said: list[str]) -> None:
 
 def _compiled(text: str) -> tuple[ast.Module, CodeType]:
     _characters(text)
+    tree: ast.Module | None = None
     try:
         tree = ast.parse(text, "grade.py")
         return tree, compile(text, "grade.py", "exec", dont_inherit=True)
     except SyntaxError as error:
         at = f"line {error.lineno}, column {error.offset}: " if error.lineno else ""
-        raise _FaultError("syntax", f"{at}{error.msg}", error.lineno) from None
+        said = _MANY_DIGITS if "set_int_max_str_digits" in error.msg else error.msg
+        raise _FaultError("syntax", f"{at}{said}", error.lineno) from None
     except (RecursionError, MemoryError):
+        line = deepest(tree, text)
         message = "nested too deeply for Python to compile; write it in smaller pieces"
-        raise _FaultError("syntax", message, None) from None
+        raise _FaultError("syntax", f"line {line}: {message}", line) from None
     except (ValueError, OverflowError) as error:
-        raise _FaultError("syntax", str(error), None) from None
+        message = f"line 1: Python cannot compile it: {error}; write it more simply"
+        raise _FaultError("syntax", message, 1) from None
 
 
 def _characters(text: str) -> None:
     """Refuse what no Python file may hold, with words that help more than the compiler's."""
-    if text.startswith("\ufeff"):
-        raise _FaultError("syntax", "line 1: there is a byte order mark; take it out", 1)
+    if text.startswith(MARK):  # one is dropped before
+        raise _FaultError("syntax", "line 1: there are two byte order marks; take them out", 1)
+    if foreign := foreign_coding(text):
+        line, name = foreign
+        message = f"line {line}: it says that it is {name:.40}, but it is read as UTF-8"
+        raise _FaultError("syntax", f"{message}; save it as UTF-8 and take the line out", line)
     nul, half = text.find("\0"), -1
     try:
         text.encode()
@@ -128,72 +142,56 @@ def _characters(text: str) -> None:
 
 
 def _structure(tree: ast.Module) -> ast.AsyncFunctionDef:
-    found = list(_bindings(tree))
-    functions = [node for node in found if isinstance(node, _DEFINITIONS)]
+    found = list(bindings(tree, "grade"))
+    functions = [node for node in tree.body if isinstance(node, _DEFINITIONS) and node in found]
     if not functions:
         _no_function(tree, found)
     last = functions[-1]
     if len(functions) > 1:
         lines = " and ".join(str(node.lineno) for node in functions[-2:])
-        raise _FaultError("structure", f"'grade' is defined twice, on lines {lines}", last.lineno)
+        message = f"line {last.lineno}: 'grade' is defined twice, on lines {lines}; keep one"
+        raise _FaultError("structure", message, last.lineno)
     if isinstance(last, ast.FunctionDef):
         _refuse(last, "'grade' must be 'async def'; write 'async' before 'def'")
     if not isinstance(last, ast.AsyncFunctionDef):
         _refuse(last, "'grade' is a class; write 'async def grade(thread: StringThread) -> float'")
     again = next((node for node in found if node is not last), None)
     if again is not None:
-        _refuse(again, f"'grade' is set to something else than the function of line {last.lineno}")
+        other = f"'grade' is set to something else than the function of line {last.lineno}"
+        _refuse(again, f"{other}; use another name here")
     if last.decorator_list:
         name = ast.unparse(last.decorator_list[0])
         _refuse(last, f"'grade' is decorated with @{name:.80}; call what it does inside instead")
-    for node in _own_nodes(last):
+    for node in own_nodes(last):
         if isinstance(node, ast.Yield | ast.YieldFrom):
             _refuse(node, "'grade' is a generator, because it has a 'yield'; use 'return'")
     return last
 
 
-def _refuse(node: ast.stmt | ast.expr, message: str) -> NoReturn:
+def _refuse(node: Place, message: str) -> NoReturn:
     raise _FaultError("structure", f"line {node.lineno}: {message}", node.lineno)
 
 
-def _no_function(tree: ast.Module, found: list[ast.stmt]) -> NoReturn:
+def _no_function(tree: ast.Module, found: list[Place]) -> NoReturn:
     for node in found:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             kind = "a lambda" if isinstance(node.value, ast.Lambda) else "not a function"
             _refuse(node, f"'grade' is {kind}; write 'async def grade(thread): ...'")
-        _refuse(node, "'grade' is imported; write the function itself in this file")
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            _refuse(node, "'grade' is imported; write the function itself in this file")
     for owner in ast.walk(tree):
         for node in ast.iter_child_nodes(owner):
             if isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef) and node.name == "grade":
                 where = f"in '{owner.name}'" if isinstance(owner, _DEFINITIONS) else "in a block"
                 _refuse(node, f"'grade' is {where}; move it to the top level of the file")
+    if found:
+        _refuse(found[0], "'grade' is not a function; write 'async def grade(thread): ...'")
     others = [n for n in tree.body if isinstance(n, ast.AsyncFunctionDef | ast.FunctionDef)]
-    hint = f"; rename '{others[-1].name}' to 'grade'" if others else ""
-    raise _FaultError("structure", f"there is no top-level function named 'grade'{hint}", None)
-
-
-def _bindings(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The top-level statements that give the name ``grade`` a meaning."""
-    for node in tree.body:
-        if isinstance(node, _DEFINITIONS):
-            names = [node.name]
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.asname or alias.name for alias in node.names]
-        else:
-            stores = (n for n in ast.walk(node) if isinstance(n, ast.Name))
-            names = [n.id for n in stores if isinstance(n.ctx, ast.Store | ast.Del)]
-        if "grade" in names:
-            yield node
-
-
-def _own_nodes(function: ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """What stands in a function, but not in a function or class inside it."""
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, (*_DEFINITIONS, ast.Lambda)):
-            waiting.extend(ast.iter_child_nodes(node))
+    message = "there is no top-level function named 'grade'"
+    if others:
+        message = f"line {others[-1].lineno}: {message}; rename '{others[-1].name}' to 'grade'"
+        raise _FaultError("structure", message, others[-1].lineno)
+    raise _FaultError("structure", f"{message}; write 'async def grade(thread): ...'", None)
 
 
 def _signature(function: ast.AsyncFunctionDef, said: list[str]) -> None:

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
-from assay.errors import InputError
+from assay.errors import GraderError, InputError
 from assay.graders.base import Grader, Parameter, signature_parameters
 from assay.graders.judges.panel import DEFAULT_MODEL, Aggregate, Panel, Tie
 from assay.models import current_client, parse_reference, unconfigured
 from assay.scoring.json_safe import Json, record_parameters
 from assay.types.submission import SUBMISSION_PARTS
+from assay.types.thread import StringThread
 
-__all__ = ["JudgeGrader", "panel_of", "text_of"]
+__all__ = ["JudgeGrader", "answer_in", "panel_of", "text_of"]
 
 _SHOWN = frozenset({*SUBMISSION_PARTS, "reference"})
 
@@ -161,6 +162,23 @@ def panel_of(options: Mapping[str, object], *, model: str = "") -> Panel:
     if len(_PANELS) < 1_000:
         _PANELS[key] = panel
     return panel
+
+
+def answer_in(answer: str | None, thread: StringThread | None = None) -> str:
+    """The answer, or where none is given the final assistant turn; either may be empty.
+
+    An agent that was at work and said nothing at the end has given an empty answer.
+
+    Raises:
+        GraderError: If nobody answered at all: then something is missing, and nobody failed.
+    """
+    if answer is None and thread is not None:
+        answer = thread.completion()
+        if answer is None and any(turn[0] in ("assistant", "tool") for turn in thread.turns):
+            answer = ""
+    if answer is None:
+        raise GraderError("there is no answer", hint='an answer that is empty is ""')
+    return answer
 
 
 def text_of(value: Json) -> str:

@@ -15,7 +15,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
-__all__ = ["ClaimGrader", "OnEmpty", "answer_in", "question_in"]
+__all__ = ["ClaimGrader", "OnEmpty", "question_in"]
 
 OnEmpty: TypeAlias = Literal["zero", "skip", "one"]
 """What an answer is worth that has words and claims nothing."""
@@ -100,10 +100,3 @@ def question_in(question: str | None, thread: StringThread | None) -> str:
             "there is no question to judge by", hint="give 'question', or a user turn"
         )
     return found
-
-
-def answer_in(answer: str | None, thread: StringThread | None) -> str:
-    """The answer, or where none is given the final assistant turn; "" where there is neither."""
-    if answer is None and thread is not None:
-        answer = thread.completion()
-    return answer or ""

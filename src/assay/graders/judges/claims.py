@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from assay.errors import ModelError
 from assay.graders.judges.documents import pieces
-from assay.graders.judges.evidence import normalised
 from assay.graders.judges.panel import RefutedError, together
 from assay.graders.judges.passages import Spans, left_out, telling_words, touches
 from assay.graders.judges.prompt import Part, Untrusted, compose
+from assay.graders.judges.sameness import alike, is_wordless, same
 from assay.graders.judges.voters import ListForm, Voter
 from assay.scoring.json_safe import Json
 
@@ -44,6 +44,9 @@ _BATCH = 40
 """Claims that are judged at once: verdicts on more are often not given, or given twice."""
 
 _LONG = 300
+_LONGEST_JOINED = 2_000
+"""Characters of claims that are only alike, and are judged as one: the first that fit are shown."""
+
 _OF_THE_REPLY = ("unreadable", "unbelievable", "truncated", "refused")
 _TOLD = 20
 
@@ -104,9 +107,6 @@ _VALUE = re.compile(
     r"\d[\w.,:/%+-]*(?:\W+(?!and\b|or\b|with\b|but\b)(?:[^\W\d]+\W+)?\d[\w.,:/%+-]*)*"
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_UNSEEN = re.compile(r"\\u\{[0-9a-f]+\}|\u00ad")  # as `normalised` writes what nobody sees
-# Numbers of a list or a footnote: "3.", "(3)", "[3]". They make no other claim of a sentence.
-_MARK = re.compile(r"^\s*\d{1,4}[.)]\s+|(?:^|(?<=\s))[(\[]\d{1,4}[)\]](?=[\s.,;:!?]|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +163,9 @@ async def claims_of(
 
     A span that does not stand in the answer is refused. For passages of which no claim was made the
     judge is asked once more. What seems to say several things is handed in once more to be split.
-    Claims that only repeat another, but for case, spaces, the punctuation around them and a number
-    as of a list, count once: else one true sentence, said sixty times, would outweigh every false
-    one.
+    Claims that repeat another but for decoration count once, see `same`: else one true sentence,
+    said sixty times, would outweigh every false one. Claims that are only `alike` count once, too,
+    but none is dropped for another: one claim says them all.
 
     Args:
         answer: The answer, of at most `MAX_ANSWER` characters.
@@ -184,26 +184,40 @@ async def claims_of(
     lists = await together(_listed(part, asked) for part in parts)
     found = [pair for one in lists for pair in one]
     left: list[str] = []
-    if len({_key(text) for text, _ in found}) <= most:
+    if len({alike(text) for text, _ in found}) <= most:
         more = await together(_completed(part, found, most, asked) for part in parts)
         found += [pair for one in more for pair in one]
         left = left_out(answer, found, most + 1)
     found = await _split(found, voter, is_suspected=is_suspected)
-    first: dict[str, Claim] = {}
-    for text, span in [*found, *((one, one) for one in left if is_suspected)]:
-        first.setdefault(_key(text), Claim(number=len(first) + 1, text=text, span=span))
-    items = tuple(first.values())
-    added = {_key(passage) for passage in left if is_suspected} - {_key(text) for text, _ in found}
+    passages = [(one, one) for one in left if is_suspected]
+    items, places = _distinct([*found, *passages])
+    made = {places[alike(text)] for text, _ in found}
+    added = {places[alike(passage)] for passage, _ in passages} - made
     return Claims(
         items=items,
         repeated=len(found) + len(added) - len(items),
         merged=tuple(claim.number for claim in items if _is_merged(claim.text)),
-        added=tuple(first[key].number for key in first if key in added),
+        added=tuple(sorted(added)),
         unclaimed=() if is_suspected else tuple(one[:_LONG] for one in left[:_TOLD]),
     )
 
 
 _Pair = tuple[str, str]
+
+
+def _distinct(found: Sequence[_Pair]) -> tuple[tuple[Claim, ...], dict[str, int]]:
+    """The claims that differ, and the number of that which a text is alike."""
+    groups: dict[str, dict[str, _Pair]] = {}
+    for text, span in found:
+        groups.setdefault(alike(text), {}).setdefault(same(text), (text, span))
+    items: list[Claim] = []
+    for number, group in enumerate(groups.values(), 1):
+        text, span = next(iter(group.values()))
+        for other, _ in list(group.values())[1:]:
+            if len(text) + len(other) <= _LONGEST_JOINED:
+                text = f"{text.rstrip(' .;')}; {other}"
+        items.append(Claim(number=number, text=text, span=span))
+    return tuple(items), {key: number for number, key in enumerate(groups, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +242,8 @@ async def _listed(
     def read(data: Mapping[str, Json]) -> list[_Pair]:
         pairs = _pairs(data)
         for number, (claim, span) in enumerate(pairs, 1):
-            if not claim:
-                raise RefutedError(f"claim {number} has no text")
+            if is_wordless(claim):
+                raise RefutedError(f"claim {number} has no words")
             # Complaints stand outside of fences, so they quote nothing.
             if not asked.spans.has(span):
                 raise RefutedError(f"the span of claim {number} does not stand in the answer")
@@ -282,8 +296,9 @@ async def _split_lines(lines: Sequence[str], voter: Voter) -> dict[str, list[str
             line = next((line for line, place in sought if place.has(span)), None)
             if line is None:
                 raise RefutedError(f"the span of claim {number} stands in no line")
-            if text:
-                split.setdefault(line, []).append(text)
+            if is_wordless(text):
+                raise RefutedError(f"claim {number} has no words")
+            split.setdefault(line, []).append(text)
         return split
 
     try:
@@ -312,11 +327,6 @@ def _is_merged(text: str) -> bool:
 
 def _numbers(text: str) -> set[str]:
     return set(_NUMBER.findall(text))
-
-
-def _key(text: str) -> str:
-    # Only around it: "-5" is not "5", and "Bob beat Al" is not "Al beat Bob".
-    return _UNSEEN.sub("", normalised(_MARK.sub(" ", text))).strip(" .!?,;:\"'")
 
 
 def fenced_claims(claims: Sequence[Claim]) -> Untrusted:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, cast
 
 from assay.errors import InputError, nearest
 
-__all__ = ["Criteria", "Criterion", "Level", "Polarity", "leaves", "read_criteria"]
+__all__ = ["Criteria", "Criterion", "Level", "Polarity", "leaves", "read_criteria", "signed"]
 
 Polarity: TypeAlias = Literal["auto", "presence", "absence"]
 Criteria: TypeAlias = "Sequence[str | tuple[str, float] | Mapping[str, object] | Criterion]"
@@ -109,6 +109,23 @@ def leaves(criteria: Sequence[Criterion]) -> Iterator[Criterion]:
             yield from leaves(criterion.children)
         else:
             yield criterion
+
+
+def signed(
+    criteria: Sequence[Criterion], *, is_fault: bool = False
+) -> Iterator[tuple[Criterion, bool]]:
+    """The `leaves`, each with whether it counts against the answer where it is met.
+
+    Args:
+        criteria: The rubric.
+        is_fault: Whether these are parts of a fault: what makes a fault smaller is a merit.
+    """
+    for criterion in criteria:
+        is_against = is_fault != (criterion.weight < 0)
+        if criterion.children:
+            yield from signed(criterion.children, is_fault=is_against)
+        else:
+            yield criterion, is_against
 
 
 def read_criteria(written: object, *, where: str = "criteria") -> tuple[Criterion, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.errors import InputError, ModelError
-from assay.graders.judges.evidence import Sought, normalised
+from assay.graders.judges.evidence import Sought
 from assay.graders.judges.prompt import MAX_MATERIAL, Untrusted, suspicions
+from assay.graders.judges.sameness import same, seen
 from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread
 
@@ -69,8 +70,8 @@ def documents_of(
     """Collect the documents of a sample.
 
     They are all ``document`` turns, wherever they stand, and then ``metadata["documents"]`` of the
-    sample and of the thread. What is there twice, but for case and spaces, is one document: the
-    copies of one good chunk do not make a retrieval better.
+    sample and of the thread. What is there twice, but for decoration (see `same`), is one
+    document: the copies of one good chunk do not make a retrieval better.
 
     Args:
         thread: The conversation.
@@ -90,7 +91,7 @@ def documents_of(
                 texts += _texts(source["documents"], 'metadata["documents"]')
     first: dict[str, Document] = {}
     for number, text in enumerate(texts, 1):
-        first.setdefault(normalised(text), Document(number, text, Sought(text)))
+        first.setdefault(same(text), Document(number, text, Sought(text)))
     return tuple(first.values())
 
 
@@ -127,7 +128,7 @@ def windows(documents: Sequence[Document]) -> list[Window]:
     parts: list[tuple[int, str]] = []
     size = 0
     for document in documents:
-        if not document.text.strip():
+        if not seen(document.text).strip():
             continue
         for part in pieces(document.text, WINDOW_CHARACTERS, overlap=_OVERLAP):
             is_full = len(parts) == WINDOW_DOCUMENTS or size + len(part) > WINDOW_CHARACTERS

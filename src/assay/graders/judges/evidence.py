@@ -7,33 +7,74 @@ answer that states a lie worth quoting.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
-from assay.graders.judges.fence import unescaped, visible
+from assay.graders.judges.fence import composed, unescaped, unhidden
 
 __all__ = ["Sought", "normalised"]
 
 _LEAST_CHARACTERS = 3
 _MOST_QUOTES = 50
-_LONGEST_NORMALISED = 100_000
 _WORD = re.compile(r"\w+")
-_QUOTES = str.maketrans(
-    {**dict.fromkeys("\u201c\u201d\u201e", '"'), **dict.fromkeys("\u2018\u2019\u201a", "'")}
+# No primes: they are feet and minutes. No ASCII either: `normalised` has a faster way with it.
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b", "'"),
+        **dict.fromkeys("\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f", "'"),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b", "-"),
+    }
 )
+_DOTS = re.compile(r" ?\.(?: ?\.){2,} ?")
+_EMPHASIS = re.compile(r"[*_`~]+")
 _GAP = re.compile(r"\s*(?:\.\.\.|\[\.\.\.\])\s*")
 _OF_THE_ANSWER = re.compile(r"(?i)\b(response|answer|submission|completion|output|text|reply)\b")
 
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*%?")
+_IDEOGRAPHS = "\u3400-\u9fff\U00020000-\U0003ffff"
+_UNSPACED = f"\u3005\u3040-\u30ff{_IDEOGRAPHS}\uac00-\ud7af"
+_TELLING = re.compile(rf"[{_IDEOGRAPHS}]|[{_UNSPACED}]{{2}}|\d[{_IDEOGRAPHS}]")
+_PARTICLES = frozenset("\u7684\u4e86\u662f\u5728\u4e0d\u6709\u548c\u4e5f\u5c31\u4e4b")
+# What a number goes on with: a digit, a letter, a decimal part, a sign of its own.
+_SPACED = rf"(?![{_UNSPACED}])[^\W_]"
+_CUT_BEFORE = re.compile(rf"(?:{_SPACED}|\d[.,:/]|[-+/\u00b1])\Z")
+_CUT_BEHIND = re.compile(rf"{_SPACED}|[-.,:/+]\d")
+_SIGNED = re.compile(r"(?:\A|[^\w)\]])[-\u2212]\Z")
+
 
 def normalised(text: str) -> str:
-    """A text as quotes are compared: case, spaces, quotation marks and forms of letters alike."""
-    text = unescaped(text)
+    """A text as quotes are compared.
+
+    Alike are case, spaces, quotation marks, dashes, forms of letters, and dots of an ellipsis with
+    and without spaces. Without what cannot be seen, and without Markdown's emphasis but for what
+    stands inside a word (``x*y``) or between spaces (``2 * 3``).
+    """
+    text = unhidden(unescaped(text))
     if not text.isascii():
-        text = visible(text).translate(_QUOTES)
-        if len(text) <= _LONGEST_NORMALISED:  # one character can stand for eighteen
-            text = unicodedata.normalize("NFKC", text)
-    return " ".join(text.split()).casefold()
+        text = composed(text.translate(_ALIKE)).translate(_ALIKE)
+    text = " ".join(text.split())
+    if '"' in text:
+        text = text.replace('"', "'")
+    if "*" in text or "_" in text or "`" in text or "~~" in text:
+        text = " ".join(_EMPHASIS.sub(_unemphasised, text).split())
+    if ".." in text or ". ." in text:
+        text = _DOTS.sub("...", text)
+    return text.casefold()
+
+
+def _unemphasised(found: re.Match[str]) -> str:
+    if found[0] == "~":
+        return "~"  # about
+    text, start, end = found.string, found.start(), found.end()
+    before = text[start - 1] if start else " "
+    behind = text[end] if end < len(text) else " "
+    if before.isalnum() or behind.isalnum():
+        is_kept = before.isalnum() and behind.isalnum()
+    elif before == " " or behind == " ":
+        is_kept = before == behind
+    else:  # count(*)
+        is_kept = found[0] in "*_"
+    return found[0] if is_kept else ""
 
 
 class Sought:
@@ -62,15 +103,21 @@ class Sought:
     def has(self, quote: str) -> bool:
         """Whether a quote stands in it word for word, its parts in order where it has ``...``.
 
-        A quote has at least three letters or digits, unless the whole text has fewer.
+        A quote has at least three letters or digits, unless the whole text has fewer, or it is a
+        number that stands alone there, or of a script in which fewer make a word. A number is
+        quoted whole and with its sign: "-5" does not hold "5", nor "1908" "190".
         """
-        if quote in self._given and _letters(quote) >= _LEAST_CHARACTERS:
+        is_plain = not (quote[:1].isdigit() or _NUMBER.fullmatch(quote))
+        if is_plain and quote in self._given and _letters(unhidden(quote)) >= _LEAST_CHARACTERS:
             return True
-        wanted = normalised(quote).strip("\"'` ")
-        if _letters(wanted) < min(_LEAST_CHARACTERS, max(1, self._letters)):
+        wanted = normalised(quote).strip("'` ")
+        letters = _letters(wanted)
+        if letters < min(_LEAST_CHARACTERS, max(1, self._letters)) and not _tells(wanted):
             return False
-        if wanted in self._text:
-            return True
+        return self._holds(wanted) or self._holds_parts(wanted)
+
+    def _holds_parts(self, wanted: str) -> bool:
+        """Whether it has the parts of a quote between ``...``, in order."""
         place = 0
         parts = [part for part in _GAP.split(wanted) if part]
         if len(parts) < 2 or any(_letters(part) < _LEAST_CHARACTERS for part in parts):
@@ -81,6 +128,25 @@ class Sought:
                 return False
             place = found + len(part)
         return True
+
+    def _holds(self, wanted: str) -> bool:
+        """Whether it has a quote, and a number at its beginning is not cut out of another."""
+        text = self._text
+        place = text.find(wanted)
+        if place < 0 or not (wanted[0].isdigit() or _NUMBER.fullmatch(wanted)):
+            return place >= 0
+        is_number = _NUMBER.fullmatch(wanted) is not None
+        while place >= 0:
+            end = place + len(wanted)
+            before, behind = text[max(0, place - 2) : place], text[end : end + 2]
+            if is_number:
+                is_cut = _CUT_BEFORE.search(before) or _CUT_BEHIND.match(behind)
+            else:
+                is_cut = _SIGNED.search(before)
+            if not is_cut:
+                return True
+            place = text.find(wanted, place + 1)
+        return False
 
     def complaint(self, quotes: Sequence[str], criterion: str = "") -> str:
         """What is wrong with the evidence for a criterion, or "".
@@ -100,12 +166,25 @@ class Sought:
             return ""
         if not quotes:
             return "there is no quote in evidence; quote the passage word for word"
-        if there:
-            return "what the evidence quotes says too little; quote the passage that decides"
         if not told:
             return "the evidence is the criterion's own text; quote a passage that meets it"
+        return self._refusal(told, is_there=bool(there))
+
+    def _refusal(self, told: Sequence[str], *, is_there: bool) -> str:
         # Without the quote itself: it may be the answer's words, and this is said outside fences.
+        if is_there:
+            return "what the evidence quotes says too little; quote the passage that decides"
+        if any(map(self._has_part, told)):
+            return (
+                "what the evidence quotes is too short, or a part of a number; quote three letters "
+                "or more, word for word, and a number whole, with the words around it"
+            )
         return "none of the quotes in evidence stands in the answer word for word"
+
+    def _has_part(self, quote: str) -> bool:
+        """Whether a quote that does not count stands there all the same."""
+        wanted = normalised(quote).strip("'` ")
+        return _letters(wanted) > 0 and wanted in self._text
 
     def _says_something(self, quote: str) -> bool:
         """Whether a quote is more than the small words that stand in every text."""
@@ -118,6 +197,13 @@ class Sought:
 @lru_cache(maxsize=4_096)
 def _own_words(criterion: str) -> str:
     return normalised(criterion).strip(". ") if _OF_THE_ANSWER.search(criterion) else ""
+
+
+def _tells(wanted: str) -> bool:
+    """Whether fewer letters than three say something: a number, or a word of another script."""
+    if _NUMBER.fullmatch(wanted):
+        return True
+    return _TELLING.fullmatch(wanted) is not None and wanted not in _PARTICLES
 
 
 def _letters(text: str) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from assay.errors import InputError, Location
+from assay.errors import InputError, Location, nearest
 from assay.graders.judges.fence import unescaped
 from assay.scoring.json_safe import Json
 
@@ -18,6 +18,7 @@ __all__ = ["MAX_SHOWN", "Example", "chosen", "read_examples"]
 MAX_SHOWN = 8
 """Most examples that a judge is shown."""
 
+_FIELDS = ("input", "output", "pass", "passes", "reasoning")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
@@ -70,10 +71,13 @@ def _example(data: object, place: str) -> Example:
     passes = given.get("pass", given.get("passes"))
     lacking = [name for name in ("input", "output") if given.get(name) is None]
     if lacking or passes is None:
+        lacking += [] if passes is not None else ["pass"]
+        strange = next((str(key) for key in given if key not in _FIELDS), "")
+        meant = f"; it has {strange!r}: {nearest(strange, lacking)}" if strange else ""
         raise InputError(
-            "each example must contain 'input', 'output', and 'pass'",
-            location=Location(field=place),
-            hint=f"missing: {', '.join([*lacking, *([] if passes is not None else ['pass'])])}",
+            # In the message, for a case's reader keeps that, and the place in the case.
+            f"{place}: each example must contain 'input', 'output', and 'pass'",
+            hint=f"missing: {', '.join(lacking)}{meant}",
         )
     if not isinstance(passes, bool):
         raise InputError("'pass' must be true or false", location=Location(field=f"{place}.pass"))

@@ -3,6 +3,8 @@
 A fence is a pair of lines whose name nobody can guess: a MAC of the text under a key that this
 process alone has. Inside, no ``<`` survives, so that neither the fence nor a chat template's
 control token can be written, and what is invisible is made visible.
+
+What cannot be seen is defined here alone: `visible` shows it, `unhidden` leaves it out.
 """
 
 from __future__ import annotations
@@ -10,36 +12,104 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import unicodedata
 
-__all__ = ["fenced", "hidden_characters", "unescaped", "unhidden", "visible"]
+__all__ = ["composed", "fenced", "hidden_characters", "unescaped", "unhidden", "visible"]
 
 _KEY = secrets.token_bytes(32)
 
-# Without zero-width joiners and variation selectors, which scripts and emoji need.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
+_CONTROLS = (
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    "\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
 )
+_BREAKS = "\x0b\x0c\x1c-\x1f\x85\u2028\u2029"  # not seen either; between words they are spaces
+_BLANKS = "\xad\u17b4\u17b5\u3164\uffa0\ufffc"  # letters and signs without a picture
+# Blank as well, but what some scripts are written with: they hide nothing beside such letters.
+_MARKS = "\u0300-\u034e\u0350-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f"
+_JAMO = "\u1100-\u115e\u1161-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"
+_BRAILLE = "\u2801-\u28ff"
+_OF_SCRIPTS = (
+    f"(?<![{_MARKS}])\u034f(?![{_MARKS}])|(?<![{_JAMO}])[\u115f\u1160](?![{_JAMO}])"
+    f"|(?<![\u1820-\u18aa])[\u180b-\u180f]|(?<![{_BRAILLE}])\u2800(?![{_BRAILLE}])"
+)
+_JOINERS = "\u200c\u200d\ufe00-\ufe0f"  # scripts and emoji need them: a judge sees them as they are
+
+_HIDDEN = re.compile(f"[{_CONTROLS}{_BREAKS}{_BLANKS}\u034f\u115f\u1160\u180b-\u180f\u2800]")
+_HIDDEN_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_MAY_BELONG = frozenset("\u034f\u115f\u1160\u180b\u180c\u180d\u180e\u180f\u2800")
+_FOREIGN = re.compile(_OF_SCRIPTS)
+_UNSEEN = re.compile(f"[{_CONTROLS}{_BLANKS}{_JOINERS}\u034f\u115f\u1160\u180b-\u180f\u2800]+")
+
 # Chat templates of some models take these for the end of a turn.
 _TURNS = re.compile(r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS)\])")
 _WRITTEN = re.compile(r"\\u(?:([0-9a-fA-F]{4})|\{([0-9a-fA-F]{1,6})\})")
+
+_PIECE = 1_000
+_AROUND = 4
 
 
 def visible(text: str) -> str:
     r"""The text with what cannot be seen written as ``\u{200b}``."""
     if text.isascii() and text.isprintable():
         return text
-    return _HIDDEN.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+    return (_HIDDEN_ASCII if text.isascii() else _HIDDEN).sub(_shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    return f"\\u{{{ord(found[0]):x}}}" if _hides(found) else found[0]
+
+
+def _hides(found: re.Match[str]) -> bool:
+    """Whether a character without a picture stands where no script needs it."""
+    return found[0] not in _MAY_BELONG or bool(_FOREIGN.match(found.string, found.start()))
 
 
 def hidden_characters(text: str) -> int:
-    """How many characters of a text cannot be seen."""
-    return 0 if text.isascii() and text.isprintable() else len(_HIDDEN.findall(text))
+    """How many characters of a text cannot be seen and are shown to judges."""
+    if text.isascii():
+        return 0 if text.isprintable() else len(_HIDDEN_ASCII.findall(text))
+    return sum(map(_hides, _HIDDEN.finditer(text)))
 
 
 def unhidden(text: str) -> str:
-    """The text without what cannot be seen."""
-    return _HIDDEN.sub("", text)
+    """The text without what cannot be seen, joiners of scripts and emoji included."""
+    if text.isascii() and (text.isprintable() or _HIDDEN_ASCII.search(text) is None):
+        return text
+    return _UNSEEN.sub("", text)
+
+
+def composed(text: str) -> str:
+    """The text in Unicode's form NFKC, in linear time.
+
+    Long texts are normalised in pieces that end where nothing is composed. Without such a place (a
+    run of hundreds of accents on one letter, which takes quadratic time) they end anywhere.
+    """
+    if text.isascii():
+        return text
+    pieces: list[str] = []
+    start = 0
+    while len(text) - start > _PIECE:
+        end = _seam(text, start + _PIECE)
+        pieces.append(unicodedata.normalize("NFKC", text[start:end]))
+        start = end
+    pieces.append(unicodedata.normalize("NFKC", text[start:]))
+    return "".join(pieces)
+
+
+def _seam(text: str, most: int) -> int:
+    for place in range(most, most - _PIECE // 2, -1):
+        if text[place].isascii():  # nothing before it is composed with it
+            return place
+        before, after = text[place - _AROUND : place], text[place : place + _AROUND]
+        both = unicodedata.normalize("NFKC", before) + unicodedata.normalize("NFKC", after)
+        if both == unicodedata.normalize("NFKC", before + after) and not _is_mark(after[0]):
+            return place
+    return most
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) != 0
 
 
 def fenced(name: str, text: str) -> tuple[str, str]:

@@ -1,34 +1,70 @@
-"""What is decided before any judge is asked: an answer without content gets nothing.
+r"""What is decided before any judge is asked: an answer without content gets nothing.
 
 A single colon or "Solution:" wins up to nine in ten verdicts of some judges (Zhao et al. 2025,
-"One Token to Fool LLM-as-a-Judge", arXiv:2507.08794), and more votes do not help.
+"One Token to Fool LLM-as-a-Judge", arXiv:2507.08794), and more votes do not help. What counts is
+what can be seen: a blank letter, a full-width "Solution:" or ``<br>`` is no more than a space.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from assay.graders.judges.fence import composed, unhidden
 
 __all__ = ["emptiness"]
 
-_OPENERS = frozenset(
+_OPENERS = (
+    *("answer", "the answer is", "final answer", "my answer", "here is my answer"),
+    *("solution", "the solution is", "here is the solution", "thought process"),
+    *("thinking process", "let me think", "let us think", "let's think", "step by step"),
+    *("let's think step by step", "let us think step by step", "here you go", "i will answer"),
+    *("let's solve this problem step by step", "let us solve this problem step by step"),
+    *("let me solve this step by step", "to solve this problem"),
+    *("lösung", "antwort", "respuesta", "solución", "réponse", "solution finale"),
+    *("risposta", "soluzione", "resposta", "solução", "ответ", "решение", "حل", "उत्तर"),
+    *("풀이", "정답", "해설"),
+)
+_UNSPACED = frozenset(
     {
-        *("answer", "the answer is", "final answer", "my answer", "here is my answer"),
-        *("solution", "the solution is", "here is the solution", "explanation", "reasoning"),
-        *("thought process", "thinking process", "let me think", "let us think", "lets think"),
-        *("lets think step by step", "let us think step by step", "step by step", "step 1"),
-        *("lets solve this problem step by step", "let us solve this problem step by step"),
-        *("let me solve this step by step", "first", "to solve this problem", "sure", "okay"),
-        *("of course", "certainly", "here you go", "i will answer", "response", "output"),
-        *("lösung", "antwort", "respuesta", "solución", "réponse", "solution finale"),
-        *("risposta", "soluzione", "resposta", "solução", "ответ", "решение"),
         *("解", "解答", "解析", "答案", "答", "回答", "思考过程", "让我们一步一步思考"),
-        *("かいせつ", "解説", "こたえ", "答え", "回答", "풀이", "정답", "해설", "حل", "उत्तर"),
+        *("かいせつ", "解説", "こたえ", "答え"),
     }
 )
-_LONGEST = max(map(len, _OPENERS))
-_WORD = re.compile(r"[^\W_]")
-_SEPARATORS = re.compile(r"[\W_]+")
+_LONGEST_UNSPACED = max(map(len, _UNSPACED))
+_OFTEN_ANSWERS = (
+    *("first", "output", "response", "step 1", "explanation", "reasoning"),
+    *("certainly", "of course", "sure", "okay"),
+)
+"""These may be the whole of a right answer: they announce one only with a colon or dots behind."""
+_COURTESIES = ("sure", "okay")
+
+_HEAD = 200
+"""So many characters nearly always show that there is content."""
+_BEGINNING = re.compile(r"([A-Za-z0-9]+)(?: ([A-Za-z0-9]+))?(?=[ \n.,;:!?]|\Z)")
+
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_MARKUP_SIGNS = ("<", "&", "\\", "```", "~~~")
+_WRAPPER = re.compile(
+    "br|wbr|think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|answer|final"
+    "|final_answer|output|response|result|solution|explanation",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(r"(?<!`)</\s?([^\W\d][\w.:-]{0,40})\s?>")
+_MARKUP = re.compile(
+    # A tag in backticks, or one with attributes, may be what was asked for.
+    r"(?<!`)<(?P<end>/?)\s?(?P<tag>[^\W\d][\w.:-]{0,40})\s?/?>"
+    r"|&(?P<entity>#?\w{1,31});"
+    r"|\\(?:begin|end)\{[a-zA-Z]{1,20}\*?\}"
+    r"|\\(?:boxed|[fm]box|text(?:bf|it|rm|tt|sf)?|math(?:bf|it|rm|sf|tt)|emph|q?quad|left|right"
+    r"|displaystyle|underline)(?![a-zA-Z])"
+    r"|^[ \t]{0,8}(?:```+|~~~+)[ \t]?(?:python|py|json|te?xt|plain(?:text)?|markdown|md|bash|sh"
+    r"|shell|console|html|xml|ya?ml|(?:la)?tex|[jt]s|(?:java|type)script|c|cpp|c\+\+|java|go|rust"
+    r"|sql|ruby|php|diff|output)?[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
 _CONTENT = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
 
 
@@ -39,20 +75,123 @@ def emptiness(answer: str, *, openers: bool = True) -> str:
         answer: The answer.
         openers: Whether the mere beginning of an answer, such as "Solution:", is none either.
     """
-    if _WORD.search(answer):
-        short = answer.strip()
-        if openers and len(short) <= _LONGEST + 20:
-            words = (
-                _SEPARATORS.sub(" ", short.replace("'", "").replace("\u2019", "")).strip().lower()
-            )
-            if words in _OPENERS:
-                return "the answer only announces an answer"
+    if _begins_plainly(answer):
         return ""
-    if any(_has_content(character) for character in set(answer)):
-        return ""
-    return "the answer has no words" if answer.strip() else "the answer is empty"
+    if len(answer) > _HEAD:
+        head = answer[:_HEAD].rpartition(" ")[0]  # no word, no tag is cut there
+        if head and not _missing(head, openers=openers, is_whole=False):
+            return ""
+    return _missing(answer, openers=openers, is_whole=True)
+
+
+def _begins_plainly(answer: str) -> bool:
+    """Whether the first words are plain ones with which no opener begins: most answers do."""
+    found = _BEGINNING.match(answer)
+    if found is None:
+        return False
+    node = _ROOT.following.get(found[1].lower())
+    if node is None or found[2] is None:
+        return node is None
+    return node.marks is None and found[2].lower() not in node.following
+
+
+def _missing(given: str, *, openers: bool, is_whole: bool) -> str:
+    text = unhidden(given)
+    if not text.isascii():
+        text = composed(text)
+    if any(sign in text for sign in _MARKUP_SIGNS):
+        text = _without_markup(text)
+    found = _WORD.search(text)
+    if found is None:
+        if any(_has_content(character) for character in set(text)):
+            return ""
+        is_silent = not given.strip() or not text.strip()
+        return "the answer is empty" if is_silent else "the answer has no words"
+    if openers and _announces(text, is_whole=is_whole):
+        return "the answer only announces an answer"
+    return ""
+
+
+def _without_markup(text: str) -> str:
+    paired = {name.lower() for name in _CLOSING.findall(text)}
+
+    def blank(found: re.Match[str]) -> str:
+        if entity := found["entity"]:
+            import html
+
+            return composed(unhidden(html.unescape(f"&{entity};")))
+        tag = found["tag"]
+        is_content = tag and tag.lower() not in paired and not _WRAPPER.fullmatch(tag)
+        return found[0] if is_content else " "
+
+    return _MARKUP.sub(blank, text)
 
 
 def _has_content(character: str) -> bool:
     category = unicodedata.category(character)
     return category in _CONTENT or (category in ("Sm", "Sc") and not character.isascii())
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """A place in the openers, word by word; ``marks`` says what behind it makes it one."""
+
+    following: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
+    marks: tuple[str, ...] | None = None
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace("'", "").replace("\u2019", "")
+
+
+def _grown(root: _Node, openers: Iterable[str], *marks: str) -> None:
+    for opener in openers:
+        node = root
+        for word in _WORD.findall(composed(opener)):
+            node = node.following.setdefault(_plain(word), _Node())
+        node.marks = marks
+
+
+_UNSPACED_NODE = _Node(marks=("",))
+_ROOT = _Node()
+_grown(_ROOT, _OPENERS, "")
+_grown(_ROOT, _OFTEN_ANSWERS, ":", "..")
+_grown(_ROOT, _COURTESIES, ":", "..", "!")
+
+
+def _announces(text: str, *, is_whole: bool) -> bool:
+    """Whether a text consists of openers, one after the other.
+
+    Args:
+        text: What is seen of it.
+        is_whole: Or else its beginning, of which it is asked whether it may go on so.
+    """
+    places, end = [_ROOT], 0
+    ended: list[_Node] = []
+    for found in _WORD.finditer(text):
+        word, end = _plain(found[0]), found.end()
+        reached = [node for place in places if (node := place.following.get(word)) is not None]
+        ended = [node for node in reached if node.marks is not None]
+        if _ROOT in places and not word.isascii() and _is_unspaced(word):
+            ended.append(_UNSPACED_NODE)
+        if not reached and not ended:
+            return False
+        places = [*reached, _ROOT] if ended else reached
+    if not is_whole:
+        return True
+    behind = text[end:]
+    return any(mark in behind for node in ended for mark in node.marks or ())
+
+
+def _is_unspaced(word: str) -> bool:
+    """Whether a word of a script without spaces consists of openers."""
+    reached = {0}
+    last = 0
+    for end in range(1, len(word) + 1):
+        starts = range(max(0, end - _LONGEST_UNSPACED), end)
+        if any(start in reached and word[start:end] in _UNSPACED for start in starts):
+            reached.add(end)
+            last = end
+        elif last + _LONGEST_UNSPACED < end:
+            return False
+    return last == len(word)

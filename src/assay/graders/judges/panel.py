@@ -80,6 +80,7 @@ class Form:
         name: Of the schema, for providers.
         schema: JSON Schema; evidence and reasoning before the verdict, so that it rests on them.
         read: The opinion in a reply that has the shape.
+        is_fault: Whether a high value speaks against what is judged, and not for it.
 
     ``read`` raises `RefutedError` for an opinion that is not believed.
     """
@@ -87,6 +88,11 @@ class Form:
     name: str
     schema: Mapping[str, Json]
     read: Callable[[Mapping[str, Json]], Opinion]
+    is_fault: bool = False
+
+    def against(self, opinions: Iterable[Opinion]) -> Opinion:
+        """Of opinions that have a value, the one that speaks most against what is judged."""
+        return (max if self.is_fault else min)(opinions, key=lambda one: one.value or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +103,11 @@ class Panel:
         models: Model references; each is asked.
         repeats: How often each is asked. The repeats are apart in the cache.
         aggregate: ``majority`` of the words, or ``mean``, ``median`` or ``min`` of the values.
-            A mean has no bound under one broken judge; a median has.
+            A mean has no bound under one broken judge; a median has. ``min`` is what speaks most
+            against the answer: of a fault (a `Form` that says so), the highest value.
         quorum: Fewest votes that decide; more than half of those asked by default (0).
-        tie: What an even split of words is: ``fail`` (the lowest value among them), ``na`` (does
-            not apply) or ``error``.
+        tie: What an even split of words is: ``fail`` (that which speaks most against the answer),
+            ``na`` (does not apply) or ``error``.
         escalate: A model that decides alone where the votes disagree; none by default. With a
             cheap model in ``models`` this is a cascade.
         temperature: As in a request.
@@ -275,15 +282,12 @@ async def poll(prompt: Prompt, form: Form, panel: Panel) -> Decision:
             for repeat in range(panel.repeats)
         )
         votes = await together(calls)
-    decision = _decide(votes, panel)
+    decision = _decide(votes, form, panel)
     if panel.escalate and _is_doubtful(votes):
         final = await _ask(prompt, form, panel, panel.escalate, 0)
+        alone = replace(panel, models=(panel.escalate,), repeats=1, quorum=0, escalate="")
         return replace(
-            _decide(
-                [final], replace(panel, models=(panel.escalate,), repeats=1, quorum=0, escalate="")
-            ),
-            votes=(*votes, final),
-            agreement=decision.agreement,
+            _decide([final], form, alone), votes=(*votes, final), agreement=decision.agreement
         )
     return decision
 
@@ -314,7 +318,7 @@ async def _ask(prompt: Prompt, form: Form, panel: Panel, model: str, repeat: int
     return Vote(model=model, repeat=repeat, opinion=reading.opinion, reply=reply)
 
 
-def _decide(votes: Sequence[Vote], panel: Panel) -> Decision:
+def _decide(votes: Sequence[Vote], form: Form, panel: Panel) -> Decision:
     if len(votes) == 1 and (opinion := votes[0].opinion) is not None:
         return _decision(opinion, [opinion], votes)
     valid = [(vote, vote.opinion) for vote in votes if vote.opinion is not None]
@@ -322,26 +326,26 @@ def _decide(votes: Sequence[Vote], panel: Panel) -> Decision:
         return Decision(votes=tuple(votes), error=_missing(votes, panel))
     opinions = [opinion for _, opinion in valid]
     if panel.aggregate == "majority" and all(opinion.word for opinion in opinions):
-        return _most(opinions, votes, panel)
-    values = [opinion.value for opinion in opinions if opinion.value is not None]
+        return _most(opinions, votes, form, panel)
+    applied = [opinion for opinion in opinions if opinion.value is not None]
+    values = [cast("float", opinion.value) for opinion in applied]
     if 2 * len(values) < len(opinions):  # most say that it does not apply
         first = next(opinion for opinion in opinions if opinion.value is None)
         return _decision(first, opinions, votes)
     if 2 * len(values) == len(opinions) and panel.tie != "fail":
         return _undecided(f"{len(values)} of {len(opinions)} say that it applies", votes, panel)
     if panel.aggregate == "min":
-        value = min(values)
+        value = cast("float", form.against(applied).value)
     elif panel.aggregate == "mean":
         value = min(max(math.fsum(values) / len(values), min(values)), max(values))
     else:  # the majority of numbers is their median
         value = statistics.median(values)
-    applied = [opinion for opinion in opinions if opinion.value is not None]
     nearest = min(applied, key=lambda opinion: abs(cast("float", opinion.value) - value))
     word = nearest.word if nearest.value == value else ""  # between words there is none
     return _decision(replace(nearest, word=word, value=value), opinions, votes)
 
 
-def _most(opinions: Sequence[Opinion], votes: Sequence[Vote], panel: Panel) -> Decision:
+def _most(opinions: Sequence[Opinion], votes: Sequence[Vote], form: Form, panel: Panel) -> Decision:
     """The word that most opinions have."""
     counts = Counter(opinion.word for opinion in opinions)
     top = max(counts.values())
@@ -354,7 +358,7 @@ def _most(opinions: Sequence[Opinion], votes: Sequence[Vote], panel: Panel) -> D
         return _undecided(told, votes, panel)
     # Not applicable is worth no more than the worst: else a split would be a way out.
     applied = [opinion for opinion in tied if opinion.value is not None]
-    return _decision(min(applied, key=lambda one: one.value or 0.0), opinions, votes)
+    return _decision(form.against(applied), opinions, votes)
 
 
 def _undecided(told: str, votes: Sequence[Vote], panel: Panel) -> Decision:

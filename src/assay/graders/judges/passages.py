@@ -144,4 +144,4 @@ def is_courtesy(passage: str) -> bool:
 
 
 def _parts(span: str) -> Sequence[str]:
-    return [part for one in span.split("...") if (part := normalised(one))]
+    return [part for one in normalised(span).split("...") if (part := one.strip())]

@@ -7,13 +7,12 @@ then the material, in fences; then, behind it, what is asked. What stands last i
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.errors import ModelError
-from assay.graders.judges.fence import fenced, hidden_characters, unhidden
+from assay.graders.judges.fence import composed, fenced, hidden_characters, unhidden
 from assay.models.messages import Message
 
 __all__ = ["MAX_MATERIAL", "Part", "Prompt", "Untrusted", "compose", "suspicions"]
@@ -39,6 +38,12 @@ Reply with one JSON object and nothing else."""
 
 _VERDICTS = "pass|met|full marks|10/10|correct"
 _VERBS = "output|return|answer|reply|respond|grade|score|mark|verdict"
+_KEYS = (
+    "verdict|verdicts|score|level|winner|relevant|result|claims|supported|passed|pass|grade|rating|label"
+    "|criterion_status|criteria_met|evidence|reasoning"
+)
+"""What replies to judges are made of, ours and others'."""
+_MARKS = "\"'\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\u00ab\u00bb"
 _SUSPICIOUS: tuple[tuple[str, tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
     (
         "override",
@@ -55,8 +60,8 @@ _SUSPICIOUS: tuple[tuple[str, tuple[tuple[str, ...], ...], re.Pattern[str]], ...
     ),
     (
         "forged_verdict",
-        (('":', '" :'),),
-        re.compile(r'"(verdict|score|criterion_status|criteria_met|winner|passed)"\s*:'),
+        ((":",), tuple(_MARKS), tuple(_KEYS.split("|"))),
+        re.compile(rf"[{_MARKS}]\s*(?:{_KEYS})\s*\\*[{_MARKS}]\s*:"),
     ),
     ("forged_fence", (("untrusted",),), re.compile(r"</?untrusted")),
     (
@@ -162,5 +167,4 @@ def suspicions(text: str) -> tuple[str, ...]:
 
 def _folded(text: str) -> str:
     """Full-width and styled letters as plain ones, and nothing between them that is not seen."""
-    shown = unhidden(text)
-    return (shown if len(shown) > 100_000 else unicodedata.normalize("NFKC", shown)).lower()
+    return composed(unhidden(text)).lower()

@@ -10,7 +10,7 @@ from typing import cast
 
 from assay.errors import ModelError
 from assay.graders.judges.canary import is_probed, refuted, untruth
-from assay.graders.judges.criteria import Criterion, leaves
+from assay.graders.judges.criteria import Criterion, leaves, signed
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll, together
 from assay.graders.judges.probe import unguessable
@@ -82,10 +82,10 @@ async def judge_criteria(
         canary: Share of answers, in [0, 1], about which a question is asked whose answer is known
             to be no. Answers that show a pattern of attack are always among them.
     """
-    asked, sought, parts = list(leaves(criteria)), Sought(material.answer), material.parts()
+    asked, sought, parts = list(signed(criteria)), Sought(material.answer), material.parts()
     found = suspicions(material.answer)
-    calls = [_decide(criterion, parts, sought, panel) for criterion in asked]
-    about = "\0".join(criterion.requirement for criterion in asked)
+    calls = [_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked]
+    about = "\0".join(criterion.requirement for criterion, _ in asked)
     if is_probed(material.answer, about, canary, is_suspicious=bool(found)):
         *decisions, probe = await together([*calls, _probe(material.answer, parts, panel)])
         error = refuted(probe, panel, is_suspicious=bool(found))
@@ -96,7 +96,7 @@ async def judge_criteria(
 
 
 async def _decide(
-    criterion: Criterion, parts: Sequence[Part], sought: Sought, panel: Panel
+    criterion: Criterion, parts: Sequence[Part], sought: Sought, panel: Panel, *, is_fault: bool
 ) -> Decision:
     form = _levels_form(criterion) if criterion.levels else _criterion_form(criterion, sought)
     name = "levels" if criterion.levels else "criterion"
@@ -104,7 +104,7 @@ async def _decide(
         prompt = compose(name, parts, _asked(criterion))
     except ModelError as error:
         return Decision(error=error)
-    return await poll(prompt, form, panel)
+    return await poll(prompt, replace(form, is_fault=True) if is_fault else form, panel)
 
 
 @lru_cache(maxsize=4_096)
@@ -281,16 +281,24 @@ def _leaf(decision: Decision) -> _Sum:
 
 
 def _summed(
-    criteria: Sequence[Criterion], decisions: Iterator[Decision], *, is_whole: bool
+    criteria: Sequence[Criterion],
+    decisions: Iterator[Decision],
+    *,
+    is_whole: bool,
+    is_fault: bool = False,
 ) -> _Sum:
-    """Add up criteria; where all is decided, the bounds are what is known."""
+    """Add up criteria, or the parts of a fault; where all is decided, the bounds are known."""
     known = _Tally()
     low, high = (known, known) if is_whole else (_Tally(), _Tally())
     covered = weights = 0.0
     failed, may_fail = "", False
     for criterion in criteria:
         inside, weight = criterion.children, criterion.weight
-        one = _summed(inside, decisions, is_whole=is_whole) if inside else _leaf(next(decisions))
+        is_against = is_fault != (weight < 0)
+        if inside:
+            one = _summed(inside, decisions, is_whole=is_whole, is_fault=is_against)
+        else:
+            one = _leaf(next(decisions))
         is_open = one.value is None and one.low is not None
         covered += 0.0 if is_open else abs(weight) * one.coverage
         weights += abs(weight)
@@ -303,7 +311,7 @@ def _summed(
         if one.value is not None:
             known.add(weight, one.value)
         elif one.is_suspect:
-            known.add(weight, float(weight < 0))
+            known.add(weight, float(is_against))
         if not is_whole:  # what costs is at its worst where it is met
             low.add(weight, one.low if weight > 0 else one.high)
             high.add(weight, one.high if weight > 0 else one.low)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from assay.graders.judges.base import answer_in
 from assay.graders.judges.examples import Example
 from assay.graders.judges.template import Rendered, render, render_fenced
 from assay.scoring.json_safe import Json, plain
@@ -40,14 +41,16 @@ def conversation(
     """The parts of a submission as one conversation that ends with the answer.
 
     Args:
-        answer: The answer; what ends the thread by default, or nothing.
+        answer: The answer; what ends the thread by default.
         question: What was asked, where there is no thread.
         thread: The conversation.
         metadata: What belongs to the sample; comes before the thread's own.
+
+    Raises:
+        GraderError: If there is no answer, which is not the same as an empty one.
     """
     before = [] if thread is None else [(turn[0], turn[1]) for turn in thread.messages()]
-    if answer is None:
-        answer = (thread.completion() if thread is not None else None) or ""
+    answer = answer_in(answer, thread)
     if thread is None and question:
         before = [("user", question)]
     beside = {**(thread.metadata if thread is not None else {}), **(metadata or {})}

@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias, cast
 
+from assay.graders.judges.gate import emptiness
 from assay.graders.openai.base import (
     Definition,
     OpenAIGrader,
     check_range,
     check_threshold,
+    template_of,
     wrong,
 )
 from assay.graders.openai.fences import Fences
 from assay.graders.openai.messages import Message
-from assay.graders.openai.rewards import FaultError, Reward
+from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
 from assay.types.codec import to_json
@@ -43,6 +45,7 @@ Fence: TypeAlias = "bool | Literal['all']"
 """What of a prompt stands in fences: true, what the model said; ``all``, the row's fields as well;
 false, nothing, as over there."""
 
+_SAID = ("output_text", "output_json", "choices")
 _STEPS: Json = {
     "type": "array",
     "items": {
@@ -130,14 +133,43 @@ class ModelDefinition(Definition):
     async def reward(self, scope: Scope) -> Reward:
         """Ask the judge.
 
+        Nobody is asked about a sample whose text is shown to the judge and has no content. That is
+        the grader's lowest reward; of a formula it is the whole, so that it saves no penalty.
+
         Raises:
+            SubmissionFaultError: The sample has no content.
             FaultError: The judge could not be asked, refused, or did not answer what was asked.
         """
         from assay.graders.openai.asking import asked, described
 
-        reply = await asked(self.request(scope))
+        request = self.request(scope)
+        if self._shows_text and (why := _silence(scope)):
+            details = {"model": self.model, "asked": False, "why": why}
+            raise SubmissionFaultError(
+                why, flag="sample_parse_error", outcome="empty", details=details
+            )
+        reply = await asked(request)
         found = self.verdict(json.dumps(reply.data))
         return replace(found, details={**found.details, **described(reply)})
+
+    @property
+    def _shows_text(self) -> bool:
+        """Whether the judge is shown what the model said, and not the row alone."""
+        texts = [part.get("text") for message in self.input for part in message.parts()]
+        return any(
+            reference.namespace == "sample" and (not reference.steps or reference.steps[0] in _SAID)
+            for text in texts
+            if isinstance(text, str)
+            for reference in template_of("content", text).references
+        )
+
+
+def _silence(scope: Scope) -> str:
+    """Why a sample has no content, or ""; a tool call and a sound are some."""
+    said = scope.sample.get("output_text")
+    if not isinstance(said, str) or scope.sample.get("output_tools"):
+        return ""
+    return "" if scope.sample.get("output_audio") else emptiness(said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,13 +226,17 @@ class ScoreModel(ModelDefinition):
         result = _result(reply)
         if isinstance(result, bool) or not isinstance(result, int | float):
             raise _unreadable("the judge's result is no number")
-        if isinstance(result, float) and not math.isfinite(result):
+        try:
+            given = float(result)
+        except OverflowError as error:
+            raise _unreadable("the judge's result is a number beyond all scales") from error
+        if not math.isfinite(given):
             raise _unreadable("the judge's result is not finite")
         lowest, highest = self.bounds
-        value = min(max(result, lowest), highest)
+        value = min(max(given, lowest), highest) + 0.0  # -0.0 is 0.0
         threshold = self.pass_threshold
         return Reward(
-            value=float(value),
+            value=value,
             passed=None if threshold is None else value >= threshold,
             details={"reply": reply, "model": self.model},
         )

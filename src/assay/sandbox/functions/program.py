@@ -48,6 +48,8 @@ class Program:
             positional arguments. Empty: the payload itself is the one argument.
         provided: A module of `modules` whose public names are in the program's globals before it
             runs. Empty for none.
+        as_written: Whether the entry must be the very ``async def`` that the source has: a program
+            that puts something else in its place cannot be loaded.
 
     Raises:
         InputError: ``argument`` or ``provided`` names a module that is not in ``modules``.
@@ -58,6 +60,7 @@ class Program:
     modules: Mapping[str, str] = field(default_factory=dict[str, str])
     argument: str = ""
     provided: str = ""
+    as_written: bool = False
 
     def __post_init__(self) -> None:
         if not self.entry.isidentifier():
@@ -74,7 +77,7 @@ class Program:
     @property
     def digest(self) -> str:
         """SHA-256 over everything that decides what the program does, in hexadecimal."""
-        parts = [self.source, self.entry, self.argument, self.provided]
+        parts = [self.source, self.entry, self.argument, self.provided, str(self.as_written)]
         for name in sorted(self.modules):
             parts += [name, self.modules[name]]
         digest = hashlib.sha256()

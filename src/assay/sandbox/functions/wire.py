@@ -76,6 +76,7 @@ def load_frame(program: Program, isolation: Isolation, limits: FunctionLimits) -
         math.ceil(limits.load_seconds * 1000),
     )
     words = [program.source, program.entry, program.argument, program.provided]
+    words.append("as written" if program.as_written else "")
     for name, source in program.modules.items():
         words += [name, source]
     parts = [word.encode("utf-8", "surrogatepass") for word in words]

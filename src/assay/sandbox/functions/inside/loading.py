@@ -6,7 +6,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType, TracebackType
 
@@ -16,6 +16,15 @@ FILE = "<program>"
 """What a program's file is called in its tracebacks."""
 
 _MESSAGE = 2000
+_COROUTINE = 0x80  # CO_COROUTINE: an `async def` without a `yield`
+# The program may replace any builtin.
+_type = type
+
+
+def _sample() -> None: ...
+
+
+_Function, _Code = type(_sample), type(_sample.__code__)
 
 
 class LoadError(Exception):
@@ -67,25 +76,29 @@ def load(parts: list[bytes]) -> Loaded:
     """Load a program. Runs untrusted code.
 
     Args:
-        parts: Source, entry, argument, provided, then name and source of each module. Emptied.
+        parts: Source, entry, argument, provided, whether the entry must be as it is written (empty
+            for no), then name and source of each module. Emptied.
 
     Raises:
         LoadError: It cannot be loaded, whatever the reason.
     """
-    source, entry, argument, provided, *rest = (
+    source, entry, argument, provided, as_written, *rest = (
         part.decode("utf-8", "surrogatepass") for part in parts
     )
     parts.clear()
     modules = dict(zip(rest[::2], rest[1::2], strict=True))
     try:
-        return _load(source, entry, argument, provided, modules)
+        loaded, code = _load(source, entry, argument, provided, modules)
     except BaseException as error:
         raise LoadError(*_explain(error)) from None
+    if as_written:
+        _check_written(loaded.function, code, entry)
+    return loaded
 
 
 def _load(
     source: str, entry: str, argument: str, provided: str, modules: Mapping[str, str]
-) -> Loaded:
+) -> tuple[Loaded, CodeType]:
     if modules:
         sys.meta_path.insert(0, _Given(modules))
     arguments = None
@@ -105,11 +118,37 @@ def _load(
     code: CodeType = compile(source, FILE, "exec", dont_inherit=True)
     exec(code, names)  # noqa: S102 - that is what loading is
     if entry not in names:
-        raise NameError(f"it defines no function {entry!r}")
+        raise NameError(f"it defines no function {entry!r}; write one at the top level of the file")
     function = names[entry]
     if not callable(function):
-        raise TypeError(f"{entry!r} is not a function")
-    return Loaded(function, arguments)
+        raise TypeError(f"{entry!r} is not a function; give that another name")
+    return Loaded(function, arguments), code
+
+
+def _check_written(function: object, code: CodeType, entry: str) -> None:
+    """See that what is called is what the source says: it may have been replaced meanwhile.
+
+    Raises:
+        LoadError: It is something else than the ``async def`` of that name.
+    """
+    line = 0
+    called = function.__code__ if _type(function) is _Function else None  # type: ignore[attr-defined] - a function has it
+    for made in _codes(code):
+        if made.co_qualname == entry and made.co_flags & _COROUTINE:
+            if made is called:
+                return
+            line = made.co_firstlineno
+    replaced = "something in the file replaces it when it is loaded; take that out"
+    raise LoadError(f"{entry!r} is not the 'async def' of the file: {replaced}", line)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of every function and class that code makes."""
+    waiting = [code]
+    while waiting:
+        inner = [c for c in waiting.pop().co_consts if _type(c) is _Code]
+        yield from inner
+        waiting += inner
 
 
 def _imported(name: str) -> ModuleType:

@@ -81,7 +81,7 @@ def _await_load(line: Line, calls: Calls, limit: float) -> None:
         line.send(b"R", LOADED.pack(1, 0))
         return
     if status in (CPU_TIMEOUT, WALL_TIMEOUT):
-        message = b"it is not loaded after %g s" % limit
+        message = b"it is not loaded after %g s, which is too long" % limit
     elif status != ERROR:
         message = b"it ends the process, or the process died, while it was loaded"
     number = int(where) if 0 <= where < 2**31 else 0

@@ -44,6 +44,7 @@ _DESCRIPTORS = 64  # as many as `confine` allows
 # What a program replaces in `os` must not change our course.
 _read, _write, _close, _exit = os.read, os.write, os.close, os._exit
 _close_range = os.closerange
+_getpid = os.getpid
 _cpu = time.thread_time
 
 
@@ -126,6 +127,7 @@ class Template:
 
     def _be_called(self) -> NoReturn:
         """In the fork: wait for payloads and make the calls."""
+        own = _getpid()
         try:
             self._close_template_ends()
             count, size, under_loop = ORDER.unpack(_read(self._payloads, ORDER.size))
@@ -136,9 +138,10 @@ class Template:
                     payload += _read(self._payloads, size - len(payload))
                 loop = self._loop if under_loop else None
                 status, score, message = evaluate(program, payload, loop)
-                _write(self._replies, packed(status, score, message, cpu=_cpu()))
+                if _getpid() == own:  # what the call has forked comes by here, too
+                    _write(self._replies, packed(status, score, message, cpu=_cpu()))
             else:
-                self._make_series(program, count)
+                self._make_series(program, count, own)
         except LoadError as error:  # it was loaded before
             _write(self._replies, packed(ERROR, 0.0, f"it cannot be loaded: {error.args[0]}"))
         finally:
@@ -158,8 +161,8 @@ class Template:
         for fd in (self._orders, self._births, self._deaths):
             _close(fd)
 
-    def _make_series(self, program: Loaded, count: int) -> None:
-        """All calls of a batch, each with a reply."""
+    def _make_series(self, program: Loaded, count: int, own: int) -> None:
+        """All calls of a batch, each with a reply; process ``own`` alone makes them."""
         tape = self._tape
         tape.install()
         loop, before = None, 0.0
@@ -173,6 +176,8 @@ class Template:
                     tape.take()
                     loop = light_loop()
                     status, score, message = evaluate(program, payload, loop)
+                if _getpid() != own:
+                    return
                 used = _cpu()
                 reply = packed(status, score, message, cpu=used - before, output=tape.take())
                 before = used
