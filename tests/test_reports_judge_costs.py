@@ -50,7 +50,7 @@ def call(cost: Json = 0.5, **more: Json) -> dict[str, Json]:
 _PROBED: dict[str, object] = {"canary": 1.0}
 _JURY: dict[str, object] = {"canary": 0.0, "repeats": 3}
 KINDS: list[tuple[str, dict[str, object]]] = [
-    ("llm_judge", {"answer": _ANSWER, "criteria": ["names Canberra", "is short"], "canary": 0.0}),
+    ("llm_judge", {"answer": _ANSWER, "criteria": ["names Canberra", "is short"], **_PROBED}),
     ("llm_judge", {"answer": _ANSWER, "criteria": ["names Canberra"], **_JURY}),
     ("binary_judge", {"thread": _THREAD, "criteria": "names Canberra", **_PROBED}),
     (

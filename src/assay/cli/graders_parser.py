@@ -186,7 +186,7 @@ def _add_definition(parser: ArgumentParser, *, update: bool) -> None:
     one = kinds.add_mutually_exclusive_group(required=not update)
     add = one.add_argument
     add("--function", metavar="FILE.py", help="async def grade(thread: StringThread) -> float")
-    add("--judge", metavar="CRITERIA", help="a model says whether this is met; with --model")
+    add("--judge", metavar="CRITERIA", help="a model says whether this is met; --model names it")
     add("--prebuilt", metavar="TYPE", help="FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY")
     add("--endpoint", metavar="URL", help="a service that grades")
     add("--graders", metavar="FILE.yaml", help="a list of graders, as cases declare them")

@@ -160,8 +160,7 @@ def _scored(
     }
     if total.coverage < 1.0:
         metadata["bounds"] = [total.low, total.high]
-    if judged.suspicions:
-        metadata["injection_suspected"] = list(judged.suspicions)
+    metadata.update(judged.noted())
     children = [_child(one, decision) for one, decision in pairs]
     if error := _error(judged, total, min_coverage):
         kinds = [one.error.kind for one in judged.decisions if one.error is not None]

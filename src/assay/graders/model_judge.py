@@ -300,6 +300,7 @@ async def _by_criteria(
     total = combined(criteria, judged.decisions)
     pairs = list(zip(leaves(criteria), judged.decisions, strict=True))
     more: dict[str, Json] = {"criteria": [described(*pair) for pair in pairs], "raw": total.raw}
+    more.update(judged.noted())
     children = [_criterion(*pair) for pair in pairs]
     errors = [one.error for one in judged.decisions if one.error is not None]
     if judged.captured or errors:

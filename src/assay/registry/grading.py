@@ -25,6 +25,7 @@ __all__ = ["Items", "Permissions", "grade_items", "model_refusal", "refusal"]
 
 Items = Sequence[tuple[str, Submission]]
 
+_PERMITS = "--trust-authors, or of a server --allow-internal-endpoints"
 _AT_ONCE = 32
 """Items that declared graders are busy with at the same time."""
 
@@ -54,7 +55,7 @@ def refusal(definition: Definition, permissions: Permissions) -> InputError | No
         if spec.type == EndpointDefinition.kind and is_internal and not permissions.internal:
             return InputError(
                 "allow_internal: endpoints on internal addresses are not called here",
-                hint="whoever runs assay here must permit it",
+                hint=f"whoever runs assay here must permit it: {_PERMITS}",
             )
     try:
         _require_models(definition.specs())
@@ -92,7 +93,8 @@ def model_refusal(definition: Definition) -> InputError | None:
                         return InputError(
                             f"{name}: a stored judge may not name the address of a model here",
                             hint="give the model a name in the settings file of this machine "
-                            "(ASSAY_MODELS); or whoever runs assay here must permit it",
+                            "(ASSAY_MODELS); or whoever runs assay here must permit it: "
+                            f"{_PERMITS}",
                         )
             waiting.extend(value.values())
         elif isinstance(value, list):

@@ -63,11 +63,22 @@ class Judged:
         decisions: One for each leaf of the rubric, in order.
         captured: Why the judge cannot be trusted with this answer; None if it can.
         suspicions: Patterns of attack that the answer shows; noted, never scored.
+        probe: What was said of a question whose answer is known; None where none was asked.
     """
 
     decisions: tuple[Decision, ...]
     captured: ModelError | None = None
     suspicions: tuple[str, ...] = ()
+    probe: Decision | None = None
+
+    def noted(self) -> dict[str, Json]:
+        """What is kept beside the criteria."""
+        kept: dict[str, Json] = {}
+        if self.suspicions:
+            kept["injection_suspected"] = list(self.suspicions)
+        if self.probe is not None:
+            kept["probe"] = cast("Json", self.probe.told())
+        return kept
 
 
 async def judge_criteria(
@@ -89,7 +100,7 @@ async def judge_criteria(
     if is_probed(material.answer, about, canary, is_suspicious=bool(found)):
         *decisions, probe = await together([*calls, _probe(material.answer, parts, panel)])
         error = refuted(probe, panel, is_suspicious=bool(found))
-        return Judged(decisions=tuple(decisions), captured=error, suspicions=found)
+        return Judged(decisions=tuple(decisions), captured=error, suspicions=found, probe=probe)
     if len(calls) == 1:
         return Judged(decisions=(await calls[0],), suspicions=found)
     return Judged(decisions=tuple(await together(calls)), suspicions=found)
