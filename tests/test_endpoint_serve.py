@@ -166,7 +166,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["good.py", "--host", "0.0.0.0"], "others can reach 0.0.0.0"),
     (["good.py", "--host", "::"], "others can reach ::"),
     (["good.py", "--token-env", "NOT_SET"], "NOT_SET holds no secret"),
-    (["good.py", "--range", "1,0"], "score_range must be"),
+    (["good.py", "--range", "1,0"], "the lower one first"),
     (["good.py", "--range", "1"], "LOW,HIGH"),
     (["files.yaml", "--range", "0,1"], "--range is for functions"),
     (["good.py", "--port", "65536"], "not a port"),

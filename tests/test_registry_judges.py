@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from assay.cli.main import main
-from assay.client import Client
+from assay.client import AuthError, Client
 from assay.errors import InputError
 from assay.registry import (
     BinaryJudgeDefinition,
@@ -186,7 +186,7 @@ async def test_attack_a_stored_judge_makes_a_server_call_an_address(
 
 def test_attack_a_server_refuses_addresses_of_models(tmp_path: Path) -> None:
     with client_of("server", str(tmp_path / "store"), internal=False) as client:
-        with pytest.raises(InputError, match="may not name the address of a model"):
+        with pytest.raises(AuthError, match="may not name the address of a model"):
             client.graders.create.binary_judge(key="ssrf", criteria="c", judge_model=URL)
         assert client.graders.list() == []
 
