@@ -167,7 +167,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["good.py", "--host", "::"], "others can reach ::"),
     (["good.py", "--token-env", "NOT_SET"], "NOT_SET holds no secret"),
     (["good.py", "--range", "1,0"], "the lower one first"),
-    (["good.py", "--range", "1"], "LOW,HIGH"),
+    (["good.py", "--range", "1"], "is not two numbers"),
     (["files.yaml", "--range", "0,1"], "--range is for functions"),
     (["good.py", "--port", "65536"], "not a port"),
     (["good.py", "--max-batch", "0"], "not a whole number"),

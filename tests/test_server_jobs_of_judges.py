@@ -14,6 +14,7 @@ import pytest
 from assay.models import Request, register_model
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
+from assay.server.row_by_row import Outcomes, RowByRow
 from assay.server.settings import ServerSettings
 from assay.store.database import Database
 from assay.store.jobs import Jobs
@@ -99,6 +100,28 @@ async def test_what_is_judged_is_stored_while_slow_rows_are_under_way(
         assert (await until(site, path, 29))["status"] == "running"
         judge.go.set()
         await until(site, path, 30)
+    assert set(judge.asked.values()) == {1}
+
+
+async def test_a_row_that_ends_while_others_are_being_stored_is_stored_too(
+    tmp_path: Path, judge: HeldJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.holds = {"word 3"}
+    run, add, ended = RowByRow.run, Jobs.add_scores, threading.Event()
+
+    async def until_the_end(rows: RowByRow) -> None:
+        await run(rows)
+        ended.set()
+
+    def slowly(jobs: Jobs, job: str, scores: Outcomes) -> None:
+        judge.go.set()
+        assert ended.wait(20)
+        add(jobs, job, scores)
+
+    monkeypatch.setattr(RowByRow, "run", until_the_end)
+    monkeypatch.setattr(Jobs, "add_scores", slowly)
+    async with serving(str(tmp_path / "home"), QUICK) as site:
+        await until(site, await begun(site, 4), 4)
     assert set(judge.asked.values()) == {1}
 
 

@@ -223,15 +223,17 @@ class _Worker:
 
         at_work = RowByRow(rows, grade, self._settings.job_batch)
         working = asyncio.create_task(at_work.run())
-
         since = time.perf_counter()
+        done: Outcomes = []  # and not yet stored: what could not be stored is tried once more
 
         async def store() -> None:
             nonlocal since
-            if scores := at_work.taken():
+            done.extend(at_work.taken())
+            if scores := list(done):
                 await self._server.storage.run(
                     lambda database: Jobs(database).add_scores(job.id, scores)
                 )
+                done.clear()
                 graded = [score.graded for _, score in scores]
                 seconds, since = time.perf_counter() - since, time.perf_counter()
                 self._server.metrics.graded(version.kind, graded, seconds)
@@ -242,6 +244,7 @@ class _Worker:
                 if self._server.stopping.is_set():
                     at_work.end()  # those under way were asked, and are paid for
                 await store()
+            await store()  # rows that ended while others were being stored
         except BaseException:
             at_work.stop()
             with suppress(ConflictError, StoreError):
