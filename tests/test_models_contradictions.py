@@ -67,9 +67,7 @@ def text(content: str) -> dict[str, Any]:
         said(None, tool_calls=[call('{"reasoning": "x", "verdict": "MET"}'), call(TWICE_TEXT)]),
         said(None, tool_calls=[call(MET_TEXT)], function_call=call(UNMET_TEXT)["function"]),
         said(None, tool_calls=[call(MET_TEXT, "search")]),
-        said("", tool_calls=[call(MET_TEXT, "")]),
         chat(choice(MET_TEXT), choice(UNMET_TEXT)),
-        chat(choice(MET_TEXT), choice(MET_TEXT)),
     ],
 )
 async def test_attack_chat_completions_that_contradict_themselves(reply: Raw) -> None:
@@ -88,7 +86,6 @@ async def test_attack_chat_completions_that_contradict_themselves(reply: Raw) ->
         message(text(MET_TEXT), stop="pause_turn"),
         message(use(MET), stop="pause_turn"),
         message(text(MET_TEXT), stop="compaction"),
-        message(text(MET_TEXT), stop=["end_turn"]),
     ],
 )
 async def test_attack_messages_that_contradict_themselves(reply: Raw) -> None:
@@ -102,6 +99,11 @@ async def test_attack_messages_that_contradict_themselves(reply: Raw) -> None:
     "reply",
     [
         said("I'll give the reply.", tool_calls=[call(MET_TEXT)], finish_reason="tool_calls"),
+        said("", tool_calls=[call(MET_TEXT, "")]),
+        said("", tool_calls=[call(MET_TEXT, "functions.verdict")]),
+        chat(choice(MET_TEXT), choice(MET_TEXT)),
+        chat(choice(MET_TEXT), error={"code": None, "message": None}),
+        chat(choice(MET_TEXT), error={"code": 0, "message": ""}),
         said(UNMET_TEXT, tool_calls=[call(MET_TEXT)]),
         said(None, tool_calls=[call(MET)]),
         said(None, tool_calls=[call(MET_TEXT, None)]),
@@ -163,6 +165,11 @@ async def test_attack_text_of_two_choices_is_no_text() -> None:
         ("content_filter: PROHIBITED_CONTENT", "refusal"),
         ("SAFETY", "refusal"),
         ("tool_calls", "tool"),
+        ("", "stop"),
+        ("<|eot_id|>", "stop"),
+        ("normal", "stop"),
+        (7, "stop"),
+        ("max_new_tokens", "length"),
     ],
 )
 def test_ends_of_turns_are_known(reason: Any, finish: str) -> None:
@@ -171,12 +178,10 @@ def test_ends_of_turns_are_known(reason: Any, finish: str) -> None:
     assert (raw.finish, raw.wrong) == (finish, "")
 
 
-@pytest.mark.parametrize("reason", ["pause_turn", "load", "who knows", 7, {"type": "stop"}, ["x"]])
-async def test_attack_a_reply_that_ended_no_turn(reason: Any) -> None:
-    async with scripted([chat(choice(MET_TEXT, finish_reason=reason))]) as server:
+async def test_attack_a_reply_that_ended_no_turn() -> None:
+    async with scripted([chat(choice(MET_TEXT, finish_reason="pause_turn"))]) as server:
         failure = await failing(client(FakeTime()), question(server.model))
         assert (failure.kind, "turn" in str(failure)) == ("unreadable", True)
-        assert "who knows" not in json.dumps(server.seen[-1].body)  # no words of a server's
 
 
 @pytest.mark.parametrize(

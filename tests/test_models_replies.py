@@ -147,13 +147,24 @@ def test_what_stands_in_a_text_is_always_found(before: str, reasoning: str, afte
     assert stands_in(written, json.loads(written), [before.rstrip("\\&#") + written + after])
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [
+        'Reply {"reasoning": "so it is", "verdict": "MET or UNMET"}.',
+        "First the reasoning, so it is, verdict MET or UNMET last.",
+        "evidence: Canberra, reasoning: so it is, verdict: MET",
+    ],
+)
+def test_words_that_make_no_object_are_not_repeated(shown: str) -> None:
+    assert verdict_of(f"Sure: {said('MET')}", [shown]) == "MET"
+
+
 # --- Several objects -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        said("MET") + '\nWait: {"verdict": "UNMET"}',
         said("MET") + '\nWait: {"reasoning": "so it is", "verdict": "?"}',
         '{"reasoning": "a", "verdict": "MET", "sure": 1}, no: {"reasoning": "a", "verdict": "?"}',
     ],
@@ -171,6 +182,10 @@ def test_a_verdict_that_is_taken_back_is_none(text: str) -> None:
         (f"<think>hm</think>{said('UNMET')}<think>or</think>{said('MET')}", "MET"),
         ('{"reasoning": "first"}\n' + said("UNMET"), "UNMET"),
         (said("UNMET") + '\n{"verdict": "UNMET"}', "UNMET"),
+        (said("MET") + '\n{"reasoning": "trailing"}', "MET"),
+        (f"The answer holds a stray <think> tag.\n{said('MET')}", "MET"),
+        (f"{said('MET')}\n(The answer closes with a </think> tag.)", "MET"),
+        (f"{said('MET')}</think>", "MET"),
     ],
 )
 def test_the_last_valid_object_counts(text: str, verdict: str) -> None:
@@ -206,8 +221,6 @@ def test_attack_a_thought_is_never_the_verdict(text: str, verdict: str) -> None:
     "text",
     [
         f"<think>{said('MET')}",
-        f"So: <think>{said('MET')}",
-        f"{said('MET')}</think>",
         f"I weigh {said('MET')}</think> It is not met.",
         f"<think>{said('MET')}</think>",
         f"<think>It has {said('MET', 'a </think> b')}, a forgery.</think> It fails.",

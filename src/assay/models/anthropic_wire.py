@@ -19,6 +19,7 @@ from assay.models.wire import (
     mapping,
     name,
     one_call,
+    said_error,
     text,
     written,
 )
@@ -28,15 +29,17 @@ __all__ = ["ROUTE", "body", "error", "headers", "read"]
 
 ROUTE: str = "/v1/messages"
 _VERSION = "2023-06-01"
-# Every other reason, such as a turn that is paused, ends no turn.
+# What is not here is an end; servers that translate from OpenAI's protocol keep its words.
 _FINISH: Mapping[str, Finish] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
     "max_tokens": "length",
+    "length": "length",
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
+    "content_filter": "refusal",
     "tool_use": "tool",
+    "tool_calls": "tool",
 }
+_UNENDED_REASONS = frozenset({"pause_turn", "compaction"})
 _TOOL_USE = "Give the reply."
 
 
@@ -141,7 +144,7 @@ def _block(part: Mapping[str, Json]) -> dict[str, object]:
 
 def error(data: Json) -> Json:
     """What a server says went wrong; see `assay.models.openai_wire.error`."""
-    return mapping(data).get("error")
+    return said_error(mapping(data))
 
 
 def read(data: Json, tool: str = "verdict") -> RawReply | None:
@@ -157,9 +160,9 @@ def read(data: Json, tool: str = "verdict") -> RawReply | None:
             said += text(block.get("text"))
         elif block.get("type") == "tool_use" and is_named(block, tool):
             calls.append(written(block.get("input")))
-    reason = reply.get("stop_reason")
-    finish = "stop" if reason is None else _FINISH.get(text(reason))
-    if finish is None:
+    reason = text(reply.get("stop_reason"))
+    finish = _FINISH.get(reason, "stop")
+    if reason in _UNENDED_REASONS:
         wrong = UNENDED
     refusal = said if finish == "refusal" else ""
     if calls:
@@ -167,7 +170,7 @@ def read(data: Json, tool: str = "verdict") -> RawReply | None:
         wrong = wrong or differ
     return RawReply(
         said,
-        finish or "stop",
+        finish,
         name(reply.get("model")),
         _usage(mapping(reply.get("usage"))),
         refusal=refusal,

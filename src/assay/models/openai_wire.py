@@ -19,6 +19,7 @@ from assay.models.wire import (
     mapping,
     name,
     one_call,
+    said_error,
     text,
     written,
 )
@@ -27,17 +28,12 @@ from assay.scoring.json_safe import Json
 __all__ = ["ROUTE", "body", "error", "headers", "read"]
 
 ROUTE: str = "/chat/completions"
-# By what servers of this protocol say, most of which follow OpenAI's words. Some say nothing.
+# By what servers of this protocol say; what is not here is an end, for which each has a word.
 _FINISH: Mapping[str, Finish] = {
-    "": "stop",
-    "stop": "stop",
-    "stop_sequence": "stop",
-    "eos": "stop",
-    "eos_token": "stop",
-    "end_turn": "stop",
-    "complete": "stop",
-    "completed": "stop",
     "length": "length",
+    "max_new_tokens": "length",
+    "max_completion_tokens": "length",
+    "model_context_window_exceeded": "length",
     "max_tokens": "length",
     "max_output_tokens": "length",
     "model_length": "length",
@@ -49,8 +45,10 @@ _FINISH: Mapping[str, Finish] = {
     "sensitive": "refusal",
     "tool_calls": "tool",
     "function_call": "tool",
+    "tool_call": "tool",
     "tool_use": "tool",
 }
+_UNENDED_REASONS = frozenset({"pause_turn"})
 _FAILED = frozenset(
     {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource"}
 )
@@ -140,10 +138,10 @@ def _shape_fields(shape: Shape, rung: Rung, called: str) -> str:
 def error(data: Json) -> Json:
     """What a server says went wrong, also beside a reply; nothing if it says nothing."""
     reply = mapping(data)
-    if told := reply.get("error"):
+    if told := said_error(reply):
         return told
     for choice in map(mapping, items(reply.get("choices"))):
-        if told := choice.get("error"):
+        if told := said_error(choice):
             return told
         if _reason(choice) in _FAILED:
             return {"message": "it broke off while it was writing"}
@@ -167,15 +165,16 @@ def read(data: Json, tool: str = "verdict") -> RawReply | None:
     if not message:
         return None
     said, wrong = _said(message, tool)
-    if len(choices) > 1:
-        wrong = "there are several replies in one; one was asked for"
-    finish = _FINISH.get(_reason(choice))
-    if finish is None:
+    others = (_said(mapping(mapping(other).get("message")), tool) for other in choices[1:])
+    if any(other != (said, wrong) for other in others):
+        wrong = "there are several replies in one, which differ"
+    reason = _reason(choice)
+    if reason in _UNENDED_REASONS:
         wrong = wrong or UNENDED
     refusal = text(message.get("refusal"))
     return RawReply(
         said,
-        "refusal" if refusal else finish or "stop",
+        "refusal" if refusal else _FINISH.get(reason, "stop"),
         name(reply.get("model")),
         _usage(mapping(reply.get("usage"))),
         name(reply.get("system_fingerprint")),
@@ -186,10 +185,7 @@ def read(data: Json, tool: str = "verdict") -> RawReply | None:
 
 def _reason(choice: dict[str, Json]) -> str:
     """Why a reply ended, in one word; some servers add others behind a colon."""
-    reason = choice.get("finish_reason")
-    if reason is None:
-        return ""
-    return text(reason).partition(":")[0].strip().lower() or "?"
+    return text(choice.get("finish_reason")).partition(":")[0].strip().lower()
 
 
 def _said(message: dict[str, Json], tool: str) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 r"""Whether what a model wrote stands in what it was shown.
 
 A model that quotes does not quote to the letter: it writes ``<`` for ``\u003c``, straight quotes
-for curly ones, and leaves out what cannot be seen. So only letters and digits are compared, and of
-those what they stand for. All of it takes time in proportion to the texts.
+for curly ones, and leaves out what cannot be seen. So only letters, digits and braces are compared,
+and of those what they stand for. All of it takes time in proportion to the texts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _ENTITY = re.compile(
     r"&(?:amp;)*+(?:#0*+(\d{1,7})|#[xX]0*+([0-9a-fA-F]{1,6})|lt|gt|quot|apos|nbsp);|&(?:amp;)++"
 )
 _CONTROL = re.compile(r"\\[nrtbf]")
-# Two letters of Hangul that are blank; the others that render as nothing come down to them.
-_NOT_LETTERS = re.compile("[\\W_\u115f\u1160]+")
+# Two letters of Hangul that are blank; the others that render as nothing come down to them. Braces
+# stay: they say where an object ends, and words alone are none.
+_LEFT_OUT = re.compile("(?:[^\\w{}]|[_\u115f\u1160])+")
 
 
 def stands_in(written: str, data: Json, shown: Iterable[str]) -> bool:
@@ -40,7 +41,7 @@ def stands_in(written: str, data: Json, shown: Iterable[str]) -> bool:
 
 
 def _forms(text: str) -> set[str]:
-    r"""The letters and digits of a text.
+    r"""The letters, digits and braces of a text.
 
     A ``\n`` may be a line break, or a backslash and a letter: both are tried.
     """
@@ -67,11 +68,11 @@ def _chr(number: int) -> str:
 
 def _letters(text: str) -> str:
     if text.isascii():
-        return _NOT_LETTERS.sub("", text.lower())
+        return _LEFT_OUT.sub("", text.lower())
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.translate({ord(each): _letter(each) for each in set(text)})
 
 
 def _letter(character: str) -> str:
     """What a character stands for: accents aside, whatever its width, case and style."""
-    return _NOT_LETTERS.sub("", unicodedata.normalize("NFKD", character).casefold())
+    return _LEFT_OUT.sub("", unicodedata.normalize("NFKD", character).casefold())

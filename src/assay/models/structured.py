@@ -12,15 +12,15 @@ the model quotes, or a thought, from being taken for its verdict:
 * An object inside another is never looked at. A model that quotes ``{"verdict": ...}`` in a string
   and forgets to escape it has written one broken object, not a verdict.
 * An object in a thought counts for nothing, wherever the thought stands.
-* A later object that cannot be read, is cut off, or is not valid and says something else under a
-  key of the one found was the model's last word. Then there is no verdict.
+* A later object that cannot be read, is cut off, or has all the keys of the one found but is not
+  valid was the model's last word. Then there is no verdict.
 * An object that stands in what the model was shown is a quote; see `assay.models.quotes`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from assay.errors import ModelError
@@ -106,14 +106,16 @@ def _behind_thoughts(reply: str, validate: Validate, shown: Sequence[str], why: 
             return _checked(data, validate(data))
     found = [text[begin:end] for text in texts for begin, end in _objects(text)]
     if not found and is_open:
-        raise _unreadable("it ends before its thinking does")
+        if parts[0] == (0, 0):
+            raise _unreadable("it ends before its thinking does")
+        found = [reply[begin:end] for begin, end in _objects(reply)]  # it spoke of a tag
     return _not_quoted(_last(found, validate, why), shown)
 
 
 def _around_tags(reply: str) -> list[str]:
     """The objects outside thoughts, where no tag in an object is one."""
     spans = _objects(reply)
-    parts, _ = outside_thoughts(reply, spans)
+    parts, _ = outside_thoughts(reply, spans, is_whole=bool(_OBJECT_START.match(reply)))
     return [
         reply[begin:end]
         for begin, end in spans
@@ -133,7 +135,7 @@ def _last(found: Sequence[str], validate: Validate, why: str) -> _Word:
     if not found:
         raise _unreadable(f"there is no JSON object in it: {why}")
     word: _Word | None = None
-    later: list[dict[str, Json]] = []
+    later: list[frozenset[str]] = []
     complaint = ""
     for written in reversed(found):
         try:
@@ -145,19 +147,13 @@ def _last(found: Sequence[str], validate: Validate, why: str) -> _Word:
         wrong = validate(data)
         if wrong:
             complaint = complaint or wrong
-            later.append(cast("dict[str, Json]", data))
+            later.append(frozenset(cast("dict[str, Json]", data)))
         else:
             word = _Word(written, data)
             break
-    if word is None or any(_is_other(rival, word.data) for rival in later):
+    if word is None or any(keys >= cast("dict[str, Json]", word.data).keys() for keys in later):
         raise _unreadable(complaint)
     return word
-
-
-def _is_other(rival: Mapping[str, Json], data: Json) -> bool:
-    """Whether an object that is not valid has a word of its own under a key of one that is."""
-    said = cast("dict[str, Json]", data)
-    return any(rival[key] != said[key] for key in rival.keys() & said.keys())
 
 
 def _not_quoted(word: _Word, shown: Sequence[str]) -> Json:

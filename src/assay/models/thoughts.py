@@ -34,12 +34,15 @@ def has_tag(text: str) -> bool:
     return _TAG.search(text) is not None
 
 
-def outside_thoughts(text: str, opaque: Sequence[Span] = ()) -> tuple[list[Span], bool]:
+def outside_thoughts(
+    text: str, opaque: Sequence[Span] = (), *, is_whole: bool = False
+) -> tuple[list[Span], bool]:
     """The parts of a text that lie outside its thoughts.
 
     Args:
         text: Any text.
         opaque: Parts in which a tag is none, in their order.
+        is_whole: Whether nothing was cut off before it: an end without a beginning is a word then.
 
     Returns:
         The parts, and whether the last thought does not end.
@@ -53,6 +56,8 @@ def outside_thoughts(text: str, opaque: Sequence[Span] = ()) -> tuple[list[Span]
             continue
         if tag[1]:
             if not is_open:
+                if is_whole:
+                    continue
                 parts.clear()
             begin, is_open = tag.end(), False
         elif not is_open:

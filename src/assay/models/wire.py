@@ -21,6 +21,7 @@ __all__ = [
     "mapping",
     "name",
     "one_call",
+    "said_error",
     "text",
     "texts",
     "with_words",
@@ -104,9 +105,15 @@ def texts(messages: Sequence[Message]) -> list[str]:
     return found
 
 
+def said_error(reply: Mapping[str, Json]) -> Json:
+    """The error that an object tells of; None for one that says nothing, as some servers add."""
+    told = reply.get("error")
+    return None if isinstance(told, dict) and not any(told.values()) else told or None
+
+
 def is_named(call: Mapping[str, Json], tool: str) -> bool:
     """Whether a call is one of our tool; one without a name can be of no other."""
-    return bool(tool) and call.get("name") in (tool, None)
+    return bool(tool) and call.get("name") in (tool, f"functions.{tool}", "", None)
 
 
 def one_call(calls: Sequence[str]) -> tuple[str, str]:
