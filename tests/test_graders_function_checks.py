@@ -142,6 +142,8 @@ async def test_each_check_refuses_with_line_and_mend(
 
 ALLOWED = [
     "# -*- coding: utf-8 -*-\n" + GOOD,
+    "# coding: U8\n" + GOOD,
+    "# coding: ascii\n" + GOOD,
     "#!/usr/bin/env python3\n# vim: set fileencoding=UTF8 :\n" + GOOD,
     "x = '# coding: latin-1'\n# coding: latin-1\n" + GOOD,
     "# coding: utf-8\n# coding: latin-1\n" + GOOD,

@@ -8,6 +8,7 @@ also runs in the sandbox.
 
 from __future__ import annotations
 
+import codecs
 import re
 
 __all__ = ["MARK", "foreign_coding", "without_mark"]
@@ -31,9 +32,16 @@ def foreign_coding(text: str) -> tuple[int, str] | None:
     """
     for number, line in enumerate(_LINE_END.split(text, maxsplit=2)[:2], 1):
         if found := _CODING.match(line):
-            name = found[1].lower().replace("_", "-")
-            is_utf8 = name in ("utf8", "utf-8") or name.startswith("utf-8-")
-            return None if is_utf8 else (number, found[1])
+            return None if _is_utf8(found[1], text) else (number, found[1])
         if not _BLANK.match(line):
             return None
     return None
+
+
+def _is_utf8(name: str, text: str) -> bool:
+    """Whether a text is the same in an encoding of this name as in UTF-8."""
+    try:
+        known = codecs.lookup(name).name
+    except LookupError:
+        return False
+    return known in ("utf-8", "utf-8-sig") or (known == "ascii" and text.isascii())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from assay.errors import ModelError
 from assay.graders.judges.documents import pieces
@@ -26,6 +27,7 @@ __all__ = [
     "Claims",
     "batches",
     "claims_of",
+    "each_of",
     "fenced_claims",
     "misnumbered",
 ]
@@ -44,8 +46,6 @@ _BATCH = 40
 """Claims that are judged at once: verdicts on more are often not given, or given twice."""
 
 _LONG = 300
-_LONGEST_JOINED = 2_000
-"""Characters of claims that are only alike, and are judged as one: the first that fit are shown."""
 
 _OF_THE_REPLY = ("unreadable", "unbelievable", "truncated", "refused")
 _TOLD = 20
@@ -117,11 +117,14 @@ class Claim:
         number: Its place in the list, from 1.
         text: What is claimed, in one line that can be understood alone.
         span: The passage of the answer that makes it.
+        variants: Other claims that look much like it, see `alike`. Each is judged alone; those
+            with the same verdict count as one.
     """
 
     number: int
     text: str
     span: str
+    variants: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +132,8 @@ class Claims:
     """What an answer claims.
 
     Attributes:
-        items: The distinct claims, in order.
-        repeated: How many more there were that only repeat one of them.
+        items: The distinct claims, in order, numbered from 1; their variants go on from there.
+        repeated: How many more there were that repeat one of them or are a variant of it.
         merged: Numbers of those that still seem to say several things.
         added: Numbers of those that are passages of a suspected answer, word for word: the judge
             made no claim of them, also when it was asked for them.
@@ -164,14 +167,15 @@ async def claims_of(
     A span that does not stand in the answer is refused. For passages of which no claim was made the
     judge is asked once more. What seems to say several things is handed in once more to be split.
     Claims that repeat another but for decoration count once, see `same`: else one true sentence,
-    said sixty times, would outweigh every false one. Claims that are only `alike` count once, too,
-    but none is dropped for another: one claim says them all.
+    said sixty times, would outweigh every false one. Claims that are only `alike` are variants of
+    one, and none is dropped for another: whoever judges them judges `each_of` them.
 
     Args:
         answer: The answer, of at most `MAX_ANSWER` characters.
         question: What was asked; it says what pronouns stand for.
         voter: Whom to ask.
-        most: With more claims than this, none is looked for that was left out.
+        most: With more claims than this, variants too, none is looked for that was left out, and
+            each counts: such an answer is not judged.
         is_suspected: Whether the answer shows a pattern of attack. Then the judge's word that a
             passage claims nothing is not taken: it is a claim itself, so that talking the judge
             into leaving it out gains nothing. Only courtesies are none.
@@ -184,20 +188,21 @@ async def claims_of(
     lists = await together(_listed(part, asked) for part in parts)
     found = [pair for one in lists for pair in one]
     left: list[str] = []
-    if len({alike(text) for text, _ in found}) <= most:
+    if len({same(text) for text, _ in found}) <= most:
         more = await together(_completed(part, found, most, asked) for part in parts)
         found += [pair for one in more for pair in one]
         left = left_out(answer, found, most + 1)
     found = await _split(found, voter, is_suspected=is_suspected)
     passages = [(one, one) for one in left if is_suspected]
-    items, places = _distinct([*found, *passages])
-    made = {places[alike(text)] for text, _ in found}
-    added = {places[alike(passage)] for passage, _ in passages} - made
+    items = _distinct([*found, *passages], most)
+    made = {same(text) for text, _ in found}
+    each = each_of(items)
+    added = tuple(claim.number for claim in each if same(claim.text) not in made)
     return Claims(
         items=items,
         repeated=len(found) + len(added) - len(items),
-        merged=tuple(claim.number for claim in items if _is_merged(claim.text)),
-        added=tuple(sorted(added)),
+        merged=tuple(claim.number for claim in each if _is_merged(claim.text)),
+        added=added,
         unclaimed=() if is_suspected else tuple(one[:_LONG] for one in left[:_TOLD]),
     )
 
@@ -205,19 +210,33 @@ async def claims_of(
 _Pair = tuple[str, str]
 
 
-def _distinct(found: Sequence[_Pair]) -> tuple[tuple[Claim, ...], dict[str, int]]:
-    """The claims that differ, and the number of that which a text is alike."""
-    groups: dict[str, dict[str, _Pair]] = {}
-    for text, span in found:
-        groups.setdefault(alike(text), {}).setdefault(same(text), (text, span))
-    items: list[Claim] = []
-    for number, group in enumerate(groups.values(), 1):
-        text, span = next(iter(group.values()))
-        for other, _ in list(group.values())[1:]:
-            if len(text) + len(other) <= _LONGEST_JOINED:
-                text = f"{text.rstrip(' .;')}; {other}"
-        items.append(Claim(number=number, text=text, span=span))
-    return tuple(items), {key: number for number, key in enumerate(groups, 1)}
+def _distinct(found: Sequence[_Pair], most: int) -> tuple[Claim, ...]:
+    """The claims that differ, with their variants; of too many, none is a mere variant."""
+    first: dict[str, _Pair] = {}
+    for pair in found:
+        first.setdefault(same(pair[0]), pair)
+    groups: dict[str, list[_Pair]] = {}
+    for text, span in first.values():
+        key = text if len(first) > most else alike(text)
+        groups.setdefault(key, []).append((text, span))
+    numbers = count(len(groups) + 1)
+    return tuple(
+        Claim(
+            number=number,
+            text=text,
+            span=span,
+            variants=tuple(
+                Claim(number=next(numbers), text=other, span=place) for other, place in others
+            ),
+        )
+        for number, ((text, span), *others) in enumerate(groups.values(), 1)
+    )
+
+
+def each_of(claims: Sequence[Claim]) -> list[Claim]:
+    """Claims and their variants, by their numbers: all that is to be judged."""
+    each = [one for claim in claims for one in (claim, *claim.variants)]
+    return sorted(each, key=lambda claim: claim.number)
 
 
 @dataclass(frozen=True, slots=True)

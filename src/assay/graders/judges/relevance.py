@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
-from assay.graders.judges.claims import Claim, batches, fenced_claims, misnumbered
+from assay.graders.judges.claims import Claim, batches, each_of, fenced_claims, misnumbered
 from assay.graders.judges.documents import Document, Window, windows
 from assay.graders.judges.panel import RefutedError, together
 from assay.graders.judges.probe import captured, probe_word, unguessable
@@ -124,7 +124,7 @@ async def relevant_documents(
 async def relevant_claims(
     claims: Sequence[Claim], question: str, voter: Voter, *, is_probed: bool = False
 ) -> list[Relevance]:
-    """Judge each claim of an answer by the question.
+    """Judge each claim of an answer by the question, and each variant as a claim of its own.
 
     Args:
         claims: What the answer claims.
@@ -133,7 +133,7 @@ async def relevant_claims(
         is_probed: Whether a claim that nobody asked for goes with them, to probe the judge.
 
     Returns:
-        One for each claim, in order.
+        One for each claim, in order: it is relevant where a variant of it is.
 
     Raises:
         ModelError: If the verdicts could not be had, read or believed.
@@ -149,9 +149,17 @@ async def relevant_claims(
         numbers = [claim.number for claim in batch]
         return _unprobed(await voter.ask(prompt, _CLAIMS, _reader("claim", numbers)), word)
 
-    asked = batches(claims)
+    asked = batches(each_of(claims))
     voter.plan(len(asked))
-    return [one for batch in await together(map(ask, asked)) for one in batch]
+    judged = (one for batch in await together(map(ask, asked)) for one in batch)
+    found = {one.number: one for one in judged}
+    return [_relevance(claim, found) for claim in claims]
+
+
+def _relevance(claim: Claim, found: Mapping[int, Relevance]) -> Relevance:
+    each = [found[one.number] for one in (claim, *claim.variants)]
+    relevant = next((one for one in each if one.is_relevant), each[0])
+    return replace(relevant, number=claim.number)
 
 
 def _unprobed(found: list[Relevance], word: str) -> list[Relevance]:

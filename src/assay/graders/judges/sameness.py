@@ -3,7 +3,7 @@
 Who repeats one true sentence must not be paid for each copy, however it is decorated; and no false
 statement may be dropped because a true one looks like it. So there are two measures. `same` leaves
 out what means nothing. `alike` leaves out also what seldom means something, such as the sign in
-"C#": of texts that are only alike, one does not stand for another.
+"C#": of texts that are only alike, one does not stand for another, and each is judged.
 """
 
 from __future__ import annotations
@@ -55,11 +55,15 @@ _LEAD = re.compile(
     r" ?[,:-])[*_~`]*)+(?=\s)"
 )
 _SOURCE = re.compile(r"(?:^|(?<=\s))\[\d{1,4}\](?=[\s.,;:!?]|$)")
+_CITED = re.compile(r"(?<=\s)(?:\[\d{1,4}\][\s.,;:!?]*)+$")  # in front of more, it is an index
+# Behind a number, the case of a short word can mean something: 5 mW, 5 MW.
+_UNIT = re.compile(r"(?<=\d)\s?[^\W\d_]{1,3}(?!\w)")
 _PAIRED = re.compile(r"(?<![\w*~`])(\*{1,3}|~~|`{1,3})(\w[^*~`]{0,500}[^\W_])\1(?![\w*~`])")
 _QUOTED = re.compile(r"(?<!\w)([\"'])(\w[^\"']{0,500}\w)\1(?!\w)")
 _BULLET = re.compile(r"\A[#*-]+\s+(?!\d)")
-# Behind a digit or a letter alone, a sign can mean something: 5!, C#, A-, f'.
-_MEANT = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_])[!'\"*_#~-]{1,2}$")
+# Behind a digit or a letter alone, a sign can mean something: 5!, C#, A-, f'; and so can one dash
+# directly behind any word: Cl-.
+_MEANT = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_])[!'\"*_#~-]{1,2}$|[^\W\d_]-$")
 
 _COUNT = re.compile(r"\A[\s*_#~`\"'-]*\d{1,4}\.[*_~`]*(?=\s)|(?<=\s)\(\d{1,4}\)(?=\W*$)")
 # On letters, of European scripts alone: in others marks are vowels, and a struck "=" is no "=".
@@ -91,11 +95,12 @@ def is_wordless(text: str) -> bool:
 def same(text: str) -> str:
     """What is equal in texts that differ in decoration alone.
 
-    Decoration is what cannot be seen; case, spaces and the form of a character; quotation marks
-    and paired Markdown around words; bullets, numbers of a list or a source, openers such as
-    "Again:"; and behind the last word punctuation, dashes, Markdown and pictures.
+    Decoration is what cannot be seen; case (but not of a unit behind its number), spaces and the
+    form of a character; quotation marks and paired Markdown around words; in front bullets, numbers
+    of a list and openers such as "Again:"; and behind the last word numbers of a source,
+    punctuation, dashes, Markdown and pictures.
     """
-    plain = _SOURCE.sub(" ", _LEAD.sub(" ", _folded(text)))
+    plain = _CITED.sub(" ", _LEAD.sub(" ", _folded(text)))
     for pattern in (_PAIRED, _QUOTED):
         plain = pattern.sub(r"\2", plain)
     plain = _BULLET.sub("", _without_pictures(plain).strip()).lstrip(" \"'")
@@ -107,11 +112,11 @@ def same(text: str) -> str:
 def alike(text: str) -> str:
     """What is equal in texts that look much the same.
 
-    It leaves out, besides what `same` does: accents, which of two like letters it is, pictures, a
-    number as of a list at either end, the spaces between words, and each sign but operators inside
-    and those between or before numbers.
+    It leaves out, besides what `same` does: the case of units, accents, which of two like letters
+    it is, pictures, a number as of a list at either end, that of a source anywhere, the spaces
+    between words, and each sign but operators inside and those between or before numbers.
     """
-    plain = _COUNT.sub(" ", same(text))
+    plain = _COUNT.sub(" ", _SOURCE.sub(" ", same(text).casefold()))
     if not plain.isascii():
         if _LATIN.search(plain):
             plain = plain.translate(_TWINS)
@@ -128,7 +133,11 @@ def _folded(text: str) -> str:
         if len(plain) <= _LONGEST:
             plain = unicodedata.normalize("NFKC", plain)
         plain = seen(plain).translate(_FOLDED)
-    return " ".join(plain.casefold().split())
+    plain, kept, end = " ".join(plain.split()), list[str](), 0
+    for unit in _UNIT.finditer(plain):
+        kept += [plain[end : unit.start()].casefold(), unit[0]]
+        end = unit.end()
+    return "".join([*kept, plain[end:].casefold()])
 
 
 def _with_few_marks(text: str) -> str:

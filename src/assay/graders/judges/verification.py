@@ -8,10 +8,10 @@ something of the claim in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
-from assay.graders.judges.claims import Claim, batches, fenced_claims, misnumbered
+from assay.graders.judges.claims import Claim, batches, each_of, fenced_claims, misnumbered
 from assay.graders.judges.documents import Document, Window, windows
 from assay.graders.judges.panel import RefutedError, together
 from assay.graders.judges.passages import telling_words, words
@@ -78,6 +78,7 @@ class Verdict:
         document: Number of the document that decides it; None where the claim is absent.
         quote: The passage of it, looked up; "" where the claim is absent.
         reason: Why.
+        alike: Texts of its variants of which the documents say as much; they count with it.
     """
 
     claim: Claim
@@ -85,6 +86,7 @@ class Verdict:
     document: int | None = None
     quote: str = ""
     reason: str = ""
+    alike: tuple[str, ...] = ()
 
     def told(self) -> dict[str, Json]:
         """As plain JSON."""
@@ -96,7 +98,7 @@ class Verdict:
             "quote": self.quote,
             "reason": self.reason,
         }
-        return kept
+        return {**kept, "alike": list[Json](self.alike)} if self.alike else kept
 
 
 async def verified(
@@ -106,7 +108,7 @@ async def verified(
     *,
     is_probed: bool = False,
 ) -> list[Verdict]:
-    """Compare claims with documents.
+    """Compare claims with documents, and each variant of a claim as one of its own.
 
     Many claims are asked about in batches, and long contexts in windows. A claim is supported where
     it is in any window, and contradicted where it is in one and supported in none. What takes two
@@ -119,24 +121,37 @@ async def verified(
         is_probed: Whether a claim that no document supports goes with them, to probe the judge.
 
     Returns:
-        One for each claim, in order; all are absent where there are no documents.
+        One for each claim, in order, and one more for each other verdict on a variant of it. So
+        look-alikes of a true claim are worth no more than it, and a false one among them is seen.
+        All are absent where there are no documents.
 
     Raises:
         ModelError: If the verdicts could not be had, read or believed.
     """
     by_number = {document.number: document for document in documents}
-    read = windows(documents)
-    asked = [(batch, window) for batch in batches(claims) for window in read]
+    each, read = each_of(claims), windows(documents)
+    asked = [(batch, window) for batch in batches(each) for window in read]
     voter.plan(len(asked))
     lists = await together(
         _asked(batch, window, by_number, voter, is_probed=is_probed) for batch, window in asked
     )
-    best = {claim.number: Verdict(claim=claim) for claim in claims}
+    best = {claim.number: Verdict(claim=claim) for claim in each}
     for verdict in (verdict for one in lists for verdict in one):
         held = best[verdict.claim.number]
         if _STRENGTH[verdict.support] > _STRENGTH[held.support] or not held.reason:
             best[verdict.claim.number] = verdict
-    return [best[claim.number] for claim in claims]
+    return [verdict for claim in claims for verdict in _counted(claim, best)]
+
+
+def _counted(claim: Claim, found: Mapping[int, Verdict]) -> list[Verdict]:
+    """Of the verdicts on a claim and its variants, one of each kind."""
+    kept: dict[Support, Verdict] = {}
+    for one in (claim, *claim.variants):
+        verdict = found[one.number]
+        if (held := kept.get(verdict.support)) is not None:
+            verdict = replace(held, alike=(*held.alike, one.text))
+        kept[verdict.support] = verdict
+    return list(kept.values())
 
 
 async def _asked(
