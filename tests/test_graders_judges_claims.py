@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError, ModelError
 from assay.graders.judges import documents
-from assay.graders.judges.claims import Claims, claims_of, misnumbered
+from assay.graders.judges.claims import Claims, claims_of, each_of, misnumbered
 from assay.graders.judges.documents import documents_of, pieces, windows
 from assay.graders.judges.panel import Panel
 from assay.graders.judges.passages import left_out
@@ -119,9 +119,31 @@ async def test_a_claim_flood_counts_once(texts: list[str], distinct: int) -> Non
 async def test_numbering_a_flood_makes_no_new_claims() -> None:
     flood = " ".join(f"A heart is an organ ({n})." for n in range(30)) + " It has three chambers."
     found = await listed(flood, sentence_claims)
-    first, second = (one.text for one in found.items)
-    assert first.startswith("A heart is an organ (0); A heart is an organ (1); ")
-    assert (second, found.repeated) == ("It has three chambers.", 29)
+    first, second = found.items
+    assert [one.text for one in (first, *first.variants)] == [
+        f"A heart is an organ ({n})." for n in range(30)
+    ]
+    assert [one.number for one in each_of(found.items)] == list(range(1, 32))
+    assert (second.text, found.repeated) == ("It has three chambers.", 29)
+
+
+async def test_more_variants_than_claims_are_allowed_each_count() -> None:
+    flood = [f"A heart is an organ ({n})." for n in range(9)]
+    with model(by_form(claims=claims(*flood))) as (name, _):
+        found = await claims_of("\n".join(flood), "", ada(name), most=8)
+        within = await claims_of("\n".join(flood), "", ada(name), most=9)
+    assert [one.text for one in found.items] == flood
+    assert (len(within.items), len(each_of(within.items))) == (1, 9)
+
+
+async def test_no_variant_is_lost_however_long_it_is() -> None:
+    said = [f"{'word ' * 600}in {end}" for end in ("C", "C#", "\u201aC\u266f")]
+
+    def say(one: Shown) -> Json:
+        return claims() if "Each line of the answer" in one.outside else claims(*said)
+
+    found = await listed("\n".join(said), say)
+    assert [one.text for one in each_of(found.items)] == said
 
 
 FLOODED = "Canberra is the capital"
@@ -187,6 +209,7 @@ async def test_a_decorated_flood_counts_once(copies: list[str]) -> None:
         ("Bob beat Al", "Al beat Bob"),
         ("f(3) is 9", "f(4) is 9"),
         ("Section 3 applies", "Section 4 applies"),
+        ("Array 1 [2] is full", "Array 2 [2] is full"),
     ],
 )
 async def test_a_claim_that_looks_like_another_stays(true: str, false: str) -> None:
@@ -206,11 +229,35 @@ async def test_a_claim_that_looks_like_another_stays(true: str, false: str) -> N
         ("Their sign is \U0001f40d", "Their sign is \U0001f980"),
         ("He is O-", "He is O+"),
         ("He has a resume", "He has a r\u00e9sum\u00e9"),
+        ("It needs 5 mW", "It needs 5 MW"),
+        ("A 5mm pen", "A 5Mm pen"),
+        ("It is the ion Cl-", "It is the ion Cl"),
+        ("It is Cl\u207b.", "It is Cl."),
+        ("Array [1] is full", "Array [2] is full"),
+        ("\u2200 x is even", "\u2203 x is even"),
+        ("It costs $10", "It costs \u20ac10"),
+        ("He directed Toy Story (2)", "He directed Toy Story (3)"),
+        ("It is in F\u266f", "It is in F\u266d"),
     ],
 )
 async def test_a_false_claim_is_not_dropped_for_one_that_is_alike(true: str, false: str) -> None:
     found = await listed(f"{true}\n{false}", claims(true, false))
-    assert [one.text for one in found.items] == [f"{true}; {false}"]
+    assert [one.text for one in each_of(found.items)] == [true, false]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Paris is big [1].", "Paris is big [2] [3]"),
+        ("[1] Paris", "[2] Paris"),
+        ("a) yes", "b) yes"),
+        ("Paris is big -", "Paris is big ---"),
+        ("IT IS IN PARIS", "it is in Paris"),
+        ("It has 25 STEPS", "It has 25 steps"),
+    ],
+)
+def test_decoration_tells_nothing_apart(one: str, other: str) -> None:
+    assert same(one) == same(other)
 
 
 @pytest.mark.parametrize("text", ["...", "\u200b", "", "\u3164", "\u2800 -", "**", "\U0001f389"])
@@ -233,6 +280,8 @@ async def test_a_claim_without_words_is_asked_for_again(text: str) -> None:
         "a" + "\u0301\u0323" * 50_000,
         "\ufdfa" * 50_000,
         "'a" * 50_000,
+        "[1] " * 25_000 + "x",
+        "5 mW " * 20_000 + "x",
     ],
 )
 def test_long_texts_are_compared_in_time(text: str) -> None:

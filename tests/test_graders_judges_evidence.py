@@ -214,26 +214,6 @@ def test_attack_an_announcement_in_disguise_is_none(answer: str) -> None:
     assert emptiness(answer) == "the answer only announces an answer"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *(
-            "First.",
-            "Output",
-            "Certainly.",
-            "Response.",
-            "Step 1",
-            "Of course.",
-            "Sure.",
-            "Reasoning",
-        ),
-        *("Solution: First", "Answer: output.", "Solution: " * 500 + "42", "First: Canberra"),
-    ],
-)
-def test_a_word_that_may_be_the_answer_is_no_announcement(answer: str) -> None:
-    assert emptiness(answer) == ""
-
-
 # --- Quotes ---------------------------------------------------------------------------------------
 
 
@@ -338,3 +318,66 @@ def test_a_long_text_has_the_form_that_its_parts_have(text: str) -> None:
 
 def test_attack_accents_without_end_do_not_take_time_without_end() -> None:
     assert len(composed("e" + "\u0301\u0323" * 100_000)) > 100_000
+
+
+_CAPITAL = "The capital of Australia is Canberra, not Sydney."
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        (_CAPITAL, "The capital of Australia is Canberra..."),
+        (_CAPITAL, "...Canberra, not Sydney..."),
+        (_CAPITAL, "\u2026 Canberra, not Sydney \u2026"),
+        (_CAPITAL, "[...] Canberra, not Sydney [...]"),
+        (_CAPITAL, '"...The capital ... not Sydney..."'),
+    ],
+)
+def test_wrong_a_quote_with_dots_at_its_ends_is_refused(answer: str, quote: str) -> None:
+    assert Sought(answer).complaint([quote], "Names it") == ""
+
+
+@pytest.mark.parametrize("quote", ["...", "... ...", "[...]", "...is...", "...Perth...", "\u2026."])
+def test_attack_dots_and_little_else_count(quote: str) -> None:
+    assert not Sought(_CAPITAL).has(quote)
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        *(("The answer is 42.", "42."), ("It costs $5.", "$5"), ("It costs \u20ac5.", "\u20ac5")),
+        *(("It costs US$5.", "$5"), ("It costs $5.", "5"), ("It fell -$5.", "-$5")),
+        *(("up 5%.", "5%"), ("up 5%.", "5"), ("up 5 %.", "5%"), ("It is .5 then", ".5")),
+        *(("pages 3-5", "3-5"), ("pages 3\u20135", "3-5"), ("from 2020-2021", "2020")),
+        *(("from 2020-2021", "2021"), ("on 2024/05/06", "2024"), ("on 2024-05-06", "2024-05")),
+        *(("Answer: B", "B"), ("Answer: B", "(B)"), ("**Answer:** (B).", "B"), ("B", "B.")),
+        *(("\u221e", "\u221e"), ("\U0001f44d", "\U0001f44d"), ("=>", "=>")),
+        *(("Answer: \u221e", "\u221e"), ("no", "No.")),
+    ],
+)
+def test_wrong_a_short_quote_of_the_whole_is_refused(answer: str, quote: str) -> None:
+    assert Sought(answer).complaint([quote], "Names it") == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote"),
+    [
+        *(("It is -5", "5"), ("It is -$5", "5"), ("It is 5.2 now", "5"), ("It is 5.2 now", "5.")),
+        *(("in 1908", "190"), ("It is .5 then", "5"), ("25 degrees", "5 degrees"), ("v1.5", "5")),
+        *(("It costs $5.", "\u20ac5"), ("It costs 5.", "$5"), ("It is 5", "5%"), ("2+2=4", "2")),
+        *(("1/42 of it", "1"), ("2020-2021", "-2021"), ("2020-2021", "020"), ("(1908)", "(190")),
+        *(("Answer: not B", "B"), ("Answer: \u00acB", "B"), ("!B", "B!x"), ("Answer: A-", "A")),
+        *(("Answer: C++", "C"), ("=>", "="), ("\u221e", "\u2211"), (":)", ":(")),
+    ],
+)
+def test_attack_a_short_quote_of_a_part_counts(answer: str, quote: str) -> None:
+    assert not Sought(answer).has(quote)
+
+
+def test_attack_digits_without_end_do_not_take_time_without_end() -> None:
+    assert Sought("1" * 400_000).complaint(["1"] * 50)
+    assert not Sought("-" + "1" * 200_000).has("1" * 20_000)
+    assert Sought("1" * 200_000).has("1" * 20_000)
+    assert not Sought("1" * 200_000).has("1" * 19_999 + "2")
+    assert not Sought("-5 " * 70_000).has("5 " + "-5 " * 6_000)
+    assert Sought("1-" * 200_000 + "7").has("7")

@@ -146,6 +146,85 @@ async def test_a_claim_flood_does_not_dilute_a_lie() -> None:
     assert (node.value, (node.metadata or {})["repeated"]) == (0.5, 59)
 
 
+TWINS = [
+    ("C is a language", "C# is a language"),
+    ("It is in F\u266f", "It is in F\u266d"),
+    ("It costs $10", "It costs \u20ac10"),
+    ("He directed Toy Story (2)", "He directed Toy Story (3)"),
+    ("Bob died (1984)", "Bob died (1985)"),
+    ("His blood is O+", "His blood is O-"),
+    ("\u2200 holds", "\u2203 holds"),
+    ("It works \u2705", "It works \u274c"),
+    ("It draws 5 mW", "It draws 5 MW"),
+    ("Array [1] is full", "Array [2] is full"),
+]
+
+
+def knowing_whole(one: Shown) -> Json:
+    """A verifier that supports what a document says, and nothing that is only like it."""
+    found: list[dict[str, Json]] = []
+    for number, text in one.claims.items():
+        bare = text.strip(".")
+        place = next((n for n, said in one.documents.items() if said.strip(".") == bare), None)
+        quote = "" if place is None else one.documents[place]
+        found.append(verdict(number, "absent" if place is None else "supported", place, quote))
+    return verdicts(*found)
+
+
+@pytest.mark.parametrize("pair", TWINS, ids=ascii)
+async def test_claims_that_are_alike_are_judged_alone(pair: tuple[str, str]) -> None:
+    answer, (one, other) = "\n".join(pair), pair
+
+    async def value(*documents: str) -> SubScore:
+        held: list[Json] = [*documents, "Nothing else is said here."]
+        return await faithful(knowing_whole, sentence_claims, answer=answer, documents=held)
+
+    both, first, second, neither = (
+        await value(one, other),
+        await value(one),
+        await value(other),
+        await value(),
+    )
+    assert [node.value for node in (both, first, second, neither)] == [1.0, 0.5, 0.5, 0.0]
+    assert [child.name for child in first.children or ()] == ["claim 1", "claim 2"]
+    assert listed(both)[0]["alike"] == [other]
+
+
+@pytest.mark.parametrize("flood", ["{n}. {it}", "{it} ({n})", "{it} [{n}] so", "{it}{marks}"])
+async def test_variants_of_one_truth_do_not_dilute_a_lie(flood: str) -> None:
+    copies = [flood.format(n=n, it="A heart is an organ", marks="\u2600" * n) for n in range(60)]
+    said = claims(*copies, "He is a penguin")
+
+    def verify(one: Shown) -> Json:
+        first = "A heart is an organ so."
+        return verdicts(
+            *(
+                verdict(n, "supported", 1, first) if "organ" in text else verdict(n, "absent")
+                for n, text in one.claims.items()
+            )
+        )
+
+    answer, documents = "\n".join([*copies, "He is a penguin"]), ["A heart is an organ so."]
+    node = await faithful(verify, said, answer=answer, documents=documents)
+    assert (node.value, (node.metadata or {})["total"]) == (0.5, 2)
+
+    def judge(one: Shown) -> Json:
+        each: list[dict[str, Json]] = [
+            {"claim": n, "reasoning": "", "relevant": "organ" in text}
+            for n, text in one.claims.items()
+        ]
+        return verdicts(*each)
+
+    assert (await relevancy(judge, said, answer=answer)).value == 0.5
+
+
+async def test_a_lie_among_variants_of_a_truth_is_seen() -> None:
+    copies = [f"Bob died ({n})" for n in range(1950, 1990)]
+    answer, documents = "\n".join(copies), ["Bob died (1984)"]
+    node = await faithful(knowing_whole, sentence_claims, answer=answer, documents=documents)
+    assert (node.value, (node.metadata or {})["absent"]) == (0.5, 1)
+
+
 async def test_more_claims_than_allowed_are_worth_nothing() -> None:
     answer = " ".join(f"Thing {n}x is so." for n in range(12))
     assert (await told(answer, [answer], max_claims=12)).value == 1.0

@@ -7,10 +7,12 @@ answer that states a lie worth quoting.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import combinations
 
 from assay.graders.judges.fence import composed, unescaped, unhidden
+from assay.graders.judges.gate import emptiness
 
 __all__ = ["Sought", "normalised"]
 
@@ -30,16 +32,34 @@ _EMPHASIS = re.compile(r"[*_`~]+")
 _GAP = re.compile(r"\s*(?:\.\.\.|\[\.\.\.\])\s*")
 _OF_THE_ANSWER = re.compile(r"(?i)\b(response|answer|submission|completion|output|text|reply)\b")
 
-_NUMBER = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*%?")
 _IDEOGRAPHS = "\u3400-\u9fff\U00020000-\U0003ffff"
 _UNSPACED = f"\u3005\u3040-\u30ff{_IDEOGRAPHS}\uac00-\ud7af"
 _TELLING = re.compile(rf"[{_IDEOGRAPHS}]|[{_UNSPACED}]{{2}}|\d[{_IDEOGRAPHS}]")
 _PARTICLES = frozenset("\u7684\u4e86\u662f\u5728\u4e0d\u6709\u548c\u4e5f\u5c31\u4e4b")
-# What a number goes on with: a digit, a letter, a decimal part, a sign of its own.
 _SPACED = rf"(?![{_UNSPACED}])[^\W_]"
-_CUT_BEFORE = re.compile(rf"(?:{_SPACED}|\d[.,:/]|[-+/\u00b1])\Z")
-_CUT_BEHIND = re.compile(rf"{_SPACED}|[-.,:/+]\d")
-_SIGNED = re.compile(r"(?:\A|[^\w)\]])[-\u2212]\Z")
+
+_LONGEST_NUMBER = 40
+_MOST_TRIES = 100
+_CURRENCY = "$\u00a2-\u00a5\u20a0-\u20cf"
+_SIGN = r"[-+\u00b1]"
+_AMOUNT = (
+    rf"(?:[{_CURRENCY}] ?{_SIGN}?)?(?:(?<![\w.])\.)?\d++(?:[.,:]\d++)*+"
+    rf"(?: ?[%{_CURRENCY}](?!\d))?+"
+)
+_NUMBER = re.compile(rf"{_SIGN}?{_AMOUNT}(?:[-/]{_AMOUNT})*+")
+# A number begins with its sign, and goes on as far as it can; "B2", "COVID-19" and "2b" hold none.
+_NUMBERS = re.compile(
+    rf"(?:(?<!{_SPACED}){_SIGN}|(?=[{_CURRENCY}])|(?<!{_SPACED})(?<![-+\u00b1/])(?<!\d[.,:]))"
+    rf"{_AMOUNT}(?:[-/]{_AMOUNT})*+(?!{_SPACED}|\+\d)"
+)
+_UNIT = re.compile(rf"[%{_CURRENCY}]")
+_DASH = re.compile(rf"(?<=[\d%{_CURRENCY}])-(?=[\d.{_CURRENCY}])")
+_FRACTION = re.compile(r"(?!\d{4}/(?:\d\d){1,2}\Z)[^/]+/[^/]+")  # "2024/25" is none
+_CUT_BEFORE = re.compile(r"(?:(?:\A|[^\w)\]])-|\d[.,]?)\Z")
+
+_SHORT = 80
+_OPENING = "([{'` "
+_CLOSING = ".,;:!?)]}'` "
 
 
 def normalised(text: str) -> str:
@@ -105,16 +125,32 @@ class Sought:
 
         A quote has at least three letters or digits, unless the whole text has fewer, or it is a
         number that stands alone there, or of a script in which fewer make a word. A number is
-        quoted whole and with its sign: "-5" does not hold "5", nor "1908" "190".
+        quoted whole and with its sign: "-5" does not hold "5", nor "1908" "190". A range holds
+        its ends. The whole of what a text says may always be quoted.
         """
-        is_plain = not (quote[:1].isdigit() or _NUMBER.fullmatch(quote))
+        is_plain = not (quote[:1].isdigit() or _NUMBER.fullmatch(_bared(quote)))
         if is_plain and quote in self._given and _letters(unhidden(quote)) >= _LEAST_CHARACTERS:
             return True
-        wanted = normalised(quote).strip("'` ")
+        wanted = _trimmed(quote)
+        if self._is_all(quote):
+            return True
+        if (number := _number(wanted)) is not None:
+            return number in self._numbers
         letters = _letters(wanted)
         if letters < min(_LEAST_CHARACTERS, max(1, self._letters)) and not _tells(wanted):
             return False
         return self._holds(wanted) or self._holds_parts(wanted)
+
+    def _is_all(self, quote: str) -> bool:
+        """Whether a quote is the whole text, or all that a short one says behind "Answer:"."""
+        wanted = normalised(quote)
+        if wanted == self._text or len(self._text) > _SHORT:
+            return wanted != "" and wanted == self._text
+        core, said = _bared(wanted), _bared(self._text)
+        if not core or not said.endswith(core):
+            return False
+        before = said.removesuffix(core)
+        return not before or (before[-1] in f"{_OPENING}:" and emptiness(before) != "")
 
     def _holds_parts(self, wanted: str) -> bool:
         """Whether it has the parts of a quote between ``...``, in order."""
@@ -133,20 +169,25 @@ class Sought:
         """Whether it has a quote, and a number at its beginning is not cut out of another."""
         text = self._text
         place = text.find(wanted)
-        if place < 0 or not (wanted[0].isdigit() or _NUMBER.fullmatch(wanted)):
+        if not wanted[0].isdigit():
             return place >= 0
-        is_number = _NUMBER.fullmatch(wanted) is not None
-        while place >= 0:
-            end = place + len(wanted)
-            before, behind = text[max(0, place - 2) : place], text[end : end + 2]
-            if is_number:
-                is_cut = _CUT_BEFORE.search(before) or _CUT_BEHIND.match(behind)
-            else:
-                is_cut = _SIGNED.search(before)
-            if not is_cut:
+        for _ in range(_MOST_TRIES):
+            if place < 0:
+                return False
+            if _CUT_BEFORE.search(text[max(0, place - 2) : place]) is None:
                 return True
             place = text.find(wanted, place + 1)
         return False
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        """The numbers that stand in it, as `_number` writes them."""
+        numbers: set[str] = set()
+        for found in _NUMBERS.finditer(self._text):
+            for number in _numbers_of(found[0].replace(" ", "")):
+                if len(number) <= _LONGEST_NUMBER:
+                    numbers.update((number, _UNIT.sub("", number)))
+        return frozenset(numbers)
 
     def complaint(self, quotes: Sequence[str], criterion: str = "") -> str:
         """What is wrong with the evidence for a criterion, or "".
@@ -183,7 +224,7 @@ class Sought:
 
     def _has_part(self, quote: str) -> bool:
         """Whether a quote that does not count stands there all the same."""
-        wanted = normalised(quote).strip("'` ")
+        wanted = _trimmed(quote)
         return _letters(wanted) > 0 and wanted in self._text
 
     def _says_something(self, quote: str) -> bool:
@@ -191,7 +232,7 @@ class Sought:
         words = _WORD.findall(quote)
         if len(words) >= 3 or any(len(w) > 3 or not w.isascii() or w.isdigit() for w in words):
             return True
-        return 2 * _letters(quote) >= self._letters
+        return 2 * _letters(quote) >= self._letters or self._is_all(quote)
 
 
 @lru_cache(maxsize=4_096)
@@ -199,10 +240,44 @@ def _own_words(criterion: str) -> str:
     return normalised(criterion).strip(". ") if _OF_THE_ANSWER.search(criterion) else ""
 
 
+def _trimmed(quote: str) -> str:
+    """A quote as it is looked for: without quotation marks, and dots that say it is cut there."""
+    wanted = normalised(quote).strip("'` ").removeprefix("[...]").removesuffix("[...]")
+    wanted = wanted.rstrip("'` .")
+    return wanted.lstrip("'` .") if wanted.startswith("...") else wanted.lstrip()
+
+
+def _bared(text: str) -> str:
+    return text.lstrip(_OPENING).rstrip(_CLOSING)
+
+
+def _number(wanted: str) -> str | None:
+    """The number that a quote is, without spaces and punctuation at its ends, or None."""
+    if len(wanted) > _LONGEST_NUMBER:
+        return None
+    wanted = _bared(wanted)
+    return wanted.replace(" ", "") if _NUMBER.fullmatch(wanted) else None
+
+
+def _numbers_of(written: str) -> Iterator[str]:
+    """A number, and those that a range or a date consists of; a fraction is one number."""
+    for span in _runs(_DASH.split(written), "-"):
+        yield span
+        if not _DASH.search(span) and not _FRACTION.fullmatch(span):
+            yield from _runs(span.split("/"), "/")
+
+
+def _runs(parts: list[str], joint: str) -> Iterator[str]:
+    """The parts that stand side by side, joined; of very many, each alone."""
+    if len(parts) > _LONGEST_NUMBER // 2:
+        yield from parts
+        return
+    for start, end in combinations(range(len(parts) + 1), 2):
+        yield joint.join(parts[start:end])
+
+
 def _tells(wanted: str) -> bool:
-    """Whether fewer letters than three say something: a number, or a word of another script."""
-    if _NUMBER.fullmatch(wanted):
-        return True
+    """Whether fewer letters than three say something: a word of another script does."""
     return _TELLING.fullmatch(wanted) is not None and wanted not in _PARTICLES
 
 

@@ -46,25 +46,36 @@ _HEAD = 200
 _BEGINNING = re.compile(r"([A-Za-z0-9]+)(?: ([A-Za-z0-9]+))?(?=[ \n.,;:!?]|\Z)")
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
-_MARKUP_SIGNS = ("<", "&", "\\", "```", "~~~")
+_MARKUP_SIGNS = ("<", "&", "\\", "`", "~~~")
 _WRAPPER = re.compile(
     "br|wbr|think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|answer|final"
     "|final_answer|output|response|result|solution|explanation",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(r"(?<!`)</\s?([^\W\d][\w.:-]{0,40})\s?>")
+_CLOSING = re.compile(r"</\s?([^\W\d][\w.:-]{0,40})\s?>")
 _MARKUP = re.compile(
-    # A tag in backticks, or one with attributes, may be what was asked for.
-    r"(?<!`)<(?P<end>/?)\s?(?P<tag>[^\W\d][\w.:-]{0,40})\s?/?>"
+    # A tag with attributes may be what was asked for.
+    r"<(?P<end>/?)\s?(?P<tag>[^\W\d][\w.:-]{0,40})\s?/?>"
     r"|&(?P<entity>#?\w{1,31});"
     r"|\\(?:begin|end)\{[a-zA-Z]{1,20}\*?\}"
-    r"|\\(?:boxed|[fm]box|text(?:bf|it|rm|tt|sf)?|math(?:bf|it|rm|sf|tt)|emph|q?quad|left|right"
-    r"|displaystyle|underline)(?![a-zA-Z])"
+    r"|\\(?P<command>boxed|[fm]box|text(?:bf|it|rm|tt|sf)?|math(?:bf|it|rm|sf|tt)|emph|q?quad|left|right"
+    r"|displaystyle|underline)(?![a-zA-Z])(?P<held>\s{0,9}(?=[{}]))?"
     r"|^[ \t]{0,8}(?:```+|~~~+)[ \t]?(?:python|py|json|te?xt|plain(?:text)?|markdown|md|bash|sh"
     r"|shell|console|html|xml|ya?ml|(?:la)?tex|[jt]s|(?:java|type)script|c|cpp|c\+\+|java|go|rust"
     r"|sql|ruby|php|diff|output)?[ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
+# Runs of backticks are taken whole (`+` after a quantifier), so that no text takes long.
+_CODE = re.compile(
+    r"^[ \t]{0,8}(?P<fence>`{3,}+|~{3,}+)[^`\n]*+\n(?P<block>(?s:.*?))(?:^[ \t]{0,8}(?P=fence)|\Z)"
+    r"|(?<!`)(?P<ticks>`++)(?P<span>[^`]++)(?P=ticks)(?!`)"
+    r"|(?<!`)``(?P<quoted> ?` ?)``(?!`)",
+    re.MULTILINE,
+)
+_SIGN = "\u25a1"
+"""Stands for markup that is itself the answer: it has content, but is no word."""
+_STOPS = frozenset(".:,;!?")
+
 _CONTENT = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
 
 
@@ -113,18 +124,37 @@ def _missing(given: str, *, openers: bool, is_whole: bool) -> str:
 
 
 def _without_markup(text: str) -> str:
+    text = _CODE.sub(_code, text)
     paired = {name.lower() for name in _CLOSING.findall(text)}
 
     def blank(found: re.Match[str]) -> str:
         if entity := found["entity"]:
-            import html
-
-            return composed(unhidden(html.unescape(f"&{entity};")))
+            return _entity(entity)
+        if found["command"] and found["held"] is None:
+            return _SIGN
         tag = found["tag"]
         is_content = tag and tag.lower() not in paired and not _WRAPPER.fullmatch(tag)
         return found[0] if is_content else " "
 
     return _MARKUP.sub(blank, text)
+
+
+def _code(found: re.Match[str]) -> str:
+    """What is seen of code: a sign where it has no words, or markup that is meant as it stands."""
+    code = found["block"] or found["span"] or found["quoted"] or ""
+    if not code.strip():
+        return found[0]
+    is_prose = _WORD.search(code) is not None and _MARKUP.search(code) is None
+    return found[0] if is_prose else f" {_SIGN} "
+
+
+def _entity(name: str) -> str:
+    """What is seen of an entity; a stop in disguise is a stop, and a space a space."""
+    import html
+
+    seen = composed(unhidden(html.unescape(f"&{name};")))
+    is_sign = len(seen) == 1 and unicodedata.category(seen)[0] in "PS" and seen not in _STOPS
+    return _SIGN if is_sign else seen
 
 
 def _has_content(character: str) -> bool:
@@ -177,9 +207,11 @@ def _announces(text: str, *, is_whole: bool) -> bool:
         if not reached and not ended:
             return False
         places = [*reached, _ROOT] if ended else reached
+    behind = text[end:]
+    if any(map(_has_content, set(behind))):
+        return False
     if not is_whole:
         return True
-    behind = text[end:]
     return any(mark in behind for node in ended for mark in node.marks or ())
 
 

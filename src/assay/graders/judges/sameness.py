@@ -55,7 +55,7 @@ _LEAD = re.compile(
     r" ?[,:-])[*_~`]*)+(?=\s)"
 )
 _SOURCE = re.compile(r"(?:^|(?<=\s))\[\d{1,4}\](?=[\s.,;:!?]|$)")
-_CITED = re.compile(r"(?<=\s)(?:\[\d{1,4}\][\s.,;:!?]*)+$")  # in front of more, it is an index
+_CITED = re.compile(r"(?<=\s)(?:\[\d{1,4}\][\s.,;:!?]*){1,20}$")  # in front of more, it is an index
 # Behind a number, the case of a short word can mean something: 5 mW, 5 MW.
 _UNIT = re.compile(r"(?<=\d)\s?[^\W\d_]{1,3}(?!\w)")
 _PAIRED = re.compile(r"(?<![\w*~`])(\*{1,3}|~~|`{1,3})(\w[^*~`]{0,500}[^\W_])\1(?![\w*~`])")
