@@ -23,12 +23,13 @@ from assay.cli.label import label_rows
 from assay.cli.label_parser import add_label
 from assay.cli.main import main
 from assay.cli.report_errors import reported
-from assay.registry import Registry
+from assay.registry import BinaryJudgeDefinition, Registry
 from assay.registry.definitions import DeclaredDefinition
 from assay.scoring.json_safe import Json
 from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.testing import Asked, FakeJudge
+from tests.postgres import new_location
 
 _GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"
 _FUNCTION = """\
@@ -668,19 +669,19 @@ def test_a_run_of_grade_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> No
     ],
 )
 def test_no_command_asks_the_address_of_a_stranger(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from assay.cli import options
-    from assay.registry import BinaryJudgeDefinition
-
+    location = new_location(request, "postgres", tmp_path)  # where others store graders, too
     _judge_rows(2)
     with FakeJudge(_honest) as fake:
         definition = BinaryJudgeDefinition(criteria="Says yes.", judge_model=fake.model)
-        with Database.open(os.environ["ASSAY_HOME"]) as database:
+        with Database.open(location) as database:
             registry = Registry(database, "default", allow_internal=True)
             asyncio.run(registry.create("cap", definition))
-        monkeypatch.setattr(options, "is_shared", bool)  # of any options, True
         with pytest.raises(SystemExit) as ended:
-            main(words)
+            main((*words, "--db", location))
         assert (ended.value.code, fake.count) == (2, 0)
     assert "may not name the address of a model here" in capsys.readouterr().err
