@@ -224,6 +224,7 @@ class CaseSession:
                 submitted=path,
                 source=source_tree(home, digest),
                 changes=chosen.changes,
+                left_out=tuple(one.path for one in (*chosen.dropped, *chosen.restored)),
             )
             return await self._score(replace(submission, workspace=graded))
         finally:

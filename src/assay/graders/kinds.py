@@ -40,6 +40,7 @@ KINDS: Mapping[str, str] = {
     "tests": "assay.graders.tests:TestsGrader",
     "swebench": "assay.graders.swebench:SweBenchGrader",
     "implemented": "assay.graders.implemented:ImplementedGrader",
+    "audit": "assay.graders.audit:AuditGrader",
     "llm_judge": "assay.graders.llm_judge:LLMJudgeGrader",
     "binary_judge": "assay.graders.binary_judge:BinaryJudgeGrader",
     "faithfulness": "assay.graders.faithfulness:FaithfulnessGrader",
