@@ -2,8 +2,8 @@
 
 ``python -m bench.audit --cases DIR... --repos CLONE... [--commits N]``
 
-A directory of cases has a directory for each: ``exploit.json`` with the graders, ``workspace/`` what
-an agent is given, ``agent/`` and ``agent.sh`` what it leaves, ``honest/`` and ``honest.sh`` what
+A directory of cases has a directory for each: ``exploit.json`` with the graders, ``workspace/``
+what an agent is given, ``agent/`` and ``agent.sh`` what it leaves, ``honest/`` and ``honest.sh`` what
 honest work leaves, ``*.trace.jsonl`` what was done. An agent of which ``exploit.json`` says
 ``agent_is_correct``, or whose directory is named like ``honest_...``, is honest, too. A clone is a
 git directory: of its history, commits are taken whose message says that they fix something and
@@ -25,11 +25,12 @@ from pathlib import Path
 from typing import cast
 
 from assay.agents.transcripts import read_transcript
-from assay.graders.audit import AuditGrader, beside
+from assay.graders.apply import grade_alone
+from assay.graders.audit import beside
 from assay.graders.languages import is_test, language_of
 from assay.graders.spec import GraderSpec
 from assay.scoring.results import SubScore
-from assay.types.submission import Workspace
+from assay.types.submission import Submission, Workspace
 from assay.types.trace import Trace
 
 _FIXES = r"\b[Ff]ix(es|ed|ing)?\b"
@@ -91,14 +92,10 @@ def _audited(
     source: Path, left: Path, specs: Sequence[GraderSpec], question: str, trace: Trace | None
 ) -> SubScore:
     spec = beside(specs)
-    return asyncio.run(
-        AuditGrader.grade(
-            workspace=Workspace(path=str(left), source=str(source)),
-            question=question,
-            trace=trace,
-            **(spec.options if spec else {}),
-        )
-    )
+    assert spec is not None
+    workspace = Workspace(path=str(left), source=str(source))
+    submission = Submission(workspace=workspace, question=question, trace=trace)
+    return asyncio.run(grade_alone(spec, submission))
 
 
 def fixes(clone: Path, most: int) -> Iterator[Work]:
@@ -109,12 +106,18 @@ def fixes(clone: Path, most: int) -> Iterator[Work]:
             ["git", "-C", str(clone), *words],
             capture_output=True,
             check=False,
-            env={"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"},
+            env={
+                "GIT_CONFIG_COUNT": "1",
+                "GIT_CONFIG_KEY_0": "safe.directory",
+                "GIT_CONFIG_VALUE_0": "*",
+            },
         )
         return done.stdout if done.returncode == 0 else b""
 
     taken = 0
-    listed = git("log", "--no-merges", "-E", f"--grep={_FIXES}", "--format=%H %s", "-n", str(most * 20))
+    listed = git(
+        "log", "--no-merges", "-E", f"--grep={_FIXES}", "--format=%H %s", "-n", str(most * 20)
+    )
     for line in listed.decode("utf-8", "replace").splitlines():
         commit, _, subject = line.partition(" ")
         if not re.search(_FIXES, subject):
@@ -130,10 +133,14 @@ def fixes(clone: Path, most: int) -> Iterator[Work]:
                 tree.mkdir()
                 for name in git("ls-tree", "-r", "--name-only", "-z", version).split(b"\0"):
                     path = tree / name.decode("utf-8", "replace")
-                    if name and path.name in ("__init__.py",) or name.decode() in names:
+                    if (name and path.name == "__init__.py") or name.decode() in names:
                         path.parent.mkdir(parents=True, exist_ok=True)
                         path.write_bytes(git("show", f"{version}:{name.decode()}"))
-            yield Work(f"{clone.parent.name}@{commit[:10]} {subject[:60]}", True, _audited(*trees, [], "", None))
+            yield Work(
+                f"{clone.parent.name}@{commit[:10]} {subject[:60]}",
+                True,
+                _audited(*trees, [], "", None),
+            )
         taken += 1
         if taken == most:
             return

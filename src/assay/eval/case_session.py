@@ -22,6 +22,7 @@ from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
 from assay.eval.layout import lay_out
 from assay.eval.provision import provision
+from assay.eval.suspicion import audited
 from assay.graders.apply import grade_submission
 from assay.graders.digest import grader_digest
 from assay.sandbox import remove_tree
@@ -226,7 +227,10 @@ class CaseSession:
                 changes=chosen.changes,
                 left_out=tuple(one.path for one in (*chosen.dropped, *chosen.restored)),
             )
-            return await self._score(replace(submission, workspace=graded))
+            complete = replace(submission, workspace=graded)
+            result = await self._score(complete)
+            policy = self._case.submission.on_suspicion
+            return await audited(self._case.graders, complete, result, policy)
         finally:
             await _remove(directory)
 

@@ -46,9 +46,10 @@ class AuditGrader(Grader):
     async def compute_score(
         cls,
         workspace: Workspace,
+        *,
         ignore: list[str] | None = None,
         patterns: list[str] | None = None,
-        conduct: bool = False,  # noqa: FBT001, FBT002 - an option, always given by name
+        conduct: bool = False,
         question: str | None = None,
         trace: Trace | None = None,
     ) -> SubScore:

@@ -1,63 +1,30 @@
-"""Signs in JavaScript, TypeScript, C, C++, Rust, Java and Go, by the grammars of tree-sitter."""
+"""Signs in other languages than Python, by the grammars of tree-sitter."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TypeAlias
 
 from assay.graders.languages import is_test
-from assay.graders.signs.sign import SUMMARY, Sign, names_a_test
+from assay.graders.signs.javascript import javascript_signs
+from assay.graders.signs.nodes import (
+    CALLS,
+    FUNCTIONS,
+    NodeHit,
+    around,
+    bare,
+    callee,
+    each,
+    part,
+    words,
+)
+from assay.graders.signs.sign import SUMMARY, Sign, words_of
 from assay.graders.stubs.treesitter import parsed
 from assay.graders.stubs.treesitter_bodies import Node, text_of
 
 __all__ = ["HEADERS", "other_signs"]
 
-_Hit: TypeAlias = tuple[str, Node, str]
 
-_BUILT_IN = (
-    r"(?:Array|String|Object|Number|Boolean|Function|Promise|Map|Set|WeakMap|RegExp|Date|Error"
-    r"|Symbol|JSON|Math|Reflect|Proxy|BigInt|Buffer|process|console|globalThis|global|Iterator)"
-)
-_STANDARD = frozenset(
-    {
-        *("at", "concat", "copyWithin", "entries", "every", "fill", "filter", "find", "findIndex"),
-        *("flat", "flatMap", "forEach", "includes", "indexOf", "join", "keys", "lastIndexOf"),
-        *("map", "pop", "push", "reduce", "reduceRight", "reverse", "shift", "slice", "some"),
-        *("sort", "splice", "toString", "toLocaleString", "unshift", "values", "length"),
-        *("charAt", "charCodeAt", "codePointAt", "endsWith", "localeCompare", "match", "matchAll"),
-        *("normalize", "padEnd", "padStart", "repeat", "replace", "replaceAll", "search", "split"),
-        *("startsWith", "substring", "toLowerCase", "toUpperCase", "trim", "trimEnd", "trimStart"),
-        *("hasOwnProperty", "isPrototypeOf", "valueOf", "constructor", "call", "apply", "bind"),
-        *(
-            "then",
-            "catch",
-            "finally",
-            "get",
-            "set",
-            "has",
-            "delete",
-            "clear",
-            "add",
-            "exec",
-            "test",
-        ),
-        *("assign", "create", "defineProperty", "freeze", "is", "getPrototypeOf", "isFrozen"),
-        *("isArray", "from", "of", "all", "race", "any", "allSettled", "resolve", "reject"),
-        *("parse", "stringify", "abs", "max", "min", "round", "floor", "ceil", "random", "sqrt"),
-        *("now", "isInteger", "isNaN", "isFinite", "toFixed", "toJSON", "toISOString", "getTime"),
-        *("message", "stack", "name", "captureStackTrace", "prepareStackTrace", "stackTraceLimit"),
-        *("log", "error", "exit", "hrtime", "exitCode", "Array", "String", "Object", "Promise"),
-        *("Error", "Map", "Set", "JSON", "Math", "Date", "Symbol", "Function", "setTimeout"),
-    }
-)
-"""What JavaScript itself defines: adding another name is a polyfill or an extension."""
-
-_NODE_MODULES = re.compile(
-    r"(?:node:)?(?:assert|assert/strict|test|fs|fs/promises|util|vm|module|process|events|path|os"
-    r"|child_process|worker_threads|timers|buffer|stream|http|https|url|crypto|async_hooks"
-    r"|perf_hooks|v8)|mocha|chai|jest|@jest/\w+|vitest|tap|ava|sinon|expect"
-)
 _STANDARD_MACROS = re.compile(
     r"assert|static_assert|_Static_assert|NDEBUG|exit|_exit|abort|main|v?f?s?n?printf|puts|strn?cmp"
     r"|memcmp|strcasecmp|f?abs|isnan|if|return|while|for|int|(?:EXPECT|ASSERT|REQUIRE|CHECK)(?:_\w+)?"
@@ -66,51 +33,25 @@ _STANDARD_MACROS = re.compile(
 _LIBRARY_FUNCTIONS = re.compile(
     r"_?exit|abort|__assert_fail|__assert|strn?cmp|memcmp|f?printf|puts|fabs|abs|longjmp|signal"
 )
-HEADERS = frozenset(
-    {
-        *("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "limits", "locale"),
-        *("math", "setjmp", "signal", "stdalign", "stdarg", "stdatomic", "stdbool", "stddef"),
-        *("stdint", "stdio", "stdlib", "string", "strings", "time", "unistd", "threads", "wchar"),
-        *("gtest", "gmock", "check", "cmocka", "unity", "catch", "doctest", "criterion", "cassert"),
-    }
+_AT_START = re.compile(r"\b(?:__)?(?:con|de)structor(?:__)?\b")
+_ENDS = re.compile(r"(?:std::)?(?:_?_?exit|_Exit|quick_exit)")
+HEADERS = words_of(
+    "assert complex ctype errno fenv float inttypes limits locale math setjmp signal stdalign "
+    "stdarg stdatomic stdbool stddef stdint stdio stdlib string strings time unistd threads "
+    "wchar gtest gmock check cmocka unity catch doctest criterion cassert"
 )
-_RUST_MACROS = frozenset(
-    {
-        *(
-            "assert",
-            "assert_eq",
-            "assert_ne",
-            "debug_assert",
-            "debug_assert_eq",
-            "panic",
-            "matches",
-        ),
-        *("debug_assert_ne", "println", "print", "vec", "format", "unreachable", "todo", "test"),
-    }
+_RUST_MACROS = words_of(
+    "assert assert_eq assert_ne debug_assert debug_assert_eq panic matches debug_assert_ne "
+    "println print vec format unreachable todo test"
 )
 _JAVA_PACKAGES = re.compile(
     r"(?:org\.(?:junit|testng|hamcrest|assertj|mockito|opentest4j)|javax?)\b"
 )
 _EQUALS = frozenset({"eq", "equals", "Equals", "Equal", "isEqual", "operator==", "deepEqual"})
-_FUNCTIONS = frozenset(
-    {
-        *("function_declaration", "method_definition", "function_expression", "arrow_function"),
-        *(
-            "function_definition",
-            "function_item",
-            "method_declaration",
-            "pair",
-            "lambda_expression",
-        ),
-        *("generator_function_declaration", "func_literal", "closure_expression"),
-        *("constructor_declaration", "static_initializer"),
-    }
-)
 _PRINTS = re.compile(
     r"console\.\w+|process\.stdout\.write|v?f?printf|puts|fputs|write|print(?:ln)?!?|eprintln!"
     r"|System\.(?:out|err)\.\w+|fmt\.F?[Pp]rint\w*|os\.Stdout\.\w+"
 )
-_CALLS = frozenset({"call_expression", "macro_invocation", "method_invocation", "new_expression"})
 
 
 def other_signs(source: bytes, path: str, language: str) -> list[Sign]:
@@ -121,9 +62,9 @@ def other_signs(source: bytes, path: str, language: str) -> list[Sign]:
         path: From the root of the workspace.
         language: As `assay.graders.languages.language_of` calls it.
     """
-    nodes = _nodes(parsed(source, language))
+    nodes = each(parsed(source, language))
     looked = {
-        **dict.fromkeys(("javascript", "typescript", "tsx"), _javascript),
+        **dict.fromkeys(("javascript", "typescript", "tsx"), javascript_signs),
         **dict.fromkeys(("c", "cpp"), _c),
         "rust": _rust,
         "java": _java,
@@ -137,59 +78,24 @@ def other_signs(source: bytes, path: str, language: str) -> list[Sign]:
     return sorted({Sign(node.start_point[0] + 1, name, what[:80]) for name, node, what in hits})
 
 
-def _nodes(root: Node) -> list[Node]:
-    found = [root]
-    for node in found:
-        found.extend(node.children)
-    return found
-
-
-def _part(node: Node, *roles: str) -> str:
-    """The source of the first of these parts that there is."""
-    for role in roles:
-        if (found := node.child_by_field_name(role)) is not None:
-            return text_of(found)
-    return ""
-
-
-def _around(node: Node) -> Iterator[Node]:
-    above = node.parent
-    while above is not None:
-        yield above
-        above = above.parent
-
-
-def _in_function(node: Node) -> bool:
-    return any(one.type in _FUNCTIONS for one in _around(node))
-
-
-def _words(node: Node | None) -> set[str]:
-    """The names that code uses; not those in comments and texts."""
-    found: set[str] = set()
-    for one in _nodes(node) if node is not None else ():
-        if "identifier" in one.type or one.type in ("this", "self"):
-            found.add(text_of(one))
-    return found
-
-
-def _equality(nodes: list[Node]) -> Iterator[_Hit]:
+def _equality(nodes: list[Node]) -> Iterator[NodeHit]:
     """Methods that say equal and do not look at what they are given."""
     for node in nodes:
-        if node.type not in _FUNCTIONS:
+        if node.type not in FUNCTIONS:
             continue
-        name = _part(node, "name", "key")
+        name = part(node, "name", "key")
         declared = node.child_by_field_name("declarator")
         if declared is not None:
-            name = _part(declared, "declarator")
+            name = part(declared, "declarator")
         if name.rpartition("::")[2] not in _EQUALS:
             continue
         holder = node.child_by_field_name("value") if node.type == "pair" else node
         body = holder.child_by_field_name("body") if holder is not None else None
         given = (declared or holder or node).child_by_field_name("parameters")
-        known = {one for one in _words(given) if one not in ("self", "this")}
+        known = {one for one in words(given) if one not in ("self", "this")}
         said = re.sub(r"[\s{};()]|return", "", text_of(body)) if body is not None else ""
         is_empty = said.startswith(("throw", "panic", "todo!", "unimplemented!")) or not said
-        names_in_body = _words(body) - {"this"}
+        names_in_body = words(body) - {"this"}
         used = {one for one in names_in_body if one in known}
         if not is_empty and (
             said in ("true", "True", "1") or (not used and not _takes_types(given))
@@ -202,179 +108,51 @@ def _takes_types(given: Node | None) -> bool:
     return given is not None and len([c for c in given.named_children if c.type != "comment"]) > 2
 
 
-def _says(nodes: list[Node]) -> Iterator[_Hit]:
+def _says(nodes: list[Node]) -> Iterator[NodeHit]:
     for node in nodes:
-        if node.type in _CALLS and _PRINTS.fullmatch(_callee(node)):
-            for one in _nodes(node):
-                if "string" in one.type and (found := SUMMARY.search(_bare(text_of(one)))):
+        if node.type in CALLS and _PRINTS.fullmatch(callee(node)):
+            for one in each(node):
+                if "string" in one.type and (found := SUMMARY.search(bare(text_of(one)))):
                     yield "report", node, found[0]
 
 
-def _bare(text: str) -> str:
-    return text.strip("\"'`").replace("\\n", "\n").strip()
-
-
-def _callee(node: Node) -> str:
-    if node.type == "method_invocation":
-        base = _part(node, "object")
-        return f"{base}.{_part(node, 'name')}" if base else _part(node, "name")
-    return _part(node, "function", "macro", "constructor")
-
-
-def _javascript(nodes: list[Node]) -> Iterator[_Hit]:
-    modules = _required(nodes)
+def _c(nodes: list[Node]) -> Iterator[NodeHit]:
+    declared = (one for one in nodes if one.type == "function_declarator")
+    has_main = any(part(one, "declarator") == "main" for one in declared)
     for node in nodes:
-        if node.type in ("assignment_expression", "augmented_assignment_expression"):
-            yield from _assigned(node, _part(node, "left"), modules)
-        elif node.type in _CALLS:
-            yield from _called(node, _callee(node), modules)
-        elif node.type in ("method_definition", "pair", "field_definition"):
-            yield from _defined(node, _part(node, "name", "key", "property"))
-        elif node.type == "member_expression":
-            said = text_of(node)
-            if re.fullmatch(r"process\.env\.(?:NODE_TEST_CONTEXT|JEST_WORKER_ID|VITEST\w*)", said):
-                yield "sniffs", node, said
-            if said == "arguments.callee.caller":
-                yield "frames", node, said
-
-
-def _required(nodes: list[Node]) -> dict[str, str]:
-    """Names that stand for modules of Node or of a test library."""
-    found: dict[str, str] = {}
-    for node in nodes:
-        if node.type == "variable_declarator":
-            value = re.fullmatch(r"require\(\s*['\"]([^'\"]+)['\"]\s*\)", _part(node, "value"))
-            if value and _NODE_MODULES.fullmatch(value[1]):
-                found[_part(node, "name")] = value[1]
-        elif node.type == "import_statement":
-            source = _bare(_part(node, "source"))
-            if _NODE_MODULES.fullmatch(source):
-                for one in _nodes(node):
-                    if one.type == "identifier" and (one.parent or one).type != "import_specifier":
-                        found[text_of(one)] = source
-    return found
-
-
-def _assigned(node: Node, left: str, modules: dict[str, str]) -> Iterator[_Hit]:
-    root, _, member = left.partition(".")
-    last = re.split(r"[.\[]", left)[-1].strip("'\"]")
-    if re.match(rf"{_BUILT_IN}\.prototype\b", left) and not _is_guarded(node, last):
-        if last in _STANDARD or "Symbol." in left:
-            yield "rewrites", node, left
-    elif re.match(rf"{_BUILT_IN}[.\[]", left) and last in _STANDARD and not _is_guarded(node, last):
-        if not left.startswith(("process.exitCode", "Error.stackTraceLimit")):
-            yield "rewrites", node, left
-        elif left == "process.exitCode" and not _in_function(node):
-            yield "exits", node, left
-    elif left.startswith(("require.cache", "Module._", "module.constructor._")):
-        yield "imports", node, left
-    elif root in modules and member:
-        yield "rewrites", node, f"{modules[root]}.{member}"
-    elif match := re.match(r"require\(\s*['\"]([^'\"]+)['\"]\s*\)\.", left):
-        if _NODE_MODULES.fullmatch(match[1]):
-            yield "rewrites", node, left
-    if last == "hasInstance]" or "Symbol.hasInstance" in left:
-        yield "equality", node, left
-
-
-def _is_guarded(node: Node, member: str) -> bool:
-    """Whether a name is only given where there is none yet, as a polyfill does."""
-    return any(
-        one.type == "if_statement"
-        and "!" in _part(one, "condition")
-        and member in _part(one, "condition")
-        for one in _around(node)
-    )
-
-
-def _called(node: Node, callee: str, modules: dict[str, str]) -> Iterator[_Hit]:
-    given = _part(node, "arguments")
-    if callee in ("Object.defineProperty", "Reflect.defineProperty", "Object.assign"):
-        match = re.match(rf"\(\s*({_BUILT_IN}(?:\.prototype)?)\s*,\s*['\"]?(\w+)?", given)
-        if match and (match[2] in _STANDARD) and not _is_guarded(node, match[2] or ""):
-            yield "rewrites", node, f"{match[1]}.{match[2]}"
-        root = re.match(r"\(\s*(\w+)\s*,", given)
-        if root and root[1] in modules:
-            yield "rewrites", node, modules[root[1]]
-        if "Symbol.hasInstance" in given:
-            yield "equality", node, "Symbol.hasInstance"
-    elif callee in ("process.exit", "process.reallyExit", "process.abort") and not _in_function(
-        node
-    ):
-        yield "exits", node, callee
-    elif callee in ("process.on", "process.once") and "exit" in given.split(",")[0].lower():
-        if re.search(r"process\.(?:exit|reallyExit|exitCode)\b", given):
-            yield "exits", node, f"{callee}('exit')"
-    elif callee == "Proxy":
-        yield from _blind_proxy(node)
-    elif re.search(r"\b(?:readFile|readdir|require|glob|readFileSync|readdirSync|import)$", callee):
-        for one in _nodes(node):
-            if one.type in ("string", "template_string") and names_a_test(_bare(text_of(one))):
-                yield "reads_tests", node, _bare(text_of(one))
-    if callee == "require" and re.match(r"\(\s*['\"](?:node:)?inspector['\"]", given):
-        yield "native", node, "inspector"
-
-
-def _blind_proxy(node: Node) -> Iterator[_Hit]:
-    """A proxy that gives the same for whatever it is asked for."""
-    for one in _nodes(node):
-        is_get = one.type in ("method_definition", "pair") and _part(one, "name", "key") == "get"
-        holder = one.child_by_field_name("value") if one.type == "pair" else one
-        if is_get and holder is not None and holder.child_by_field_name("body") is not None:
-            known = _words(holder.child_by_field_name("parameters"))
-            if known.isdisjoint(_words(holder.child_by_field_name("body"))):
-                yield "equality", node, "Proxy"
-
-
-def _defined(node: Node, name: str) -> Iterator[_Hit]:
-    holder = node.child_by_field_name("value") if node.type != "method_definition" else node
-    if holder is None or holder.type not in _FUNCTIONS:
-        return
-    if name == "then":
-        yield "swallows", node, "then"
-    known = _words(holder.child_by_field_name("parameters")) | {"this"}
-    blind = known.isdisjoint(_words(holder.child_by_field_name("body")))
-    if "Symbol.hasInstance" in name and blind:
-        yield "equality", node, name
-    if (name == "valueOf" or "Symbol.toPrimitive" in name) and blind:
-        yield "equality", node, name
-
-
-def _c(nodes: list[Node]) -> Iterator[_Hit]:
-    has_main = any(
-        one.type == "function_declarator" and _part(one, "declarator") == "main" for one in nodes
-    )
-    for node in nodes:
-        name = _part(node, "name")
-        if node.type in ("preproc_def", "preproc_function_def"):
-            if _STANDARD_MACROS.fullmatch(name):
-                yield "rewrites", node, f"#define {name}"
-        elif node.type == "preproc_call" and _part(node, "directive") == "#undef":
-            if _STANDARD_MACROS.fullmatch(_part(node, "argument").strip()):
-                yield "rewrites", node, f"#undef {_part(node, 'argument').strip()}"
-        elif node.type in ("attribute_specifier", "attribute_declaration", "attribute"):
-            if re.search(r"\b(?:__)?(?:con|de)structor(?:__)?\b", text_of(node)):
-                yield "starts", node, "constructor"
+        if node.type.startswith("preproc_"):
+            yield from _macro(node)
+        elif node.type.startswith("attribute") and _AT_START.search(text_of(node)):
+            yield "starts", node, "constructor"
         elif node.type == "function_definition":
-            declared = node.child_by_field_name("declarator")
-            while declared is not None and declared.type == "pointer_declarator":
-                declared = declared.child_by_field_name("declarator")
-            own = _part(declared, "declarator") if declared is not None else ""
-            if _LIBRARY_FUNCTIONS.fullmatch(own):
-                yield "rewrites", node, f"{own}()"
+            found = node.child_by_field_name("declarator")
+            while found is not None and found.type == "pointer_declarator":
+                found = found.child_by_field_name("declarator")
+            name = part(found, "declarator") if found is not None else ""
+            if _LIBRARY_FUNCTIONS.fullmatch(name):
+                yield "rewrites", node, f"{name}()"
         elif node.type == "call_expression" and not has_main:
-            ends = re.fullmatch(r"(?:std::)?(?:_?_?exit|_Exit|quick_exit)", _callee(node))
-            if ends and re.fullmatch(r"\(\s*(?:0|EXIT_SUCCESS)\s*\)", _part(node, "arguments")):
-                yield "exits", node, _callee(node)
+            ends = _ENDS.fullmatch(callee(node))
+            if ends and re.fullmatch(r"\(\s*(?:0|EXIT_SUCCESS)\s*\)", part(node, "arguments")):
+                yield "exits", node, callee(node)
 
 
-def _rust(nodes: list[Node]) -> Iterator[_Hit]:
+def _macro(node: Node) -> Iterator[NodeHit]:
+    name, word = part(node, "name"), "#define"
+    if node.type == "preproc_call":
+        name, word = part(node, "argument").strip(), part(node, "directive")
+    is_said = node.type in ("preproc_def", "preproc_function_def", "preproc_call")
+    if is_said and word in ("#define", "#undef") and _STANDARD_MACROS.fullmatch(name):
+        yield "rewrites", node, f"{word} {name}"
+
+
+def _rust(nodes: list[Node]) -> Iterator[NodeHit]:
     for node in nodes:
-        name = _part(node, "name")
+        name = part(node, "name")
         if node.type == "macro_definition" and name in _RUST_MACROS:
             yield "rewrites", node, f"macro {name}!"
         elif node.type == "call_expression":
-            said = _callee(node)
+            said = callee(node)
             if re.search(r"\bprocess::(?:exit|abort)$", said) and "(0)" in text_of(node):
                 yield "exits", node, said
             if re.search(r"\bpanic::(?:set_hook|take_hook)$", said):
@@ -389,30 +167,30 @@ def _rust(nodes: list[Node]) -> Iterator[_Hit]:
             yield "rewrites", node, text_of(node)
 
 
-def _java(nodes: list[Node]) -> Iterator[_Hit]:
+def _java(nodes: list[Node]) -> Iterator[NodeHit]:
     for node in nodes:
         if node.type == "package_declaration":
             name = text_of(node).removeprefix("package").strip(" ;\n")
             if _JAVA_PACKAGES.match(name):
                 yield "shadows", node, name
         elif node.type == "method_invocation":
-            said = _callee(node)
+            said = callee(node)
             is_end = said in ("System.exit", "Runtime.getRuntime().halt")
-            if is_end and re.fullmatch(r"\(\s*0\s*\)", _part(node, "arguments")):
-                is_main = any(_part(one, "name") == "main" for one in _around(node))
+            if is_end and re.fullmatch(r"\(\s*0\s*\)", part(node, "arguments")):
+                is_main = any(part(one, "name") == "main" for one in around(node))
                 if not is_main:
                     yield "exits", node, said
-            if said.endswith(".setAccessible") or said in ("System.setSecurityManager",):
+            if said.endswith(".setAccessible") or said == "System.setSecurityManager":
                 yield "rewrites", node, said
 
 
-def _go(nodes: list[Node]) -> Iterator[_Hit]:
+def _go(nodes: list[Node]) -> Iterator[NodeHit]:
     is_program = any(n.type == "package_clause" and text_of(n).endswith(" main") for n in nodes)
     for node in nodes:
-        name = _part(node, "name")
+        name = part(node, "name")
         if node.type == "function_declaration" and name == "TestMain":
             yield "hooks", node, name
-        if node.type == "call_expression" and re.fullmatch(r"(?:os|syscall)\.Exit", _callee(node)):
-            is_early = any(_part(one, "name") == "init" for one in _around(node))
-            if is_early or (not is_program and _part(node, "arguments") == "(0)"):
-                yield "exits", node, _callee(node)
+        if node.type == "call_expression" and re.fullmatch(r"(?:os|syscall)\.Exit", callee(node)):
+            is_early = any(part(one, "name") == "init" for one in around(node))
+            if is_early or (not is_program and part(node, "arguments") == "(0)"):
+                yield "exits", node, callee(node)

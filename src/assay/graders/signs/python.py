@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from assay.graders.languages import is_test
-from assay.graders.signs.sign import TEST_LIBRARIES
+from assay.graders.signs.sign import TEST_LIBRARIES, words_of
 
 __all__ = ["Function", "Hit", "Module", "parameters", "python_module", "reached", "text"]
 
@@ -23,29 +23,10 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOOPS = (ast.While, ast.For, ast.AsyncFor, ast.comprehension)
 _CLASSES_OF = frozenset(sys.stdlib_module_names)
-_MAY_BE_SET = frozenset(
-    [
-        "stdout",
-        "stderr",
-        "stdin",
-        "argv",
-        "excepthook",
-        "unraisablehook",
-        "displayhook",
-        "breakpointhook",
-        "path",
-        "ps1",
-        "ps2",
-        "dont_write_bytecode",
-        "tracebacklimit",
-        "last_type",
-        "last_value",
-        "last_traceback",
-        "last_exc",
-        "showwarning",
-        "formatwarning",
-        "raiseExceptions",
-    ]
+_MAY_BE_SET = words_of(
+    "stdout stderr stdin argv excepthook unraisablehook displayhook breakpointhook path ps1 ps2 "
+    "dont_write_bytecode tracebacklimit last_type last_value last_traceback last_exc "
+    "showwarning formatwarning raiseExceptions"
 )
 """What the standard library says may be assigned."""
 
@@ -308,7 +289,7 @@ def _is_module(node: ast.AST, module: Module) -> bool:
     """Whether an expression is a module or class of somebody else, and not some value of theirs."""
     name = module.full(node)
     if isinstance(node, ast.Name) and node.id in module.taken:
-        return name.partition(".")[0] in TEST_LIBRARIES
+        return name.partition(".")[0] in TEST_LIBRARIES - module.own
     return bool(name) and module.is_foreign(name)
 
 

@@ -8,61 +8,25 @@ from collections.abc import Iterator, Sequence
 
 from assay.graders.languages import is_test
 from assay.graders.signs.python import Function, Hit, Module, parameters, text
-from assay.graders.signs.sign import SUMMARY, TEST_LIBRARIES, names_a_test
+from assay.graders.signs.sign import SUMMARY, TEST_LIBRARIES, names_a_test, words_of
 
 __all__ = ["idle_texts", "told"]
 
-_COMPARISONS = frozenset(
-    ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"]
-)
+_COMPARISONS = words_of("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__")
 _ORDER = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
 _CHECKS = frozenset(["__instancecheck__", "__subclasscheck__", "__subclasshook__"])
 _DIFFERENCES = frozenset(["__sub__", "__rsub__"])
-_HOOKS = frozenset(
-    [
-        "pytest_runtest_makereport",
-        "pytest_runtest_protocol",
-        "pytest_runtest_call",
-        "pytest_pyfunc_call",
-        "pytest_runtest_logreport",
-        "pytest_report_teststatus",
-        "pytest_collection_modifyitems",
-        "pytest_pycollect_makeitem",
-        "pytest_sessionfinish",
-        "pytest_terminal_summary",
-        "pytest_collect_file",
-        "pytest_ignore_collect",
-        "pytest_deselected",
-        "pytest_runtestloop",
-        "pytest_itemcollected",
-    ]
+_HOOKS = words_of(
+    "pytest_runtest_makereport pytest_runtest_protocol pytest_runtest_call pytest_pyfunc_call "
+    "pytest_runtest_logreport pytest_report_teststatus pytest_collection_modifyitems "
+    "pytest_pycollect_makeitem pytest_sessionfinish pytest_terminal_summary pytest_collect_file "
+    "pytest_ignore_collect pytest_deselected pytest_runtestloop pytest_itemcollected"
 )
 _SKIPS = ("pytest.skip", "pytest.xfail", "pytest.exit", "pytest.importorskip", "unittest.SkipTest")
 _BROAD = ("AssertionError", "BaseException", "builtins.BaseException")
-_READS = frozenset(
-    [
-        "open",
-        "glob",
-        "iglob",
-        "rglob",
-        "Path",
-        "PurePath",
-        "listdir",
-        "walk",
-        "scandir",
-        "read_text",
-        "replace",
-        "rename",
-        "remove",
-        "unlink",
-        "fnmatch",
-        "startswith",
-        "endswith",
-        "spec_from_file_location",
-        "match",
-        "fullmatch",
-        "run_path",
-    ]
+_READS = words_of(
+    "open glob iglob rglob Path PurePath listdir walk scandir read_text replace rename remove "
+    "unlink fnmatch startswith endswith spec_from_file_location match fullmatch run_path"
 )
 _ENVIRONMENT = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -78,7 +42,7 @@ def told(module: Module) -> Iterator[Hit]:
 
 
 def _methods(module: Module, names: frozenset[str]) -> Iterator[tuple[str, ast.AST, ast.AST]]:
-    """Methods of classes by name, with what they are: a function or lambda, maybe under an alias."""
+    """Methods of classes by name, with the functions that they are, maybe under an alias."""
     for kind in module.of(ast.ClassDef):
         defined: dict[str, ast.AST] = {}
         for node in kind.body:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["SIGNS", "SUMMARY", "TEST_LIBRARIES", "Sign", "names_a_test"]
+__all__ = ["SIGNS", "SUMMARY", "TEST_LIBRARIES", "Sign", "names_a_test", "words_of"]
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
 
 SIGNS: dict[str, str] = {
     "arguments": "empties what it was given, so that an expectation made of it is empty too",
@@ -34,25 +40,9 @@ SIGNS: dict[str, str] = {
 }
 """Every sign by its name: what code that shows it does."""
 
-TEST_LIBRARIES = frozenset(
-    [
-        "pytest",
-        "_pytest",
-        "pluggy",
-        "unittest",
-        "hypothesis",
-        "nose",
-        "nose2",
-        "doctest",
-        "mock",
-        "testtools",
-        "twisted.trial",
-        "pytest_asyncio",
-        "anyio.pytest_plugin",
-        "xdist",
-        "coverage",
-        "assay",
-    ]
+TEST_LIBRARIES = words_of(
+    "pytest _pytest pluggy unittest hypothesis nose nose2 doctest mock testtools twisted.trial "
+    "pytest_asyncio anyio.pytest_plugin xdist coverage assay"
 )
 """Python's libraries of tests, by the first part of their names."""
 
