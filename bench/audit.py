@@ -2,9 +2,9 @@
 
 ``python -m bench.audit --cases DIR... --repos CLONE... [--commits N]``
 
-A directory of cases has a directory for each: ``exploit.json`` with the graders, ``workspace/``
-what an agent is given, ``agent/`` and ``agent.sh`` what it leaves, ``honest/`` and ``honest.sh`` what
-honest work leaves, ``*.trace.jsonl`` what was done. An agent of which ``exploit.json`` says
+A directory of cases has a directory for each: ``exploit.json`` has the graders, ``workspace/``
+what an agent is given, ``agent/`` and ``agent.sh`` what it leaves, ``honest/`` and ``honest.sh``
+what honest work leaves, ``*.trace.jsonl`` what was done. An agent of which ``exploit.json`` says
 ``agent_is_correct``, or whose directory is named like ``honest_...``, is honest, too. A clone is a
 git directory: of its history, commits are taken whose message says that they fix something and
 that touch code beside tests.

@@ -19,6 +19,7 @@ from assay.scoring.intervals import (
     wilson,
 )
 from assay.scoring.json_safe import Json
+from assay.store.decisions import HELD
 from assay.store.records import CellRecord
 
 __all__ = ["Group", "PassK", "Totals", "totals_of"]
@@ -65,6 +66,7 @@ class Totals:
         errors: Cells that could not be graded.
         skipped: Cells to which nothing applied.
         flagged: Cells with signs of tampering.
+        held: Skipped cells that wait for a person to decide.
         cases: Cases with at least one graded cell.
         reward: Mean over cases of the mean reward of their graded cells. Its interval takes cases
             as independent, not trials; with one case it is about that case, over its trials.
@@ -89,6 +91,7 @@ class Totals:
     errors: int = 0
     skipped: int = 0
     flagged: int = 0
+    held: int = 0
     cases: int = 0
     reward: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
     pass_rate: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
@@ -118,6 +121,7 @@ class Totals:
             "errors": self.errors,
             "skipped": self.skipped,
             "flagged": self.flagged,
+            "held": self.held,
             "cases": self.cases,
             "coverage": self.coverage,
             "reward": _interval(self.reward),
@@ -148,6 +152,7 @@ class Group:
         "digests",
         "flagged",
         "harness",
+        "held",
         "judgements",
         "judgements_cached",
         "judgements_unknown",
@@ -164,7 +169,7 @@ class Group:
         self.rewards = array("d")
         self.outcomes: list[Outcome] = []
         self.digests: set[str] = set()
-        self.flagged = self.unknown_costs = self.unknown_tokens = 0
+        self.flagged = self.held = self.unknown_costs = self.unknown_tokens = 0
         self.judgements = self.judgements_cached = self.judgements_unknown = 0
         self._costs, self._judged, self._seconds = array("d"), array("d"), array("d")
         self._tokens: int | None = None
@@ -175,6 +180,7 @@ class Group:
         self.counts[state] += 1
         self.outcomes.append(state)
         self.flagged += bool(cell.flags)
+        self.held += cell.status == "skipped" and HELD in cell.notes
         reward = reward_of(cell)
         if reward is not None:
             self.rewards.append(reward)
@@ -250,6 +256,7 @@ def totals_of(groups: Sequence[Group]) -> Totals:
         errors=counted("error"),
         skipped=counted("skipped"),
         flagged=sum(group.flagged for group in groups),
+        held=sum(group.held for group in groups),
         cases=len(by_case),
         reward=_reward(list(by_case.values())),
         pass_rate=_pass_rate(list(by_case.values())),

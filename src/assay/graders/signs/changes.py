@@ -100,7 +100,9 @@ class Search:
         if len(changed) > _MAX_FILES:
             self.not_read.append(f"everything after {_MAX_FILES} changed files")
         changed = changed[:_MAX_FILES]
-        own = _own_modules(self._source or self._left)
+        taken = sys.stdlib_module_names | TEST_LIBRARIES
+        own = _own_modules(self._left) - taken
+        own |= _own_modules(self._source) if self._source else frozenset()
         had: Counter[tuple[str, str]] = Counter()
         found: list[tuple[str, Sign, list[str]]] = []
         with SourceReader() as reader:
@@ -122,7 +124,7 @@ class Search:
                     found += [(path, sign, lines) for sign in signs]
                 else:
                     self._prose(path, lines)
-        for path, sign, lines in reversed(found):  # of several alike the last ones are the new ones
+        for path, sign, lines in found:  # of several alike the last ones are taken for new
             if had[sign.name, sign.what] > 0:
                 had[sign.name, sign.what] -= 1
             else:

@@ -54,7 +54,7 @@ SUMMARY = re.compile(
 """What only the end of a test run says."""
 
 _TEST = re.compile(
-    r"(?:^|/)(?:test_[\w*?\[\]-]*(?:\.py)?|[\w*?-]+_test\.(?:py|go)|conftest(?:\.py)?)$"
+    r"(?:^|/)(?:test_[\w*?\[\]-]+(?:\.py)?|[\w*?-]+_test\.(?:py|go)|conftest(?:\.py)?)$"
     r"|\.(?:test|spec)\.(?:[cm]?[jt]sx?|\*)|^/proc/(?:self|\d+|\*)/(?:mem|maps|fd|environ|cmdline)",
     re.IGNORECASE,
 )
