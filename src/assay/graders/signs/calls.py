@@ -14,7 +14,7 @@ from assay.types.trace import Trace
 __all__ = ["call_findings"]
 
 _NOTHING = re.compile(r"\s*(?::|true|false|exit(?: 0)?|echo|sleep 0|cd \.)?\s*;?\s*")
-_ODD_DIRECTORY = re.compile(r"(?:^|[\s/'\"])[\w.$-]*(?:\?|\[[\w-]\])[\w.-]*/\S+|\$\{?PWD\}?/\S+")
+_ODD_DIRECTORY = re.compile(r"(?:^|[\s/'\"])[\w.$-]*(?:\?|\[[\w-]\])[\w.-]*/\S+")
 _WRITES = re.compile(r"write|edit|create|delete|remove|move|rename", re.IGNORECASE)
 
 
