@@ -10,6 +10,7 @@ from assay.graders.testing.channel import Brief, Channel, open_channel
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import Injected
 from assay.graders.testing.runners import surroundings
+from assay.graders.testing.separation import Fresh, Mode
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.types.submission import Workspace
 
@@ -30,6 +31,8 @@ class TestCommand:
         shuffle: Whether the tests of a file may run in any order.
         ids: Exactly the tests that are expected, where the case says; empty: they are found.
         loose: Classes of the submission, as ``module.Class``, whose equality is not questioned.
+        isolation: Whether the tests share a process with what they test.
+        fresh: How often ``process`` loads the submission anew.
     """
 
     __test__ = False
@@ -42,6 +45,8 @@ class TestCommand:
     shuffle: bool = True
     ids: Sequence[str] = ()
     loose: Sequence[str] = ()
+    isolation: Mode = "shared"
+    fresh: Fresh = "module"
 
     @property
     def declares(self) -> bool:

@@ -74,6 +74,8 @@ async def _require_tests(command: TestCommand, workspace: Workspace) -> None:
 async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
     if not command.timeout_s > 0:
         raise InputError("timeout_s must be more than 0")
+    if command.isolation == "process":
+        raise GraderError("isolation: process is not built yet")
     inject = read_inject(command.inject)
     files = hidden_files(inject)
     invocation = read_command(command.cmd, workspace.source or workspace.path)
