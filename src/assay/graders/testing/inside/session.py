@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "error")
 _FUNCTIONS = (FunctionType, type, staticmethod, classmethod, property)
-_BUILTINS = "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+_BUILTINS = (
+    "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+)
 
 
 class Settings:
@@ -83,7 +85,7 @@ class Session:
         from assay.graders.testing.inside.boundary import judge
 
         link = socket.socket(fileno=handed)
-        finder = judge.install(link, told, self.root, lambda what: self.undecided(what))
+        finder = judge.install(link, told, self.root, self.undecided)
         self.finder = cast("MetaPathFinder", finder)
         return judge
 
@@ -183,7 +185,7 @@ class Session:
         """Tell that a test starts."""
         self._send({"event": "start", "id": name})
         if self._judge is not None:
-            self._judge.begin(os.path.join(self.root, name.partition("::")[0]))
+            self._judge.begin(f"{self.root}/{name.partition('::')[0]}")
 
     def result(self, name: str, outcome: str, seconds: float, message: str) -> None:
         """Tell what came of a test."""
