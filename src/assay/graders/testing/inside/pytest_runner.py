@@ -263,7 +263,8 @@ class _Reporter:
             outcome, message = "failed", f"a test that raised is said to have passed: {name}"
             self._session.tamper(message)
         seconds = sum(report.duration for report in self._reports)
-        self._session.result(name, outcome, seconds, message)
+        marked = _is_marked(item, outcome, self._reports)
+        self._session.result(name, outcome, seconds, message, marked=marked)
 
     @_WRAPPER
     def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
@@ -312,6 +313,14 @@ def _conclude(reports: list[pytest.TestReport]) -> tuple[str, str]:
         if report.when == "call":
             return ("xpassed" if hasattr(report, "wasxfail") else "passed"), ""
     return "error", "the test was set up but not called"
+
+
+def _is_marked(item: pytest.Item, outcome: str, reports: list[pytest.TestReport]) -> bool:
+    """Whether marks of a test left it out before it ran, or expect it to fail."""
+    if outcome == "skipped":
+        early = any(report.skipped and report.when == "setup" for report in reports)
+        return early and any(map(item.get_closest_marker, ("skip", "skipif")))
+    return outcome in ("xfailed", "xpassed") and item.get_closest_marker("xfail") is not None
 
 
 def _message(report: pytest.TestReport | pytest.CollectReport) -> str:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "error")
 _FUNCTIONS = (FunctionType, type, staticmethod, classmethod, property)
-_BUILTINS = "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+_BUILTINS = (
+    "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+)
 
 
 class Settings:
@@ -157,11 +159,14 @@ class Session:
         """Tell that a test starts."""
         self._send({"event": "start", "id": name})
 
-    def result(self, name: str, outcome: str, seconds: float, message: str) -> None:
-        """Tell what came of a test."""
+    def result(
+        self, name: str, outcome: str, seconds: float, message: str, *, marked: bool = False
+    ) -> None:
+        """Tell what came of a test, and whether it was a mark of its own that left it out."""
         self._failed = self._failed or outcome in _FAILED
         frame: Frame = {"event": "result", "id": name, "outcome": outcome}
-        self._send({**frame, "seconds": seconds, "message": message})
+        frame = {**frame, "seconds": seconds, "message": message}
+        self._send({**frame, "marked": True} if marked else frame)
 
     def canary(self, name: str, outcome: str, message: str) -> None:
         """Tell what came of a planted test."""
