@@ -268,7 +268,7 @@ def test_a_project_in_src_that_nothing_put_on_the_path_got_everybody_0(tmp_path:
     tests = "--- /dev/null\n+++ b/test_sums.py\n@@ -0,0 +1,3 @@\n+import sums\n"
     tests += "+def test_add():\n+    assert sums.add(2, 3) == 5\n"
     into = tmp_path / "bug"
-    lists = {"FAIL_TO_PASS": ["test_sums.py::test_add"], "PASS_TO_PASS": []}
+    lists: dict[str, Json] = {"FAIL_TO_PASS": ["test_sums.py::test_add"], "PASS_TO_PASS": []}
     convert(into, Source(path=str(whole)), patch=patch, test_patch=tests, **lists)
     environment = load_case(str(into)).environment
     assert environment is not None

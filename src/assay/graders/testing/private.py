@@ -221,7 +221,7 @@ def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
     return {
         path: PythonTests(
             open=True,
-            skips={name: True for name in read_static_tests(path, text).skipped},
+            skips=dict.fromkeys(read_static_tests(path, text).skipped, True),
         )
         for path, text in sources.items()
     }

@@ -81,7 +81,8 @@ async def _judge(
     if foreknown.planted and plan.invocation.exact and result.exit_code == 0:
         tampered = tampered or "a failed canary ended in success"
     why = _incomplete(plan, result, reports)
-    if tampered == "canary missing" and not any(o.outcome == "passed" for o in outcomes.values()):
+    passed = any(one.outcome == "passed" for one in outcomes.values())
+    if tampered == "canary missing" and not passed and result.exit_code != 0:
         # What does not compile runs no canary either, and claims nothing.
         tampered, why = "", why or f"no test was run (exit status {result.exit_code})"
     why = why or tampered

@@ -121,7 +121,7 @@ class EqualityCheck:
         if known is None:
             path = cast("str", getattr(code, "co_filename", ""))
             # What is made of a string, such as a dataclass's own, has no file.
-            known = self._known[code] = os.path.isabs(path) and self._is_trusted(path)
+            known = self._known[code] = path.startswith(os.sep) and self._is_trusted(path)
         return known or f"{kind.__module__}.{kind.__qualname__}" in self._loose
 
 

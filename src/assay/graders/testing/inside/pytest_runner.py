@@ -194,13 +194,10 @@ class _Collector:
 
     def _canary(self, parent: pytest.Collector, number: int) -> pytest.Function:
         """A test that must fail, without the fixtures that other tests use by themselves."""
+        name, function = f"{self._session.planted}_{number}", self._session.canary_test()
         item = cast(
             "pytest.Function",
-            pytest.Function.from_parent(
-                parent,  # type: ignore[arg-type] # any node will do
-                name=f"{self._session.planted}_{number}",
-                callobj=self._session.canary_test(),
-            ),
+            pytest.Function.from_parent(parent, name=name, callobj=function),  # type: ignore[arg-type] # any node will do
         )
         item.fixturenames = []
         return item

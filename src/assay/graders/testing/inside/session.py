@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "error")
 _FUNCTIONS = (FunctionType, type, staticmethod, classmethod, property)
+_CONDITIONS = ((sys, "platform"), (sys, "version_info"), (os, "name"))
+"""What authors ask when they leave out a test."""
+
 _BUILTINS = (
     "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
 )
@@ -91,6 +94,9 @@ class Session:
         self._watched += [
             ("builtins", space, name, space[name], None) for name in _BUILTINS.split()
         ]
+        for module, name in _CONDITIONS:
+            space = vars(module)
+            self._watched.append((module.__name__, space, name, space[name], None))
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             os.environ.pop(name, None)
         self._pose_as(f"{runner}.__main__", arguments)
@@ -142,7 +148,7 @@ class Session:
             return True
         real = os.path.realpath(path)
         inside = real.startswith(self.root + os.sep) and not real.startswith(sys.prefix + os.sep)
-        return os.path.isabs(path) and not inside
+        return path.startswith(os.sep) and not inside
 
     def tamper(self, what: str) -> None:
         """Tell of a sign of tampering, once."""
@@ -186,13 +192,15 @@ class Session:
 def _functions_of(module: ModuleType) -> Iterator[_Watched]:
     """The functions and classes of a module, and those in its own classes, as they are now."""
     spaces: list[tuple[str, Mapping[str, object]]] = [(module.__name__, vars(module))]
-    for value in vars(module).values():
-        if isinstance(value, type) and value.__module__ == module.__name__:
-            spaces.append((f"{module.__name__}.{value.__qualname__}", vars(value)))
+    spaces += [
+        (f"{module.__name__}.{value.__qualname__}", cast("Mapping[str, object]", vars(value)))
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]
     for label, space in spaces:
         for name, value in list(space.items()):
             if isinstance(value, _FUNCTIONS):
-                yield label, space, name, value, getattr(value, "__code__", None)
+                yield label, space, name, value, getattr(cast("object", value), "__code__", None)
 
 
 def _flush(stream: TextIO | None) -> None:
