@@ -493,7 +493,7 @@ class TestPytest:
         case.submit("kit.py", HONEST.partition("\n\n\n")[0] + f"\n{skipping}")
         node = await case.grade(inject=[hidden])
         assert node.value == 0.0, evidence(node)
-        assert evidence(node)["counts"] == {"expected": 7, "skipped": 7}
+        assert evidence(node)["counts"] == {"expected": 8, "skipped": 8}
 
     async def test_hidden_doctests_count(self, case: Case) -> None:
         hidden = case.hide("checks/docs.py", DOCTESTS)
@@ -529,14 +529,11 @@ class TestPytest:
             read_inject([{**inject, "on_disk": "yes"}])
 
     async def test_a_class_may_be_allowed_to_equal_what_it_likes(self, case: Case) -> None:
-        whole = (
-            "class Whole:\n    def __eq__(self, other):\n        return isinstance(other, int)\n"
-        )
-        case.submit("kit.py", whole)
+        case.submit("kit.py", "class Whole:\n    def __eq__(self, other):\n        return True\n")
         hidden = case.hide("test_hidden.py", MATCHING)
         node = await case.grade(inject=[hidden])
         assert node.value == 0.0
-        assert "answers equal to everything: kit.Whole (it equals " in str(node.flags)
+        assert "answers equal to everything: kit.Whole" in str(node.flags)
         node = await case.grade(inject=[hidden], allow_equality=["kit.Whole"])
         assert node.value == 1.0, evidence(node)
         node = await case.grade(inject=[hidden], allow_equality=["kit.Other"])
@@ -558,7 +555,8 @@ class TestPytest:
         hidden = case.hide("test_hidden.py", skipping("sys.platform == 'win32'"))
         case.submit("kit.py", f"import sys\nsys.platform = 'win32'\n{HONEST.replace('2 * n', 'n')}")
         node = await case.grade(inject=[hidden])
-        assert node.value == 0.5, evidence(node)
+        assert node.value == 0.0, evidence(node)
+        assert "sys.platform" in str(node.flags)
 
     async def test_a_true_condition_of_the_author_leaves_a_test_out(self, case: Case) -> None:
         hidden = case.hide("test_hidden.py", skipping("sys.platform != 'win32'"))

@@ -40,6 +40,7 @@ class Heard:
         errors: What could not be collected: id to message.
         started: The last test that started and has no result yet; None between tests.
         outcomes: Results by id. Of two for one id the worse counts.
+        marked: Tests that a mark of theirs left out, or expected to fail.
         canaries: What became of planted tests: name to outcome and message.
         tampering: What the runner noticed.
         suspicions: What it noticed that is no sign in a run which comes to its end.
@@ -52,6 +53,7 @@ class Heard:
     errors: dict[str, str] = field(default_factory=dict[str, str])
     started: str | None = None
     outcomes: dict[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
+    marked: set[str] = field(default_factory=set[str])
     canaries: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     tampering: list[str] = field(default_factory=list[str])
     suspicions: list[str] = field(default_factory=list[str])
@@ -166,6 +168,8 @@ class FrameReader:
             return False
         if self.heard.started == name:
             self.heard.started = None
+        if event.get("marked") is True:
+            self.heard.marked.add(name)
         before = self.heard.outcomes.get(name)
         if before is not None and before.outcome != "passed":
             return True

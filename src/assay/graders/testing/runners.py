@@ -17,7 +17,14 @@ from assay.graders.testing.toolchains import tools_for
 from assay.sandbox import Mount
 from assay.types.submission import Workspace
 
-__all__ = ["CHANNEL", "INSIDE", "Interpreter", "find_python", "surroundings"]
+__all__ = [
+    "CHANNEL",
+    "INSIDE",
+    "Interpreter",
+    "find_python",
+    "has_editable_pytest",
+    "surroundings",
+]
 
 INSIDE = "/opt/assay/inside"
 """Where the sandbox shows the parts of ours that run inside."""
@@ -26,6 +33,7 @@ CHANNEL = "/opt/assay/channel"
 """Where it shows the socket of the channel."""
 
 _PARTS = Path(__file__).parent / "inside"
+_PACKAGES = "lib/python3.*/site-packages"
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SYSTEM = "/usr/bin/python3"
 _SYSTEM_PACKAGES = (
@@ -63,7 +71,8 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
     """
     venv = workspace.env.get("VIRTUAL_ENV")
     if venv:
-        if pytest and not _venv_has_pytest(_on_host(venv, workspace)):
+        own = _on_host(venv, workspace)
+        if pytest and not _venv_has_pytest(own) and not has_editable_pytest(workspace):
             raise GraderError(
                 "the case's environment has no pytest",
                 hint="add it: environment: requirements: [pytest]",
@@ -80,6 +89,18 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
         "no Python with pytest is at hand",
         hint="declare it in the case (environment: requirements: [pytest]), or install pytest "
         "beside assay",
+    )
+
+
+def has_editable_pytest(workspace: Workspace) -> bool:
+    """Whether the case is pytest's own repository: its environment has pytest from the workspace.
+
+    Then the runner itself is the submission's, which nothing in one process can mend.
+    """
+    packages = _on_host(workspace.env.get("VIRTUAL_ENV", ""), workspace).glob(_PACKAGES)
+    return any(
+        any(place.glob("pytest-*.dist-info")) and not (place / "pytest").exists()
+        for place in packages
     )
 
 
@@ -138,7 +159,7 @@ def _on_host(path: str, workspace: Workspace) -> Path:
 
 
 def _venv_has_pytest(venv: Path) -> bool:
-    if _has_pytest(f"{venv}/lib/python3.*/site-packages"):
+    if _has_pytest(f"{venv}/{_PACKAGES}"):
         return True
     try:
         settings = (venv / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
