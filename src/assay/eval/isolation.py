@@ -97,9 +97,9 @@ class Decision:
 class _Document:
     """A lock file."""
 
+    about: str = ""
     boundary: int
     graders: Mapping[str, Decision]
-    about: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +248,9 @@ class CaseLock:
         basis = _basis(case)
         for slot in self._slots:
             if slot.separable:
-                whole = hashlib.sha256(framed(basis, declared_digest(slot.spec).encode()))
+                options = {k: v for k, v in slot.spec.options.items() if k != "isolation"}
+                declared = declared_digest(replace(slot.spec, options=options))
+                whole = hashlib.sha256(framed(basis, declared.encode()))
                 self._digests[slot.place] = whole.hexdigest()
         beside = _read(case.lock_file) if self._own else None
         cached = _read(self._cache_file) if self._cache else None
@@ -257,7 +259,7 @@ class CaseLock:
                 decision = document.graders.get(slot.name) if document else None
                 if decision and self._holds(slot.place, decision):
                     self._found.setdefault(slot.place, decision)
-        self.stale = bool(self.undecided) and self._own and Path(case.lock_file).exists()
+        self.stale = bool(self.undecided) and self._own and Path(case.lock_file).is_file()
 
     def _holds(self, place: int, decision: Decision) -> bool:
         same = decision.digest == self._digests.get(place)
@@ -277,9 +279,10 @@ class CaseLock:
         places = [self.case.lock_file] if self._own else []
         if self._cache:
             places.append(self._cache_file)
-            Path(self._cache_file).parent.mkdir(parents=True, exist_ok=True)
         for file in places:
             with suppress(OSError):  # read-only, such as what was installed
+                if file != self.case.lock_file:
+                    Path(file).parent.mkdir(parents=True, exist_ok=True)
                 _replace(file, text)
                 return file
         return ""
