@@ -335,7 +335,10 @@ def case(decided: Path, tmp_path: Path) -> Path:
         ({"recordings/fix/files/sums.py": _RIGHT + "\n"}, False),
         ({"recordings/fix/files/more.py": ""}, False),
         ({"case.yaml": _CASE % ("fix", ", timeout_s: 9")}, False),
-        ({"case.yaml": _CASE % ("fix", "") + "environment: {kind: command, commands: ["true"]}\n"}, False),
+        (
+            {"case.yaml": _CASE % ("fix", "") + "environment: {kind: command, commands: [pwd]}\n"},
+            False,
+        ),
         ({"case.yaml": _CASE % ("fix", "") + "submission: {protect: [x]}\n"}, False),
         ({"recordings/noop/answer.txt": "something else"}, True),
         ({"case.yaml": (_CASE % ("noop", ", weight: 2")).replace("Mend", "Repair")}, True),

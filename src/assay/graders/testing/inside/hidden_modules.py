@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from assay.graders.testing.inside.equality import CHECKED, EqualityCheck, check_equalities
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
-    from typing import Callable
 
     RewriteAsserts = Callable[[ast.Module, bytes, str], None]
     Spec = importlib.machinery.ModuleSpec

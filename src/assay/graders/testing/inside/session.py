@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "error")
 _FUNCTIONS = (FunctionType, type, staticmethod, classmethod, property)
-_BUILTINS = "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+_BUILTINS = (
+    "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+)
 
 
 class Settings:

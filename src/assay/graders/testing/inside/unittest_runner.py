@@ -107,9 +107,7 @@ class _Program(unittest.TestProgram):
         good = result.wasSuccessful() and not errors
         self.status = 0 if good and (ids or result.testsRun) else (1 if not good else _NO_TESTS)
 
-    def _run(
-        self, suite: unittest.TestSuite, names: _Names, planted: unittest.TestCase
-    ) -> _Result:
+    def _run(self, suite: unittest.TestSuite, names: _Names, planted: unittest.TestCase) -> _Result:
         def make_result(stream: TextIO, descriptions: bool, verbosity: int) -> _Result:  # noqa: FBT001 - unittest calls it
             return _Result(self._session, (names, planted), stream, (descriptions, verbosity))
 
