@@ -48,8 +48,11 @@ async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
 
     def tell(case: Case, file: str) -> None:
         modes = "; ".join(map(str, isolated_graders(case)))
-        _tell(f"{case.id}: {modes} (written to {os.path.relpath(file)})")
+        kept = f"written to {os.path.relpath(file)}" if file else "not kept"
+        _tell(f"{case.id}: {modes} ({kept})")
 
+    if (count := sum(1 for lock in locks if lock.undecided and lock.reference)) > 1:
+        _tell(f"playing {count} references to learn how tests can be isolated")
     with redirect_stdout(sys.stderr):
         cache = str(Path(state_home(), "cache"))
         async with arena(cache=cache, workers=workers) as place:

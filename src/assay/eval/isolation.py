@@ -143,14 +143,12 @@ class CaseLock:
         own: Whether the graders are the case's own; those of others leave its lock file alone.
 
     Raises:
-        InputError: If the case names a reference that does not exist.
         SourceError: If a file that a decision rests on cannot be read.
     """
 
     def __init__(self, case: Case, cache: str | None = None, *, own: bool = True) -> None:
         self.case = case
         self.reference = ""
-        self.trouble = ""
         self._cache = cache
         self._own = own
         self._slots = _slots(case)
@@ -241,7 +239,8 @@ class CaseLock:
     def _look(self) -> None:
         """Find the decisions that still hold."""
         case = self.case
-        self.reference = reference_of(case)
+        with suppress(InputError):  # one that is named may have been taken out: see `Decision`
+            self.reference = reference_of(case)
         if self.reference:
             recording = recordings_of(str(Path(case.root, "recordings")))[self.reference]
             self._reference_digest = tree_digest(str(recording))

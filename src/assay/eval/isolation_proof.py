@@ -43,8 +43,8 @@ async def decide(
         locks: The cases.
         place: Where references are played.
         again: Whether to try ``process`` also where ``shared`` was decided before.
-        tell: Called with each case as something new was decided for it, and with the file that
-            this was written to.
+        tell: Called with each case whose reference was played, and with the file that a new
+            decision was written to, or an empty string.
 
     Returns:
         The cases, in their order.
@@ -60,7 +60,7 @@ async def decide(
             await proof.run(places)
         file = lock.keep(proof.decided)
         case = lock.resolved(proof.reasons)
-        if file and tell:
+        if tell:
             tell(case, file)
         return case
 
