@@ -49,7 +49,8 @@ def main() -> NoReturn:
         from assay.graders.testing.inside.unittest_runner import run
     else:
         from assay.graders.testing.inside.pytest_runner import run
-    _forget_parts()
+    if brief["apart"] is None:
+        _forget_parts()
     gc.freeze()  # what was imported stays to the end
     gc.enable()
     return run(arguments, brief, send, Settings(taken["root"], _entries(taken)))
@@ -73,10 +74,13 @@ class _Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """The spec of a part of ours; None for any other module."""
         del path, target
-        if name.rpartition(".")[0] != _PACKAGE:
+        if not name.startswith(f"{_PACKAGE}."):
             return None
-        place = os.path.join(_HERE, f"{name.rpartition('.')[2]}.py")  # noqa: PTH118 - no pathlib yet
-        return spec_from_file_location(name, place)
+        place = os.path.join(_HERE, *name[len(_PACKAGE) + 1 :].split("."))  # noqa: PTH118 - no pathlib yet
+        inner = os.path.join(place, "__init__.py")  # noqa: PTH118
+        if os.path.isfile(inner):  # noqa: PTH113
+            return spec_from_file_location(name, inner, submodule_search_locations=[place])
+        return spec_from_file_location(name, f"{place}.py")
 
 
 def _find_packages() -> None:

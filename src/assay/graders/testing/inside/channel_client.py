@@ -8,6 +8,7 @@ import hmac
 import json
 import os
 import socket
+import sys
 import threading
 from typing import TYPE_CHECKING, TypedDict, cast
 
@@ -35,6 +36,8 @@ class Brief(TypedDict):
         shuffle: Whether the order is free.
         skip: Ids not to run.
         loose: Classes of the submission, as ``module.Class``, that may equal what they like.
+        apart: For a judge: what it has to know of the boundary.
+        handed: For a judge: the listening socket to which the submission's host connects.
     """
 
     hidden: dict[str, str]
@@ -43,6 +46,8 @@ class Brief(TypedDict):
     shuffle: bool
     skip: list[str]
     loose: list[str]
+    apart: dict[str, object] | None
+    handed: int | None
 
 
 class RefusedError(Exception):
@@ -64,7 +69,9 @@ def connect(path: str) -> tuple[Brief, Send]:
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.connect(path)
-        told = cast("dict[str, object]", json.loads(_line(link)))
+        handed: list[int] = []
+        told = cast("dict[str, object]", json.loads(_line(link, handed)))
+        told["handed"] = handed[0] if handed else None
         if "refused" in told:
             raise RefusedError(str(told["refused"]))
         descriptor = _move_up(link.fileno())
@@ -72,10 +79,14 @@ def connect(path: str) -> tuple[Brief, Send]:
     return cast("Brief", told), _speaker(descriptor, key)
 
 
-def _line(link: socket.socket) -> bytes:
+def _line(link: socket.socket, handed: list[int]) -> bytes:
+    """A line, and the descriptor that may come with it."""
     chunks: list[bytes] = []
     while not chunks or not chunks[-1].endswith(b"\n"):
-        chunk = link.recv(1 << 18)
+        chunk, beside, _, _ = link.recvmsg(1 << 18, socket.CMSG_SPACE(4))
+        for level, kind, data in beside:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                handed.append(int.from_bytes(data[:4], sys.byteorder))
         if not chunk:
             break
         chunks.append(chunk)

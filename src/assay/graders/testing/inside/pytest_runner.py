@@ -15,12 +15,12 @@ from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.runner import runtestprotocol
 
 from assay.graders.testing.inside.channel_client import Brief
-from assay.graders.testing.inside.hidden_modules import Finder
 from assay.graders.testing.inside.order import arrange
 from assay.graders.testing.inside.session import Session, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from importlib.abc import MetaPathFinder
 
     from assay.graders.testing.inside.channel_client import Send
 
@@ -77,7 +77,7 @@ def _load_everything() -> None:
             continue
 
 
-def _stay_first(finder: Finder) -> None:
+def _stay_first(finder: MetaPathFinder) -> None:
     """Keep our finder before pytest's, which would compile the empty files."""
     install = _pytest.assertion.install_importhook
 
@@ -136,7 +136,9 @@ class _Collector:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pluggy.Result[pytest.CollectReport], None]:
+        self._session.enter(str(collector.path) if isinstance(collector, pytest.Module) else "")
         outcome = yield
+        self._session.enter("")
         error = _error_of(outcome)
         if isinstance(error, (SystemExit, KeyboardInterrupt, pytest.exit.Exception)):
             message = f"{type(error).__name__} while {collector.nodeid} was imported: {error}"

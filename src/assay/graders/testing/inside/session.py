@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import os
+import socket
 import sys
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
@@ -15,6 +16,7 @@ from assay.graders.testing.inside.hidden_modules import Compiler, Finder, is_tes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from importlib.abc import MetaPathFinder
 
     from assay.graders.testing.inside.channel_client import Frame, Send
     from assay.graders.testing.inside.hidden_modules import RewriteAsserts
@@ -72,8 +74,20 @@ class Session:
         check = EqualityCheck(self._is_authors, brief.get("loose", []), self.tamper)
         self._compiler = Compiler(check, rewrite)
         self._must_fail = brief["canary"]["planted"]
-        self.finder = Finder(sources, self.root, self._compiler)
+        self.finder: MetaPathFinder = Finder(sources, self.root, self._compiler)
+        self._judge: ModuleType | None = None
+        if brief["apart"] is not None:
+            self._judge = self._apart(brief["apart"], brief["handed"])
         sys.meta_path.insert(0, self.finder)
+
+    def _apart(self, told: dict[str, object], handed: int | None) -> ModuleType:
+        """Put the boundary between this process and the submission."""
+        from assay.graders.testing.inside.boundary import judge
+
+        link = socket.socket(fileno=handed)
+        finder = judge.install(link, told, self.root, lambda what: self.undecided(what))
+        self.finder = cast("MetaPathFinder", finder)
+        return judge
 
     def open_workspace(self, runner: str, arguments: list[str], watched: tuple[str, ...]) -> None:
         """Let the workspace in, after remembering what the runner is like without it.
@@ -84,13 +98,14 @@ class Session:
             watched: Modules whose functions are looked at whenever a test ends.
         """
         self._send({"event": "ready"})
-        for name in watched:
-            if name in sys.modules:
-                self._watched += _functions_of(sys.modules[name])
-        space = vars(builtins)
-        self._watched += [
-            ("builtins", space, name, space[name], None) for name in _BUILTINS.split()
-        ]
+        if self._judge is None:
+            for name in watched:
+                if name in sys.modules:
+                    self._watched += _functions_of(sys.modules[name])
+            space = vars(builtins)
+            self._watched += [
+                ("builtins", space, name, space[name], None) for name in _BUILTINS.split()
+            ]
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             os.environ.pop(name, None)
         self._pose_as(f"{runner}.__main__", arguments)
@@ -150,6 +165,17 @@ class Session:
             self._told.add(what)
             self._send({"event": "tamper", "what": what})
 
+    def undecided(self, what: str) -> None:
+        """Tell of a class of the submission that would have had to decide, once."""
+        if what not in self._told:
+            self._told.add(what)
+            self._send({"event": "undecided", "what": what})
+
+    def enter(self, path: str) -> None:
+        """Say whose turn it is: that of a test module, or of none."""
+        if self._judge is not None:
+            self._judge.enter(path and os.path.realpath(path))
+
     def collected(self, ids: list[str], errors: list[tuple[str, str]]) -> None:
         """Tell what there is to run, and what could not be loaded."""
         self._failed = self._failed or bool(errors)
@@ -158,9 +184,14 @@ class Session:
     def start(self, name: str) -> None:
         """Tell that a test starts."""
         self._send({"event": "start", "id": name})
+        if self._judge is not None:
+            self._judge.begin(os.path.join(self.root, name.partition("::")[0]))
 
     def result(self, name: str, outcome: str, seconds: float, message: str) -> None:
         """Tell what came of a test."""
+        if self._judge is not None and outcome in ("passed", "xpassed", "xfailed"):
+            why = self._judge.verdict()
+            outcome, message = ("failed", why) if why else (outcome, message)
         self._failed = self._failed or outcome in _FAILED
         frame: Frame = {"event": "result", "id": name, "outcome": outcome}
         self._send({**frame, "seconds": seconds, "message": message})
