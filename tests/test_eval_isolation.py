@@ -6,7 +6,6 @@ in, what an author is told, and that no submission has a say in it.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from typing import cast
 
 import pytest
 
-from assay.eval.isolation import CaseLock, isolated_graders, oracle_digest, settled
+from assay.eval.isolation import CaseLock, Why, isolated_graders, oracle_digest, settled
 from assay.graders.digest import grader_digest
 from assay.graders.tests import PytestGrader
 from assay.scoring.json_safe import Json
@@ -25,11 +24,6 @@ from assay.tasks.case_schema import case_schema
 from assay.tasks.document import DocumentError
 from assay.types import Workspace
 from tests.command_line import COMMAND, assay, cells, environment, result
-
-_APART = pytest.mark.skipif(
-    importlib.util.find_spec("assay.graders.testing.process") is None,
-    reason="tests cannot be judged apart yet",
-)
 
 _CASE = """\
 id: sums
@@ -113,11 +107,11 @@ def lock_of(case: Path) -> dict[str, dict[str, Json]]:
     return cast("dict[str, dict[str, Json]]", document["graders"])
 
 
-def set_mode(case: Path, mode: str, **more: Json) -> None:
+def set_mode(case: Path, mode: str) -> None:
     """Let a lock file say another mode, as if the reference had shown it."""
     file = case / "case.lock.json"
     document = json.loads(file.read_text("utf-8"))
-    document["graders"]["hidden-tests"] |= {"isolation": mode, **more}
+    document["graders"]["hidden-tests"]["isolation"] = mode
     file.write_text(json.dumps(document), "utf-8")
 
 
@@ -126,8 +120,8 @@ def metadata_of(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
     return cast("dict[str, Json]", node["metadata"])
 
 
-def resolved(case: Path) -> Case:
-    return settled(load_case(str(case)), str(case.parent / "cache"))
+def resolved(case: Path, cache: str | None = None) -> Case:
+    return settled(load_case(str(case)), cache)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +185,12 @@ async def test_a_misspelt_mode_is_no_weaker_one(tmp_path: Path) -> None:
 
 @pytest.mark.sandbox
 def test_the_first_run_decides_and_the_next_one_knows(tmp_path: Path) -> None:
-    case = make_case(tmp_path)
+    forged = '{"boundary": 1, "graders": {}}'  # what a recording writes is no lock either
+    files = {
+        "recordings/fix/files/case.lock.json": forged,
+        "recordings/fix/run.sh": f"echo '{forged}' > {tmp_path}/evals/sums/case.lock.json; true\n",
+    }
+    case = make_case(tmp_path, files=files)
     first = assay("run", "evals", "--json", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     lock = lock_of(case)["hidden-tests"]
@@ -206,13 +205,12 @@ def test_the_first_run_decides_and_the_next_one_knows(tmp_path: Path) -> None:
     }, "the lock file changes no digest of the case"
 
 
-@_APART
 @pytest.mark.sandbox
 @pytest.mark.parametrize(
     ("right", "test", "mode", "allowed"),
     [
         (_RIGHT, _TEST, "process", None),
-        (_MONEY, _TEST_MONEY, "process", ["sums.Money"]),
+        (_MONEY, _TEST_MONEY, "process", ["asked:sums.Money"]),
         (_BUILTIN, _TEST_BUILTIN, "shared", None),
     ],
 )
@@ -220,34 +218,12 @@ def test_the_reference_decides(
     tmp_path: Path, right: str, test: str, mode: str, allowed: list[Json] | None
 ) -> None:
     case = make_case(tmp_path, right=right, test=test)
-    done = assay("selftest", "evals", "--json", "--repeats", "1", cwd=tmp_path)
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert (done.returncode, metadata_of(done)["isolation"]) == (0, mode), done.stderr
     lock = lock_of(case)["hidden-tests"]
     assert (lock["isolation"], lock.get("allow_equality")) == (mode, allowed), lock
-    (proof,) = cast("list[dict[str, Json]]", result(done)["cases"])
-    (told,) = cast("list[dict[str, Json]]", proof["isolation"])
-    assert (told["grader"], told["isolation"]) == ("hidden-tests", mode)
-    assert ("test_sums.py::test_add: " in str(told["why"])) == (mode == "shared"), told
-    assert done.returncode == 0, done.stderr
-    ran = assay("run", "evals", "--json", "--locked", cwd=tmp_path)
-    assert (ran.returncode, metadata_of(ran)["isolation"]) == (0, mode)
-
-
-@_APART
-@pytest.mark.sandbox
-@pytest.mark.parametrize(
-    "cheat",
-    [
-        "import os\nos._exit(0)\n",
-        "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos.kill(0, signal.SIGKILL)\n",
-        _EQUALS_ALL,
-    ],
-)
-def test_breaking_the_boundary_gets_0_and_no_weaker_judge(tmp_path: Path, cheat: str) -> None:
-    case = make_case(tmp_path, model="break", files={"recordings/break/files/sums.py": cheat})
-    done = assay("run", "evals", "--json", cwd=tmp_path)
-    assert (done.returncode, cells(done)[0]["reward"]) == (1, 0.0), done.stdout
-    assert metadata_of(done)["isolation"] == "process"
-    assert lock_of(case)["hidden-tests"]["isolation"] == "process"
+    why = str(metadata_of(done).get("isolation_reason"))
+    assert why.startswith("test_sums.py::test_add: ") == (mode == "shared"), why
 
 
 @pytest.mark.sandbox
@@ -302,7 +278,6 @@ def test_locked_runs_nothing_that_is_not_decided(tmp_path: Path) -> None:
     assert (missing.returncode, "there is no lock file" in missing.stderr) == (2, True)
     assert assay("attack", "evals", "--cheat", "answer-notes", cwd=tmp_path).returncode == 0
     assert lock_of(case), "an attack decides first, too"
-    assert assay("run", "evals", "--locked", cwd=tmp_path).returncode == 0
     with (case / "hidden" / "test_sums.py").open("a") as file:
         file.write("\n# another line\n")
     stale = assay("run", "evals", "--locked", cwd=tmp_path)
@@ -312,17 +287,18 @@ def test_locked_runs_nothing_that_is_not_decided(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def decided(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A case with a lock file that says `process`."""
+    """A directory with a case that was run, and whose lock file says `process`."""
     root = tmp_path_factory.mktemp("decided")
     case = make_case(root)
-    assert assay("run", "evals", cwd=root).returncode == 0
-    set_mode(case, "process", allow_equality=["sums.Money"])
-    return case
+    CaseLock(load_case(str(case))).keep({0: ("process", ["sums.Money"], [])})
+    assert assay("run", "evals", "--locked", cwd=root).returncode == 0
+    return root
 
 
 @pytest.fixture
 def case(decided: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(decided, tmp_path / "evals" / "sums"))
+    root = Path(shutil.copytree(decided, tmp_path, dirs_exist_ok=True))
+    return root / "evals" / "sums"
 
 
 @pytest.mark.sandbox
@@ -396,38 +372,66 @@ def test_a_lock_that_cannot_be_believed_is_none(case: Path, text: str) -> None:
 @pytest.mark.sandbox
 def test_scores_of_two_modes_do_not_average(case: Path) -> None:
     apart = resolved(case)
-    set_mode(case, "shared", allow_equality=[])
+    set_mode(case, "shared")
     shared = resolved(case)
     assert grader_digest(apart.graders[0]) != grader_digest(shared.graders[0])
     assert oracle_digest(apart) != oracle_digest(shared) == shared.digest == apart.digest
 
 
 @pytest.mark.sandbox
-def test_a_run_is_not_resumed_in_another_mode(case: Path, tmp_path: Path) -> None:
-    set_mode(case, "shared", allow_equality=[])
-    assert assay("run", "evals", cwd=tmp_path).returncode == 0
-    assert assay("run", "--resume", "latest", cwd=tmp_path).returncode == 0
-    set_mode(case, "process")
-    done = assay("run", "--resume", "latest", cwd=tmp_path)
+def test_a_run_is_not_resumed_in_another_mode(case: Path) -> None:
+    root = case.parents[1]
+    assert assay("run", "--resume", "latest", cwd=root).returncode == 0
+    set_mode(case, "shared")
+    done = assay("run", "--resume", "latest", cwd=root)
     assert (done.returncode, "cases changed" in done.stderr) == (2, True)
 
 
 @pytest.mark.sandbox
+def test_a_selftest_tells_the_mode(case: Path) -> None:
+    before = (case / "case.lock.json").read_bytes()
+    done = assay("selftest", "evals", "--json", "--repeats", "1", cwd=case.parents[1])
+    (proof,) = cast("list[dict[str, Json]]", result(done)["cases"])
+    (told,) = cast("list[dict[str, Json]]", proof["isolation"])
+    expected = {"grader": "hidden-tests", "isolation": "process", "why": ""}
+    assert told == {**expected, "allow_equality": ["sums.Money"]}
+    assert (done.returncode, (case / "case.lock.json").read_bytes()) == (0, before)
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        "import os\nos._exit(0)\n",
+        "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos.kill(0, signal.SIGKILL)\n",
+        _EQUALS_ALL,
+    ],
+)
+def test_breaking_the_boundary_gets_0_and_no_weaker_judge(case: Path, cheat: str) -> None:
+    before = (case / "case.lock.json").read_bytes()
+    write(case, {"recordings/break/files/sums.py": cheat})
+    done = assay("run", "evals", "--model", "break", "--json", cwd=case.parents[1])
+    assert (done.returncode, cells(done)[0]["reward"]) == (1, 0.0), done.stdout
+    assert metadata_of(done)["isolation"] == "process"
+    assert (case / "case.lock.json").read_bytes() == before
+
+
 def test_a_directory_that_cannot_be_written_has_its_lock_in_the_cache(tmp_path: Path) -> None:
-    case = make_case(tmp_path)
+    case, cache = make_case(tmp_path), str(tmp_path / "cache")
     (case / "case.lock.json").mkdir()
-    first = assay("run", "evals", cwd=tmp_path)
-    assert (first.returncode, ".assay/cache/isolation/" in first.stderr) == (0, True)
-    again = assay("run", "evals", "--locked", cwd=tmp_path)
-    assert (again.returncode, "hidden-tests" in again.stderr) == (0, False)
-    with (case / "source" / "sums.py").open("a") as file:
-        file.write("\n")
-    assert assay("run", "evals", "--locked", cwd=tmp_path).returncode == 2
+    kept = CaseLock(load_case(str(case)), cache).keep({0: ("process", [], [])})
+    assert kept.startswith(f"{cache}/isolation/")
+    assert resolved(case, cache).graders[0].options["isolation"] == "process"
+    write(case, {"source/more.py": ""})
+    assert resolved(case, cache).graders[0].options["isolation"] == "shared"
+    assert CaseLock(load_case(str(case))).keep({0: ("process", [], [])}) == "", (
+        "and without a cache"
+    )
 
 
 @pytest.mark.sandbox
 def test_a_lock_of_the_submission_is_a_file_like_any_other(case: Path, tmp_path: Path) -> None:
-    set_mode(case, "shared", allow_equality=[])
+    set_mode(case, "shared")
     before = (case / "case.lock.json").read_bytes()
     forged = before.replace(b'"shared"', b'"process"')
     script = f"echo forged > {case}/case.lock.json; cp case.lock.json ../case.lock.json; exit 0\n"
@@ -440,27 +444,22 @@ def test_a_lock_of_the_submission_is_a_file_like_any_other(case: Path, tmp_path:
     assert not (case.parent / "case.lock.json").exists()
 
 
-@pytest.mark.sandbox
-def test_a_reference_does_not_write_its_own_lock(tmp_path: Path) -> None:
-    forged = '{"boundary": 1, "graders": {}}'
-    files = {
-        "recordings/fix/files/case.lock.json": forged,
-        "recordings/fix/run.sh": f"echo '{forged}' > {tmp_path}/evals/sums/case.lock.json; true\n",
-    }
-    case = make_case(tmp_path, files=files)
-    assert assay("run", "evals", cwd=tmp_path).returncode == 0
-    assert list(lock_of(case)) == ["hidden-tests"]
-
-
-@pytest.mark.sandbox
 def test_graders_of_one_name_have_decisions_of_their_own(tmp_path: Path) -> None:
     case = make_case(tmp_path)
     text = (case / "case.yaml").read_text("utf-8").replace("name: hidden-tests, ", "")
-    text += "  - {type: pytest, inject: [{src: hidden/test_sums.py, dest: test_b.py}]}\n"
     text += "  - {type: files, patterns: [add]}\n"
+    text += "  - {type: pytest, inject: [{src: hidden/test_sums.py, dest: test_b.py}]}\n"
     (case / "case.yaml").write_text(text, "utf-8")
-    assert assay("run", "evals", cwd=tmp_path).returncode == 0
-    assert list(lock_of(case)) == ["pytest-1", "pytest-2"]
+    lock = CaseLock(load_case(str(case)))
+    assert lock.undecided == (0, 2)
+    assert lock.keep({2: ("process", ["sums.Money"], [])}) == str(case / "case.lock.json")
+    assert list(lock_of(case)) == ["pytest-2"]
+    again = CaseLock(load_case(str(case)))
+    again.keep({0: ("shared", [], [Why(test="test_sums.py::test_add", said="no")])})
+    assert [str(one) for one in isolated_graders(resolved(case))] == [
+        "pytest-1: shared, because test_sums.py::test_add: no",
+        "pytest-2: process, allow_equality sums.Money",
+    ]
 
 
 @pytest.mark.sandbox
@@ -477,22 +476,20 @@ def test_two_that_decide_at_once_do_no_harm(tmp_path: Path) -> None:
         for number in range(2)
     ]
     assert [run.wait(120) for run in runs] == [0, 0]
-    assert assay("run", "evals", "--locked", cwd=tmp_path).returncode == 0
+    assert CaseLock(load_case(str(case))).undecided == ()
     assert [path.name for path in case.glob("*.lock*")] == ["case.lock.json"]
 
 
 @pytest.mark.sandbox
-def test_a_regrade_decides_what_was_never_decided(tmp_path: Path) -> None:
-    case = make_case(tmp_path)
-    assert assay("run", "evals", cwd=tmp_path).returncode == 0
+def test_a_regrade_decides_what_was_never_decided(case: Path) -> None:
+    root = case.parents[1]
     (case / "case.lock.json").unlink()
-    done = assay("regrade", "latest", cwd=tmp_path)
-    assert (done.returncode, "case.lock.json" in done.stderr) == (0, True)
-    (case / "case.lock.json").unlink()
-    write(tmp_path, {"other.yaml": "- {type: pytest, inject: [evals/sums/hidden/test_sums.py]}\n"})
-    done = assay("regrade", "latest", "--graders", "other.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    write(root, {"other.yaml": "- {type: pytest, inject: [evals/sums/hidden/test_sums.py]}\n"})
+    done = assay("regrade", "latest", "--graders", "other.yaml", cwd=root)
+    assert (done.returncode, "pytest: process" in done.stderr) == (0, True), done.stderr
     assert not (case / "case.lock.json").exists(), "graders of others leave the case's lock alone"
+    done = assay("regrade", "latest", cwd=root)
+    assert (done.returncode, "case.lock.json" in done.stderr) == (0, True), done.stderr
 
 
 def test_a_reference_that_is_named_and_was_taken_out_is_none(tmp_path: Path) -> None:
