@@ -51,8 +51,8 @@ async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
         kept = f"written to {os.path.relpath(file)}" if file else "not kept"
         _tell(f"{case.id}: {modes} ({kept})")
 
-    if (count := sum(1 for lock in locks if lock.undecided and lock.reference)) > 1:
-        _tell(f"playing {count} references to learn how tests can be isolated")
+    count = sum(1 for lock in locks if lock.undecided and lock.reference)
+    _tell(f"playing the reference of {_cases(count)} to learn how its tests can be isolated")
     with redirect_stdout(sys.stderr):
         cache = str(Path(state_home(), "cache"))
         async with arena(cache=cache, workers=workers) as place:
@@ -71,6 +71,10 @@ def _not_locked(lock: CaseLock) -> InputError:
         hint="run assay selftest and keep the lock file with the case; or give the grader "
         "isolation: shared",
     )
+
+
+def _cases(number: int) -> str:
+    return "a case" if number == 1 else f"each of {number} cases"
 
 
 def _file(lock: CaseLock) -> str:

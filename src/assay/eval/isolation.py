@@ -26,7 +26,7 @@ from assay.agents.replay import recordings_of
 from assay.errors import InputError, nearest
 from assay.graders.digest import declared_digest, framed
 from assay.graders.spec import GraderSpec
-from assay.graders.testing.separation import BOUNDARY, Mode
+from assay.graders.testing.separation import BOUNDARY, Mode, separable_runners
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import read_json
 from assay.tasks.case import Case
@@ -52,7 +52,6 @@ _REFERENCES = ("reference", "honest", "fix", "solution", "gold")
 _NO_REFERENCE = "no reference recording: run assay selftest"
 _NOT_YET = "not decided yet: run assay selftest"
 _STALE = "the lock file is stale, and there is no reference recording to decide anew"
-_INSEPARABLE = "only pytest and unittest can be judged in a process of their own"
 _BASIS = ("source", "fixtures", "environment", "setup", "submission")
 """Blocks of a case that decide what the reference's tests run over."""
 
@@ -231,7 +230,7 @@ class CaseLock:
 
     def _reason(self, slot: _Slot) -> str:
         if not slot.separable:
-            return _INSEPARABLE
+            return f"only {separable_runners()} can be judged in a process of their own"
         if self.reference:
             return _NOT_YET
         return _STALE if self.stale else _NO_REFERENCE
@@ -351,7 +350,8 @@ def _apart(one: Isolated) -> bool:
 def _slots(case: Case) -> list[_Slot]:
     slots: list[_Slot] = []
     for place, (name, spec) in enumerate(zip(_names(case.graders), case.graders, strict=True)):
-        if spec.options.get("isolation", "auto") != "auto":
+        asked = spec.options.get("isolation", "auto")
+        if asked != "auto" or "isolation" not in spec.kind.parameters:
             continue
         separable = spec.kind.grader.separable(spec.options, case.source_path)
         if separable is not None:
