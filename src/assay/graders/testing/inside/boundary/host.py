@@ -78,11 +78,15 @@ def _handle_operator(name: str) -> Callable[..., Any]:
 @functools.lru_cache(maxsize=None)
 def _handle_kind(operators: tuple[str, ...]) -> type[Handle]:
     space = {name: _handle_operator(name) for name in operators if name in OPERATORS}
+    if "__call__" in space:
+        space["__call__"] = _call_handle
     if "__eq__" in space and "__hash__" not in space:
         space["__hash__"] = object.__hash__
-    if "__anext__" in space:
-        del space["__anext__"]
     return type("Handle", (Handle,), space)
+
+
+def _call_handle(self: Handle, *arguments: object, **named: object) -> Any:
+    return _session().ask("call", self._assay_handle, list(arguments), named)
 
 
 class Output:
@@ -181,7 +185,9 @@ class Session(Plain):
             return ["m", self.number_of(value), str(value.__name__)]
         if isinstance(value, BaseException):
             return self.error(value, depth)
-        return ["o", self.number_of(value), self.class_of(kind), callable(value)]
+        if kind is types.CoroutineType:
+            return ["co", self.number_of(value)]
+        return ["o", self.number_of(value), self.class_of(kind)]
 
     def class_of(self, kind: type) -> list[Any]:
         module, name = str(kind.__module__), str(kind.__qualname__)
@@ -312,7 +318,7 @@ class Session(Plain):
         self.tell_output(link)
         send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
         while True:
-            message = receive(link)
+            message, _ = receive(link)
             if message[0] == "ok":
                 return self.decode(message[1])
             if message[0] == "raise":
@@ -331,30 +337,31 @@ class Session(Plain):
                 send(link, ["out", output.descriptor, text])
 
     def serve_all(self, link: socket.socket) -> None:
+        """Serve one connection to its end."""
         self.local.link = link
         while True:
             try:
-                message = receive(link)
+                message, _ = receive(link)
+                self.serve(link, message)
             except (GoneError, OSError):
-                os._exit(0)
-            self.serve(link, message)
+                return
 
     def serve(self, link: socket.socket, message: list[Any]) -> None:
         """Do what is asked, and answer."""
         try:
-            try:
-                reply: list[Any] = ["ok", self.do(message)]
-            except GoneError:
-                raise
-            except BaseException as error:
-                # A traceback would keep what the frames hold, and nobody reads it.
-                reply = ["raise", self.error(error.with_traceback(None), 0)]
-            self.tell_output(link)
-            changed = self.changed_environment()
-            send(link, [*reply, changed] if changed else reply)
+            reply: list[Any] = ["ok", self.do(message)]
         except GoneError:
-            os._exit(0)
-        except WireError as error:
+            raise
+        except BaseException as error:
+            # A traceback would keep what the frames hold, and nobody reads it.
+            reply = ["raise", self.error(error.with_traceback(None), 0)]
+        self.tell_output(link)
+        changed = self.changed_environment()
+        try:
+            send(link, [*reply, changed] if changed else reply)
+        except (WireError, ValueError) as error:
+            if isinstance(error, GoneError):
+                raise
             send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def changed_environment(self) -> dict[str, Any]:
@@ -381,7 +388,8 @@ class Session(Plain):
         if "path" in state:
             ours = [entry for entry in sys.path if entry not in self.judges_path]
             self.judges_path = list(state["path"])
-            sys.path[:] = [*self.judges_path, *ours]
+            layouts = [os.path.join(one, "src") for one in self.judges_path]
+            sys.path[:] = [*self.judges_path, *ours, *filter(os.path.isdir, layouts)]
             importlib.invalidate_caches()
 
     judges_path: list[str] = []
@@ -708,7 +716,7 @@ def _door(session: Session) -> None:
     door = _connect(["door", session.number])
     while True:
         try:
-            message = receive(door)
+            message, _ = receive(door)
         except (GoneError, OSError):
             return
         link = _connect(["thread", session.number, message[1]])
@@ -759,6 +767,7 @@ def _serve(number: int) -> None:
     link = _connect(["session", number])
     threading.Thread(target=_door, args=(session,), daemon=True).start()
     session.serve_all(link)
+    os._exit(0)
 
 
 def main() -> None:
@@ -771,7 +780,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         try:
-            message = receive(control)
+            message, _ = receive(control)
         except (GoneError, OSError):
             os._exit(0)
         if os.fork() == 0:
