@@ -12,7 +12,7 @@ from assay.cli.template_warnings import file_warnings
 from assay.errors import InputError, nearest
 from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.eval.matrix import require_case_parts
-from assay.graders.spec import GraderSpec, spec_schema
+from assay.graders.spec import spec_schema
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
@@ -37,9 +37,9 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
         except InputError as error:
             problems.extend(str(error).splitlines())
             continue
-        for name, file, graders in found:
+        for name, file, worth_a_look in found:
             checked.append(name)
-            warnings.extend(f"{file}: {warning}" for warning in file_warnings(graders))
+            warnings.extend(f"{file}: {warning}" for warning in worth_a_look)
     if as_json:
         result: dict[str, Json] = {
             "valid": not problems,
@@ -58,20 +58,20 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
     return 2 if problems else 0
 
 
-def _load(path: str) -> list[tuple[str, str, Sequence[GraderSpec]]]:
-    """What a path has: of each a name, its file and its graders."""
+def _load(path: str) -> list[tuple[str, str, Sequence[str]]]:
+    """What a path has: of each a name, its file and what is worth a look in it."""
     if _is_grader_file(path):
         graders = load_graders(path)
-        return [(f"{path} ({len(graders)} graders)", path, graders)]
+        return [(f"{path} ({len(graders)} graders)", path, file_warnings(graders))]
     return [_checked(case) for case in load_cases([path])]
 
 
-def _checked(case: Case) -> tuple[str, str, Sequence[GraderSpec]]:
+def _checked(case: Case) -> tuple[str, str, Sequence[str]]:
     """A case whose harnesses and graders fit it, too."""
     named = {harness for harness, _ in case.matrix.pairs()}
     require_harnesses(case, named, declared_harnesses(case))
     require_case_parts(case)
-    return case.id, case.file, case.graders
+    return case.id, case.file, (*file_warnings(case.graders), *case.out_of_reach())
 
 
 def _is_grader_file(path: str) -> bool:

@@ -26,7 +26,7 @@ from assay.graders.swebench_marks import expects_failure
 from assay.graders.testing.hidden import Injected, hidden_files, read_inject
 from assay.graders.testing.outcomes import TestRun
 from assay.scoring.json_safe import Json, record_evidence
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore
 from assay.types.submission import Workspace
 
 __all__ = ["SweBenchGrader"]
@@ -54,6 +54,8 @@ class SweBenchGrader(Grader):
     """
 
     name: ClassVar[str] = "swebench"
+    assurance = "reported"
+    """Of a run that does not say how its outcomes were learnt."""
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -67,6 +69,11 @@ class SweBenchGrader(Grader):
         if not (isinstance(timeout, int | float) and timeout > 0):
             raise InputError("timeout_s must be more than 0")
         read_inject(options.get("inject"))
+
+    @classmethod
+    def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
+        """What the options allow."""
+        return "shared" if options.get("isolation") == "shared" else "separate"
 
     @classmethod
     async def compute_score(
@@ -129,6 +136,7 @@ class SweBenchGrader(Grader):
             metadata=_evidence(command, run),
             children=children,
             flags=run.flags,
+            assurance=run.assurance,
         )
 
 

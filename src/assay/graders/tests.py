@@ -13,7 +13,7 @@ from assay.graders.base import Grader
 from assay.graders.paths import CasePath
 from assay.graders.testing.hidden import Injected
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore
 from assay.types.submission import Workspace
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class TestsGrader(Grader):
 
     __test__ = False
     name: ClassVar[str] = "tests"
+    assurance = "reported"
+    """Of a run that does not say how its outcomes were learnt."""
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -67,6 +69,16 @@ class TestsGrader(Grader):
         invocation = read_command(str(cmd))
         if invocation.runner is None and not options.get("junit_xml") and format_ is None:
             raise _unreported(invocation.program)
+
+    @classmethod
+    def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
+        """What the runner and the options allow: a foreign runner only ever reports."""
+        from assay.graders.testing.commands import read_command
+
+        cmd = options.get("cmd")
+        if isinstance(cmd, str) and read_command(cmd).runner is None:
+            return "reported"
+        return "shared" if options.get("isolation") == "shared" else "separate"
 
     @classmethod
     async def compute_score(
@@ -129,6 +141,7 @@ class TestsGrader(Grader):
             reason=_reason(run),
             flags=run.flags,
             metadata=test_evidence(run, cmd=command.cmd),
+            assurance=run.assurance,
         )
 
     @classmethod

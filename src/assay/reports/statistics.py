@@ -57,6 +57,9 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     lines.append(("Time", [f"{duration(totals.seconds)}, all cells added up"]))
     if summary.mixed:
         lines.append(("Mixed", [(_mixed(summary), "yellow")]))
+    if totals.assurance:
+        words = [f"{word} {number:,}" for word, number in totals.assurance.items()]
+        lines.append(("Assurance", [" · ".join(words)]))
     if totals.flagged:
         flagged = f"{count(totals.flagged, 'cell')} with signs of tampering"
         lines.append(("Flagged", [(flagged, "yellow")]))
