@@ -486,7 +486,7 @@ WRONG: list[tuple[dict[str, Json], str]] = [
     ({"retries": -1}, "retries must be"),
     ({"auth": "bearer"}, "needs a secret"),
     ({"auth": "none", "secret_env": "ASSAY_SECRET_X"}, "secret_env is given"),
-    ({"auth": "basic"}, "got 'basic'"),
+    ({"auth": "basic"}, "'basic' is not valid"),
     ({"secret_env": "sk-1234567890"}, "secret_env must name a variable"),
     ({"secret_env": "AWS_SECRET_ACCESS_KEY"}, "begins with ASSAY_SECRET_"),
     ({"protocol": "adaptve"}, "'adaptve' is not valid"),

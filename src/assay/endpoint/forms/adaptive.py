@@ -141,7 +141,6 @@ def _response(request: Request, outcome: Graded) -> dict[str, Json]:
     metadata: dict[str, Json] = {
         "reason": outcome.reason,
         "flags": list(outcome.flags),
-        "assurance": outcome.assurance,
         "details": plain(outcome.details),
     }
     return {"reward": outcome.score, "metadata": metadata, "id": request.id}
