@@ -110,7 +110,7 @@ def test_score_is_the_share_of_the_bug_s_tests_and_the_rest_is_a_gate(
 ) -> None:
     runs(ran({**ALL_PASS, **outcomes}))
     score = grade(workspace, fail_to_pass=BUG, pass_to_pass=OLD)
-    assert score.value == value
+    assert (score.value, score.assurance) == (value, "shared")
     regression = child(score, "pass_to_pass")
     assert (regression.gate, regression.value) == (True, gate)
     assert score.passed is (value == gate == 1.0)

@@ -367,6 +367,7 @@ class TestPytest:
         kept = evidence(node)
         assert kept["counts"] == {"expected": 2, "passed": 2}
         assert (kept["channel"], kept["sandbox"]) == ("private", "bwrap")
+        assert node.assurance == "shared"
 
     async def test_half_of_it_is_half_paid(self, case: Case) -> None:
         case.submit("kit.py", HONEST.replace("2 * n", "n"))
@@ -691,6 +692,7 @@ class TestForeignRunners:
         tap = "echo 1..2; echo 'ok 1 - adds'; echo 'not ok 2 - doubles'; exit 1"
         node = await self.run(case, tap, format="tap")
         assert (node.value, evidence(node)["channel"]) == (0.5, "console"), evidence(node)
+        assert node.assurance == "reported"
         node = await self.run(case, "echo 1..1; echo 'ok 1 - adds'", format="tap")
         assert node.value == 1.0
         with pytest.raises(GraderError, match=r"'sh run\.sh' has no test"):
@@ -710,6 +712,7 @@ class TestForeignRunners:
         script = f"mkdir -p out; echo '{report('adds')}' > out/real.xml"
         node = await self.run(case, script, junit_xml="out/*.xml")
         assert (node.value, evidence(node)["channel"]) == (1.0, "junit"), evidence(node)
+        assert node.assurance == "reported"
         assert evidence(node)["counts"] == {"expected": 1, "passed": 1}
         node = await self.run(case, "true", junit_xml="out/*.xml")
         assert node.value == 0.0

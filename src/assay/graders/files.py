@@ -38,6 +38,7 @@ class FilesGrader(Grader):
     """
 
     name: ClassVar[str] = "files"
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

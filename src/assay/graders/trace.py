@@ -40,6 +40,7 @@ class TraceGrader(Grader):
 
     name: ClassVar[str] = "trace"
     of_conduct: ClassVar[bool] = True
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

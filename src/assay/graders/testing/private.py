@@ -85,7 +85,7 @@ async def conclude(
         complete=not why,
         why=why,
         flags=tuple(flags),
-        channel="private",
+        channel="apart" if command.isolation == "process" else "private",
         result=result,
         notes=tuple(notes),
         isolation=command.isolation,

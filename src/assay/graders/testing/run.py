@@ -47,7 +47,7 @@ async def run_tests(command: TestCommand, workspace: Workspace) -> TestRun:
         SandboxError: The sandbox failed.
     """
     run = await _run(command, workspace)
-    if not run.expected and (run.channel == "private" or run.complete):
+    if not run.expected and (run.channel in ("private", "apart") or run.complete):
         await _require_tests(command, workspace)
     return run
 
