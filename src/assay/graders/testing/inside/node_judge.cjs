@@ -5,7 +5,7 @@ const { signer } = require('./node_sign.cjs');
 
 const LONGEST = 64 * 1024 * 1024;
 const UNPROVEN = { outcome: 'failed', message: 'the file ended before its tests did' };
-const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke']);
+const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost']);
 
 // Reads the signed lines of one process.
 class Reader {
@@ -14,6 +14,7 @@ class Reader {
     this.tests = new Map(); // serial: {id, empty, started, ok, message}
     this.reports = new Map(); // id: node's reports of it
     this.evaluated = false;
+    this.why = '';
     this.broken = false;
     this.canary = undefined;
     this.planted = canary;
@@ -68,6 +69,11 @@ class Reader {
     this.evaluated = true;
   }
 
+  // The process of the submission said or can say no more.
+  lost({ why }) {
+    this.why = `the submission's process: ${why}`;
+  }
+
   broke() {
     this.broken = true;
   }
@@ -108,7 +114,7 @@ function judge({ reader, code, signal }, { name, selecting, crashed }) {
   if (reader.canary === undefined) {
     const open = [...reader.tests.values()].filter(({ started, ok }) => started && ok === undefined);
     if (open.length > 0) verdict.crash = open.at(-1).id;
-    fail(name, `the file ended before its tests did${signal ? ` (${signal})` : ''}`);
+    fail(name, reader.why || `the file ended before its tests did${signal ? ` (${signal})` : ''}`);
   }
   const byId = new Map();
   for (const test of reader.tests.values()) byId.set(test.id, [...(byId.get(test.id) ?? []), test]);

@@ -48,7 +48,8 @@ function formatOf(file, source) {
   return 'commonjs';
 }
 
-function loader(hidden, entry) {
+// With `judge`, the submission is in another process, and what is not here is its.
+function loader(hidden, entry, judge) {
   const sources = new Map();
   const formats = new Map();
   for (const [file, text] of Object.entries(hidden)) {
@@ -112,8 +113,17 @@ export const { ${names.join(', ')} } = api;`,
       entry: pathToFileURL(entry).href,
       testCode: TEST_CODE.source,
     };
-    if (registerHooks !== undefined) registerHooks(require('./node_hooks.cjs').hooks(settings));
-    else Module.register(pathToFileURL(path.join(__dirname, 'node_hooks.mjs')), { data: settings });
+    const source = judge && require('./boundary/modules.cjs').importer(judge);
+    if (registerHooks !== undefined) {
+      registerHooks(require('./node_hooks.cjs').hooks({ ...settings, ask: source }));
+    } else {
+      const { port1, port2 } = new MessageChannel();
+      port1.on('message', (url) => port1.postMessage({ url, source: source(url) })).unref();
+      Module.register(pathToFileURL(path.join(__dirname, 'node_hooks.mjs')), {
+        data: { ...settings, port: judge && port2 },
+        transferList: judge && [port2],
+      });
+    }
     for (const name of ['register', 'registerHooks']) {
       if (Module[name]) Object.defineProperty(Module, name, { value() { throw new Error(`module.${name} is not available while tests run`); } });
     }
@@ -136,7 +146,8 @@ export const { ${names.join(', ')} } = api;`,
   async function run(api) {
     counting = api;
     hushWarnings();
-    hideText([...sources.values()]);
+    if (judge === undefined) hideText([...sources.values()]);
+    else require('./boundary/modules.cjs').hookRequire(judge);
     hookRequire();
     const facade = `assay-test:${randomBytes(16).toString('hex')}`;
     await hookImport(facade);
