@@ -80,8 +80,6 @@ function facade({ tell, skip, only }) {
   let plant;
 
   function ran(serial, failure) {
-    const name = failure === undefined ? replaced() : undefined;
-    if (name !== undefined) failure = `the built-in ${name} was replaced`;
     tell('ran', { __proto__: null, serial, ok: failure === undefined, message: failure ?? '' });
   }
 
@@ -99,7 +97,12 @@ function facade({ tell, skip, only }) {
 
   function body(serial, path, fn) {
     const test = { path, ended: false, failure: undefined };
-    const begin = () => tell('start', { __proto__: null, serial });
+    const begin = () => {
+      tell('start', { __proto__: null, serial });
+      // Not by the test, which may: it has not begun.
+      const name = replaced();
+      if (name !== undefined) test.failure = `the built-in ${name} was replaced`;
+    };
     const end = (failure) => {
       test.ended = true;
       ran(serial, failure ?? test.failure);

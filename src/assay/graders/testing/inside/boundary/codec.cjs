@@ -12,6 +12,7 @@ const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getProt
 const { freeze, is, isFrozen, preventExtensions, isExtensible, setPrototypeOf } = Object;
 const { isArray } = Array;
 const { isFinite } = Number;
+const { stringify } = JSON;
 const { isProxy, isPromise, isNativeError } = types;
 const ErrorPlain = Error;
 const { captureStackTrace } = Error;
@@ -46,6 +47,7 @@ class Codec {
   constructor() {
     this.own = new PlainMap(); // id: what we told of, or a WeakRef of it if it was copied
     this.ids = new WeakMap();
+    this.told = new PlainSet(); // ids that the other end has had a description of
     this.theirs = new PlainMap(); // id: what stands here for something of theirs
     this.theirIds = new WeakMap(); // {id, copied}
     this.ownSymbols = new PlainMap();
@@ -84,7 +86,29 @@ class Codec {
   }
 
   encode(value) {
-    return this.write(value, { seen: new PlainMap(), depth: 0 });
+    const told = [];
+    try {
+      return this.write(value, { seen: new PlainMap(), depth: 0, told });
+    } catch (error) {
+      for (const id of told) this.told.delete(id);
+      throw error;
+    }
+  }
+
+  // The text of a form that is not sent.
+  sketch(value) {
+    const told = [];
+    const form = this.write(value, { seen: new PlainMap(), depth: 0, told });
+    for (const id of told) this.told.delete(id);
+    return stringify(form);
+  }
+
+  // Whether something is told of for the first time.
+  isNews(id, cx) {
+    if (this.told.has(id)) return false;
+    this.told.add(id);
+    cx.told.push(id);
+    return true;
   }
 
   decode(form, settings = {}) {
@@ -138,7 +162,7 @@ class Codec {
     if (typeof value === 'function' || proxied) return this.foreign(value, cx);
     if (isPromise(value)) return this.writePromise(value);
     const prototype = getPrototypeOf(value);
-    const tag = isArray(value) && prototype === Array.prototype ? 'a' : this.tagOf(value, prototype);
+    const tag = isArray(value) && prototype === Array.prototype ? 'a' : this.tagOf(value, prototype, known);
     if (tag === undefined) return this.foreign(value, cx);
     const ref = known === undefined ? this.tell(value, true) : -known.id;
     cx.seen.set(value, cx.seen.size);
@@ -147,10 +171,11 @@ class Codec {
   }
 
   // How something can be copied; undefined if it cannot.
-  tagOf(value, prototype) {
+  tagOf(value, prototype, known) {
     if (isNativeError(value)) return 'e';
     if (prototype === Object.prototype || prototype === null) {
       if (types.isArgumentsObject(value)) return undefined;
+      if (known !== undefined) return 'o';
       return ownKeys(value).every((key) => this.isPlain(getOwnPropertyDescriptor(value, key))) ? 'o' : undefined;
     }
     const tag = VIEWS.has(prototype) ? 'b' : PLAIN.get(prototype);
@@ -173,7 +198,7 @@ class Codec {
       case 'e': {
         const message = getOwnPropertyDescriptor(value, 'message')?.value;
         const kept = (key) => key !== 'stack' && key !== 'message';
-        return [this.prototypeOf(prototype), typeof message === 'string' ? message : null, this.pairs(value, cx, kept, true)];
+        return [this.prototypeOf(prototype, cx), typeof message === 'string' ? message : null, this.pairs(value, cx, kept, true)];
       }
       case 'm':
         return [[...apply(Map.prototype.entries, value, [])].flat(1).map(write)];

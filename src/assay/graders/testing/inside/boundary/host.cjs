@@ -34,7 +34,6 @@ const isObject = (value) => (typeof value === 'object' && value !== null) || typ
 class Host extends Peer {
   constructor(link) {
     super(link, 2 ** 31 - 1);
-    this.told = new Set();
     this.root = process.cwd();
   }
 
@@ -56,22 +55,10 @@ class Host extends Peer {
     return 'value' in found && typeof found.value !== 'function';
   }
 
-  encode(value) {
-    const cx = { seen: new Map(), depth: 0, told: [] };
-    try {
-      return this.write(value, cx);
-    } catch (error) {
-      for (const id of cx.told) this.told.delete(id);
-      throw error;
-    }
-  }
-
   foreign(value, cx) {
     const id = this.tell(value, false);
     this.own.set(id, value);
-    if (this.told.has(id)) return ['R', id];
-    this.told.add(id);
-    cx.told?.push(id);
+    if (!this.isNews(id, cx)) return ['R', id];
     const prototype = getPrototypeOf(value);
     if (typeof value !== 'function') return ['R', id, 'o', this.prototypeOf(prototype, cx)];
     const made = isConstructor(value) ? 1 : 0;
@@ -81,15 +68,13 @@ class Host extends Peer {
     return ['R', id, 'f', `${value.name ?? ''}`, Number(value.length) || 0, made + asked, own, parent];
   }
 
-  prototypeOf(prototype, cx = {}) {
+  prototypeOf(prototype, cx) {
     if (prototype === null) return null;
     const name = names.get(prototype);
     if (name !== undefined && shared.has(name)) return ['B', name];
     const id = this.tell(prototype, false);
     this.own.set(id, prototype);
-    if (this.told.has(id)) return ['R', id];
-    this.told.add(id);
-    cx.told?.push(id);
+    if (!this.isNews(id, cx)) return ['R', id];
     const made = getOwnPropertyDescriptor(prototype, 'constructor')?.value;
     return ['R', id, 'p', typeof made === 'function' ? `${made.name}` : '', this.prototypeOf(getPrototypeOf(prototype), cx)];
   }

@@ -30,6 +30,7 @@ class Judge extends Peer {
     this.infos = new WeakMap(); // target or stand-in: {id, kind, name, prototype}
     this.idle = true;
     this.root = process.cwd();
+    this.plain = new Map(); // stand-in of a prototype: that of copies
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
     this.bound = new WeakMap();
     this.raised = new WeakMap(); // error of a callback: where it was called
@@ -109,8 +110,7 @@ class Judge extends Peer {
       throw new TypeError('the context of a test cannot be given to the submission');
     }
     const id = this.tell(value, false);
-    const isNew = !this.handles.has(id);
-    this.handles.set(id, undefined);
+    const isNew = this.isNews(id, cx);
     cx.seen.set(value, cx.seen.size);
     const methods = [];
     let base = null;
@@ -139,10 +139,9 @@ class Judge extends Peer {
 
   writeHandle(value, cx) {
     const id = this.tell(value, false);
-    const isNew = this.handles.get(id) === undefined;
     const test = this.current();
     this.handles.set(id, { value, test, scope: new AsyncResource('SubmissionCallback') });
-    if (!isNew) return ['F', id];
+    if (!this.isNews(id, cx)) return ['F', id];
     const base = names.get(value.prototype);
     const statics = this.pairs(value, cx, (key) => !NOT_STATIC.has(key), true);
     return ['F', id, `${value.name}`, value.length, shared.has(base) ? base : null, statics];
@@ -440,9 +439,20 @@ class Judge extends Peer {
     else if (kind === 's') for (const item of content) copy.add(next(item));
     else if (kind === 'a') for (const item of content) copy.push(next(item));
     for (const [key, item] of told) defineProperty(copy, key, { ...WRITABLE, value: next(item) });
-    setPrototypeOf(copy, getPrototypeOf(value));
+    setPrototypeOf(copy, this.plainPrototype(getPrototypeOf(value)));
     if (kind === 'o' && told.length === 0 && !this.loose.has(info.name)) empty.set(info.id, info.name);
     return copy;
+  }
+
+  // The prototype of copies: below a proxy, V8 takes an array for an object.
+  plainPrototype(prototype) {
+    if (!this.infos.has(prototype)) return prototype;
+    if (!this.plain.has(prototype)) {
+      const made = create(this.plainPrototype(getPrototypeOf(prototype)));
+      defineProperty(made, 'constructor', { value: { name: this.infos.get(prototype).name } });
+      this.plain.set(prototype, made);
+    }
+    return this.plain.get(prototype);
   }
 
   // Whether an instance of the submission's is part of a value.

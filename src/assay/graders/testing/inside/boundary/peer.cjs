@@ -117,14 +117,10 @@ class Peer extends Codec {
   // How the arguments of a call that are copies have changed since now; null if they have not.
   watch(values) {
     const kept = values.filter((value) => this.theirIds.get(value)?.copied);
-    const before = kept.map((value) => stringify(this.encode(value)));
+    const before = kept.map((value) => this.sketch(value));
     return () => {
-      const changes = [];
-      kept.forEach((value, at) => {
-        const form = this.encode(value);
-        if (stringify(form) !== before[at]) changes.push(form);
-      });
-      return changes.length > 0 ? changes : null;
+      const changes = kept.filter((value, at) => this.sketch(value) !== before[at]);
+      return changes.length > 0 ? changes.map((value) => this.encode(value)) : null;
     };
   }
 
