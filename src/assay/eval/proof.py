@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from assay.eval.isolation import Isolated
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.run import Run
@@ -55,6 +56,7 @@ class CaseProof:
         threshold: Reward that passes.
         checks: In the order in which they were made.
         open: What the case's weights leave open, in sentences; no failure by itself.
+        isolation: How the tests of its graders are isolated.
     """
 
     case: str
@@ -62,6 +64,7 @@ class CaseProof:
     threshold: float
     checks: tuple[Check, ...]
     open: tuple[str, ...]
+    isolation: tuple[Isolated, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -252,5 +255,14 @@ def _case_dict(case: CaseProof) -> dict[str, Json]:
         "verdict": case.verdict,
         "threshold": case.threshold,
         "checks": checks,
+        "isolation": [
+            {
+                "grader": one.grader,
+                "isolation": one.isolation,
+                "allow_equality": list[Json](one.allow_equality),
+                "why": one.why,
+            }
+            for one in case.isolation
+        ],
         "open": list[Json](case.open),
     }

@@ -157,10 +157,10 @@ async def _grade_each(spec: GraderSpec, submissions: Sequence[Submission]) -> li
     calls = [_parameters(spec, submission) for submission in submissions]
     complete = [call for call in calls if not isinstance(call, str)]
     recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}
-    digest = grader_digest(spec)
+    told: dict[str, Json] = {**spec.said, "_digest": grader_digest(spec)}
     scored = iter(await grader.score_each(node, complete, recorded))
     return [
-        replace(node, reason=call) if isinstance(call, str) else _digested(next(scored), digest)
+        replace(node, reason=call) if isinstance(call, str) else _told(next(scored), told)
         for call in calls
     ]
 
@@ -179,6 +179,6 @@ def _parameters(spec: GraderSpec, submission: Submission) -> dict[str, object] |
     return parameters
 
 
-def _digested(scored: SubScore | GraderError, digest: str) -> SubScore:
+def _told(scored: SubScore | GraderError, told: Mapping[str, Json]) -> SubScore:
     node = cast("SubScore", scored.subscore) if isinstance(scored, GraderError) else scored
-    return replace(node, metadata={**(node.metadata or {}), "_digest": digest})
+    return replace(node, metadata={**(node.metadata or {}), **told})

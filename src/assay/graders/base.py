@@ -215,6 +215,17 @@ class Grader:
         return None
 
     @classmethod
+    def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
+        """Whether its tests can be judged in a process of their own; None where it runs none.
+
+        Args:
+            options: Those of the declaration.
+            tree: The source that a case starts from, if it is at hand.
+        """
+        del options, tree
+        return None
+
+    @classmethod
     def check_parameters(cls, parameters: Mapping[str, object]) -> None:
         """Refuse parameters that ``compute_score`` does not take or that are missing.
 

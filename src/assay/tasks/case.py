@@ -27,7 +27,7 @@ from assay.tasks.blocks import (
 )
 from assay.tasks.case_paths import find_case_files, outside_paths, reference_problems
 from assay.tasks.checks import inside_problem
-from assay.tasks.digest import case_digest
+from assay.tasks.digest import case_digest, lock_name
 from assay.tasks.document import (
     Document,
     DocumentError,
@@ -156,15 +156,20 @@ class Case(CaseDocument):
     def digest(self) -> str:
         """SHA-256 of what the case says and of every file of its directory, read anew each time.
 
-        It covers the parsed document, the case's directory without caches and ``.git``, and what
-        the case names outside of it. Where the case lies, times, owners, comments and layout do
-        not change it.
+        It covers the parsed document, the case's directory without caches, its lock file and
+        ``.git``, and what the case names outside of it. Where the case lies, times, owners,
+        comments and layout do not change it.
 
         Raises:
             SourceError: For a file that cannot be read.
         """
         outside = outside_paths(self.document, self.graders, self.root)
         return case_digest(dict(self.document), self.root, file=self.file, outside=outside)
+
+    @property
+    def lock_file(self) -> str:
+        """Absolute path of the file that keeps how its tests are isolated, if there is one."""
+        return str(Path(self.root, lock_name(self.file)))
 
     def cells(self) -> tuple[Cell, ...]:
         """Every cell of the matrix: pairs as written, the trials of a pair together."""

@@ -43,6 +43,7 @@ class Heard:
         canaries: What became of planted tests: name to outcome and message.
         tampering: What the runner noticed.
         suspicions: What it noticed that is no sign in a run which comes to its end.
+        undecided: Classes of the submission that would have had to decide.
         ready: Whether it came so far that code of the submission could run.
         exit: The exit status it announced as its last word; None while there was none.
     """
@@ -54,6 +55,7 @@ class Heard:
     canaries: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     tampering: list[str] = field(default_factory=list[str])
     suspicions: list[str] = field(default_factory=list[str])
+    undecided: list[str] = field(default_factory=list[str])
     ready: bool = False
     exit: int | None = None
 
@@ -132,6 +134,9 @@ class FrameReader:
                     signs.append(_text(event.get("what"))[:200] or "unnamed")
             case "ready":
                 heard.ready = True
+            case "undecided":
+                if len(heard.undecided) < _MOST_SIGNS:
+                    heard.undecided.append(_text(event.get("what"))[:200])
             case "end":
                 status = event.get("exit")
                 if not isinstance(status, int) or isinstance(status, bool):

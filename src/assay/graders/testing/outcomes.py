@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from assay.graders.testing.separation import Mode
 from assay.sandbox import CommandResult
 
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
@@ -48,6 +49,9 @@ class TestRun:
         channel: How the outcomes were learnt.
         result: What the (last) command did.
         notes: Other things worth a reader's eye, e.g. a test that ended the process.
+        isolation: Whether the tests shared a process with the submission.
+        undecided: Classes of the submission, as ``module.Class``, whose own equality or truth
+            would have had to decide a test, which therefore failed.
     """
 
     __test__ = False
@@ -60,6 +64,8 @@ class TestRun:
     channel: Channel
     result: CommandResult
     notes: tuple[str, ...] = ()
+    isolation: Mode = "shared"
+    undecided: tuple[str, ...] = ()
 
     @property
     def passed(self) -> tuple[str, ...]:

@@ -92,6 +92,8 @@ async def conclude(
         channel="private",
         result=result,
         notes=tuple(notes),
+        isolation=command.isolation,
+        undecided=tuple(dict.fromkeys(heard.undecided)),
     )
 
 

@@ -92,10 +92,12 @@ async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
         told=told,
         given=given_sources(workspace, invocation, files),
         deadline=deadline,
+        hidden=tuple(files),
     )
     if invocation.runner not in (None, "unknown") or not command.declares:
         open_files = hidden_files([entry for entry in inject if entry.on_disk])
-        with lay_out(files, told=told.keys() - open_files.keys()) as layer:
+        unseen = () if command.isolation == "process" else told.keys() - open_files.keys()
+        with lay_out(files, told=unseen) as layer:
             whole = plan(layer=layer)
             run = await run_until_whole(whole)
             await require_program(whole, run.result)
