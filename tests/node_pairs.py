@@ -68,7 +68,7 @@ def judge_apart(
     """
     with tempfile.TemporaryDirectory(prefix="nj-") as root:
         judge, host = Path(root, "judge"), Path(root, "host")
-        _write(judge, {**dict.fromkeys(hidden, ""), **(protected or {})})
+        _write(judge, {**(protected or {}), **hidden})
         _write(host, {**solution, **(protected or {})})
         place = Path(root, "link")
         start = INSIDE / "boundary" / "hosts.cjs"
@@ -80,19 +80,19 @@ def judge_apart(
             listener.bind(str(place))
             listener.listen(16)
             hosts = subprocess.Popen(
-                [NODE, str(start), str(place)],
+                [NODE, str(start)],
                 cwd=host,
+                env={**os.environ, "ASSAY_LINK": str(place)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
             brief = {
                 "key": _KEY.hex(),
-                "hidden": dict(hidden),
+                "hidden": {},
                 "canary": {"name": "canary", "planted": "planted"},
                 "skip": [],
-                "loose": list(loose),
-                "patience": patience,
+                "apart": {"hidden": list(hidden), "allow": list(loose), "seconds": patience},
             }
             ours.sendall(json.dumps(brief).encode() + b"\n")
             env = {

@@ -52,7 +52,7 @@ _REFERENCES = ("reference", "honest", "fix", "solution", "gold")
 _NO_REFERENCE = "no reference recording: run assay selftest"
 _NOT_YET = "not decided yet: run assay selftest"
 _STALE = "the lock file is stale, and there is no reference recording to decide anew"
-_INSEPARABLE = "only pytest and unittest can be judged in a process of their own"
+_INSEPARABLE = "only pytest, unittest and node --test can be judged in a process of their own"
 _BASIS = ("source", "fixtures", "environment", "setup", "submission")
 """Blocks of a case that decide what the reference's tests run over."""
 

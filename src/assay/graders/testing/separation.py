@@ -31,7 +31,11 @@ Mode: TypeAlias = Literal["process", "shared"]
 Isolation: TypeAlias = Literal["auto", "process", "shared"]
 Fresh: TypeAlias = Literal["module", "test"]
 
-_SEPARABLE: Mapping[Runner, str] = {"pytest": "pytest", "unittest": "unittest"}
+_SEPARABLE: Mapping[Runner, str] = {
+    "pytest": "pytest",
+    "unittest": "unittest",
+    "node": "node --test",
+}
 """The runners that can be judged apart, and what people call them."""
 
 
@@ -81,5 +85,5 @@ def _not_separable(cmd: str) -> InputError:
     program = read_command(cmd).program or cmd
     return InputError(
         f"isolation: process is not available for {program!r}",
-        hint=f"{' and '.join(_SEPARABLE.values())} have it; leave isolation out, or say shared",
+        hint=f"{', '.join(_SEPARABLE.values())} have it; leave isolation out, or say shared",
     )

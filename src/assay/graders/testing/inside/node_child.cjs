@@ -41,7 +41,8 @@ function main() {
 
   const plant = () => strictEqual(brief.planted, '');
   const api = facade({ tell, skip: new Set(brief.skip), only: brief.only });
-  const load = loader(brief.hidden, brief.entry, apart ? judge(brief, api, tell) : undefined);
+  const boundary = apart ? { judge: judge(brief, api, tell), authors: brief.apart.hidden } : {};
+  const load = loader({ ...brief, ...boundary });
 
   // Leaving from inside a test would hide the tests behind it.
   process.exit = (code) => {
@@ -86,8 +87,10 @@ function judge(brief, api, tell) {
   delete process.env.ASSAY_LINK;
   const { reallyExit } = process;
   const made = new Judge(link, {
-    patience: brief.patience,
-    loose: brief.loose,
+    root: brief.root,
+    patience: brief.apart.seconds * 1000,
+    loose: brief.apart.allow,
+    undecided: (what) => tell('undecided', { __proto__: null, what }),
     current: api.current,
     lost(why) {
       tell('lost', { __proto__: null, why });

@@ -5,7 +5,7 @@ const { signer } = require('./node_sign.cjs');
 
 const LONGEST = 64 * 1024 * 1024;
 const UNPROVEN = { outcome: 'failed', message: 'the file ended before its tests did' };
-const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost']);
+const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost', 'undecided']);
 
 // Reads the signed lines of one process.
 class Reader {
@@ -15,6 +15,7 @@ class Reader {
     this.reports = new Map(); // id: node's reports of it
     this.evaluated = false;
     this.why = '';
+    this.undecidable = new Set();
     this.broken = false;
     this.canary = undefined;
     this.planted = canary;
@@ -74,6 +75,10 @@ class Reader {
     this.why = `the submission's process: ${why}`;
   }
 
+  undecided({ what }) {
+    this.undecidable.add(what);
+  }
+
   broke() {
     this.broken = true;
   }
@@ -109,7 +114,8 @@ function outcomeOf(tests, reports) {
 // The results of a file, from a Reader and how the process ended.
 function judge({ reader, code, signal }, { name, selecting, crashed }) {
   const tampering = reader.forged === '' ? [] : [reader.forged];
-  const verdict = { results: [], canary: reader.canary, tampering, crash: undefined };
+  const undecided = [...reader.undecidable];
+  const verdict = { results: [], canary: reader.canary, tampering, undecided, crash: undefined };
   const fail = (id, message) => verdict.results.push({ id, seconds: 0, outcome: 'error', message });
   if (reader.canary === undefined) {
     const open = [...reader.tests.values()].filter(({ started, ok }) => started && ok === undefined);

@@ -11,6 +11,7 @@ const { randomBytes } = require('node:crypto');
 const assert = require('node:assert');
 const strict = require('node:assert/strict');
 
+const { author, isSolution } = require('./node_hooks.cjs');
 const { hideText } = require('./node_text.cjs');
 
 const { apply } = Reflect;
@@ -20,7 +21,6 @@ const { compileFunction, constants } = vm;
 const bind = Function.prototype.call.bind.bind(Function.prototype.call);
 const get = bind(Map.prototype.get);
 const has = bind(Map.prototype.has);
-const matches = bind(RegExp.prototype.test);
 
 // Where only test code lives: by the names that node's own runner goes by, and usual directories.
 const TEST_CODE = /[/](tests|__tests__)[/]|^[/]test[/]|[.](test|spec)[.][cm]?[jt]sx?$/;
@@ -48,16 +48,16 @@ function formatOf(file, source) {
   return 'commonjs';
 }
 
-// With `judge`, the submission is in another process, and what is not here is its.
-function loader(hidden, entry, judge) {
+// With a `judge`, the submission is in another process, and the hidden files (`authors`) on disk.
+function loader({ hidden, entry, root, judge, authors = [] }) {
   const sources = new Map();
   const formats = new Map();
   for (const [file, text] of Object.entries(hidden)) {
     sources.set(file, text.replace(/^\uFEFF/, '').replace(/^#!.*/, ''));
     formats.set(file, formatOf(file, text));
   }
-  const trusted = (file) =>
-    file === entry || has(sources, file) || matches(TEST_CODE, file.slice(process.cwd().length));
+  const isAuthors = author(root, authors, TEST_CODE.source);
+  const trusted = (file) => file === entry || has(sources, file) || isAuthors(file);
   const builtins = new Map();
   for (const [name, value] of [['assert', assert], ['assert/strict', strict]]) {
     builtins.set(name, value);
@@ -109,7 +109,8 @@ function loader(hidden, entry, judge) {
 export default api;
 export const { ${names.join(', ')} } = api;`,
       sources: byUrl,
-      root: pathToFileURL(process.cwd()).href,
+      root,
+      authors,
       entry: pathToFileURL(entry).href,
       testCode: TEST_CODE.source,
     };
@@ -147,7 +148,7 @@ export const { ${names.join(', ')} } = api;`,
     counting = api;
     hushWarnings();
     if (judge === undefined) hideText([...sources.values()]);
-    else require('./boundary/modules.cjs').hookRequire(judge);
+    else require('./boundary/modules.cjs').hookRequire(judge, (file) => !isSolution(file, root, trusted));
     hookRequire();
     const facade = `assay-test:${randomBytes(16).toString('hex')}`;
     await hookImport(facade);

@@ -21,7 +21,6 @@ const ROOT = process.env.ASSAY_ROOT ?? '/workspace';
 const LONGEST_MESSAGE = 4000;
 const MOST_CRASHES = 5;
 const SETTLE_MS = 1000;
-const PATIENCE_S = 30;
 
 function connect() {
   return new Promise((resolve, reject) => {
@@ -88,8 +87,8 @@ function runOnce(file, brief, command, skip, host) {
       canary: brief.canary.name,
       planted: brief.canary.planted,
       hidden: brief.hidden,
-      loose: brief.loose,
-      patience: (brief.patience ?? PATIENCE_S) * 1000,
+      apart: brief.apart,
+      root: ROOT,
       only: command.only,
       skip,
     })}\n`,
@@ -172,9 +171,10 @@ async function run({ socket, brief }) {
   const queue = files.values();
   const work = async () => {
     for (const file of queue) {
-      const { results, canary, tampering } = await runFile(file, told, command, hosts || undefined);
+      const { results, canary, tampering, undecided } = await runFile(file, told, command, hosts || undefined);
       if (canary !== undefined) canaries.push(canary);
       tell({ event: 'collected', ids: results.map(({ id }) => id) });
+      for (const what of undecided) tell({ event: 'undecided', what });
       for (const what of tampering) tell({ event: 'tamper', what });
       for (const result of results) {
         const message = result.message.slice(0, LONGEST_MESSAGE);

@@ -178,10 +178,12 @@ class Host extends Peer {
 
   note(kind, body) {
     if (kind === 'patch') this.patch(body);
-    else if (kind === 'cwd') chdir.call(process, body[0]);
+    else if (kind === 'cwd') chdir.call(process, body[0].startsWith('..') ? body[1] : path.join(this.root, body[0]));
     else if (kind === 'env') {
-      for (const key of Object.keys(process.env)) delete process.env[key];
-      Object.assign(process.env, this.decode(body[0]));
+      for (const [key, value] of this.decode(body[0])) {
+        if (value === undefined) delete process.env[key];
+        else process.env[key] = value;
+      }
     } else super.note(kind, body);
   }
 

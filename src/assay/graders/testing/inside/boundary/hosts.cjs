@@ -1,4 +1,4 @@
-// Keeps a solution host at hand for each test file: `node hosts.cjs SOCKET`. The next one starts
+// Keeps a solution host at hand for each test file, at the socket ASSAY_LINK. The next one starts
 // when the last has been taken, so that no file waits for it.
 'use strict';
 
@@ -7,7 +7,7 @@ const net = require('node:net');
 const path = require('node:path');
 
 function start() {
-  const socket = net.connect({ path: process.argv[2] });
+  const socket = net.connect({ path: process.env.ASSAY_LINK });
   socket.pause(); // what the judge says is the host's to read
   socket.on('error', () => process.exit(0));
   socket.on('connect', () => {

@@ -21,18 +21,21 @@ const NOT_STATIC = new Set(['length', 'name', 'prototype', 'arguments', 'caller'
 
 class Judge extends Peer {
   // `loose` names classes and functions that may decide by themselves; `current` gives the test
-  // that runs ({ended, failure}); `lost` is called when the host can say no more.
-  constructor(link, { patience, loose, current, lost }) {
+  // that runs ({ended, failure}); `lost` is called when the host can say no more, `undecided` with
+  // the name of what `loose` would have to name.
+  constructor(link, { root, patience, loose, current, lost, undecided }) {
     super(link, patience);
     this.loose = new Set(loose.map((name) => name.slice(name.lastIndexOf('.') + 1)));
     this.current = current;
     this.lost = lost;
+    this.undecided = undecided;
     this.infos = new WeakMap(); // target or stand-in: {id, kind, name, prototype}
     this.idle = true;
-    this.root = process.cwd();
+    this.root = root;
     this.plain = new Map(); // stand-in of a prototype: that of copies
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
     this.bound = new WeakMap();
+    this.variables = new Map(); // of the environment, that a test has changed
     this.raised = new WeakMap(); // error of a callback: where it was called
     this.traps = this.makeTraps();
     this.values = replaceable.map(([owner, , key]) => owner[key]);
@@ -49,8 +52,10 @@ class Judge extends Peer {
   }
 
   // What the test says would be the submission's word: the test fails, whatever becomes of this.
-  decided(what) {
-    const error = new AssertionError({ message: `${what}; allow_equality may name it`, operator: 'boundary' });
+  decided(name, what) {
+    const message = `${name || 'an object'} ${what}; allow_equality may name it`;
+    if (name) this.undecided(name);
+    const error = new AssertionError({ message, operator: 'boundary' });
     this.blame(error);
     return error;
   }
@@ -88,7 +93,7 @@ class Judge extends Peer {
     if (!ok) throw value;
     const opaque = value === undefined || form?.[0] === 'P' || this.infos.has(value);
     if (changes && !opaque && !this.loose.has(name)) {
-      throw this.decided(`${name || 'a function of the submission'} changed its argument and returned a value`);
+      throw this.decided(name, 'changed its argument and returned a value');
     }
     for (const change of changes ?? []) this.decode(change, { fill: true });
     return value;
@@ -198,24 +203,26 @@ class Judge extends Peer {
   // process.env and the working directory, watched rather than read before each call.
   surroundings() {
     const { env, chdir } = process;
-    const changed = () => (this.moved = true);
+    const changed = (key) => this.variables.set(key, env[key]);
     process.env = new Proxy(env, {
-      set: (target, key, value) => (changed(), (target[key] = value), true),
-      deleteProperty: (target, key) => (changed(), delete target[key]),
-      defineProperty: (target, key, found) => (changed(), defineProperty(target, key, found)),
+      set: (target, key, value) => ((target[key] = value), changed(key), true),
+      deleteProperty: (target, key) => (delete target[key], changed(key), true),
+      defineProperty: (target, key, found) => (defineProperty(target, key, found), changed(key), true),
     });
-    this.env = env;
+    const follow = () => this.post(['n', 'cwd', relative(this.root, process.cwd()), process.cwd()]);
     process.chdir = (place) => {
       apply(chdir, process, [place]);
-      this.post(['n', 'cwd', process.cwd()]);
+      follow();
     };
+    if (process.cwd() !== this.root) follow();
     this.values = replaceable.map(([owner, , key]) => owner[key]);
   }
 
   mirror() {
-    if (this.moved) {
-      this.moved = false;
-      this.post(['n', 'env', this.encode({ ...this.env })]);
+    if (this.variables.size > 0) {
+      const changed = [...this.variables].filter(([key]) => typeof key === 'string');
+      this.variables.clear();
+      this.post(['n', 'env', this.encode(changed)]);
     }
     const changes = [];
     for (let at = 0; at < replaceable.length; at += 1) {
@@ -341,7 +348,7 @@ class Judge extends Peer {
         const info = judge.infos.get(target);
         if (key === Symbol.hasInstance && info.kind === 'f') {
           if (!info.answers || judge.loose.has(info.name)) return ofFunctions[Symbol.hasInstance];
-          return () => { throw judge.decided(`${info.name} answers instanceof by itself`); };
+          return () => { throw judge.decided(info.name, 'answers instanceof by itself'); };
         }
         const own = info.derived ? judge.overridden(target, key) : undefined;
         if (own !== undefined) return own.get === undefined ? own.value : apply(own.get, receiver, []);
@@ -349,7 +356,7 @@ class Judge extends Peer {
         const other = judge.infos.has(receiver) && judge.infos.get(receiver) !== info ? [receiver] : [];
         const value = judge.ask('get', target, key, ...other);
         if (key === 'then' && typeof value === 'function' && !judge.loose.has(info.name)) {
-          throw judge.decided(`${info.name || 'an object'} is awaited, but is no Promise`);
+          throw judge.decided(info.name, 'is awaited, but is no Promise');
         }
         return value;
       },
@@ -481,7 +488,7 @@ class Judge extends Peer {
       for (const [one, other] of [sides, [sides[1], sides[0]]]) {
         for (const [id, name] of one) {
           if (!other.has(id) && !negated) {
-            throw judge.decided(`${name || 'an object'} has nothing that could be compared`);
+            throw judge.decided(name, 'has nothing that could be compared');
           }
         }
       }

@@ -1,4 +1,4 @@
-// What is not in the judge's tree is the submission's: `require` and `import` of it give stand-ins.
+// What is not the author's is the submission's: `require` and `import` of it give stand-ins.
 'use strict';
 
 const Module = require('node:module');
@@ -10,16 +10,22 @@ const { stringify } = JSON;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 const PLACE = Symbol.for('assay.solution');
 
-function hookRequire(judge) {
+// `isHere` says of a file whether it is to be loaded in this process.
+function hookRequire(judge, isHere) {
   const load = Module._load;
-  Module._load = (name, parent, isMain) => {
+  const isElsewhere = (name, parent, isMain) => {
     try {
-      if (!Module.isBuiltin(name)) Module._resolveFilename(name, parent, isMain);
+      return !isHere(Module._resolveFilename(name, parent, isMain));
     } catch (error) {
-      if (error.code !== 'MODULE_NOT_FOUND' || !parent?.filename) throw error;
-      return judge.load(parent.filename, name, 'require');
+      if (error.code !== 'MODULE_NOT_FOUND') throw error;
+      return true;
     }
-    return load(name, parent, isMain);
+  };
+  Module._load = (name, parent, isMain) => {
+    if (Module.isBuiltin(name) || !parent?.filename || !isElsewhere(name, parent, isMain)) {
+      return load(name, parent, isMain);
+    }
+    return judge.load(parent.filename, name, 'require');
   };
 }
 
