@@ -135,12 +135,20 @@ async def _attempt_apart(
         [*plan.hidden], allow=[*command.loose], fresh=command.fresh, timeout_s=command.timeout_s
     )
     brief = Brief(shuffle=command.shuffle, skip=skip, loose=command.loose, apart=apart)
-    env, around = surroundings(plan.invocation, command.cmd, plan.workspace, channel="/")
+    env, around = surroundings(
+        plan.invocation, command.cmd, plan.workspace, channel="/", apart=True
+    )
     with tempfile.TemporaryDirectory(prefix="assay-nothing-") as nothing:
-        host = host_of(plan.workspace.path, env=env, mounts=around, seconds=left)
+        host = host_of(
+            plan.workspace.path,
+            node=plan.invocation.runner == "node",
+            env=env,
+            mounts=around,
+            seconds=left,
+        )
         async with host as running, open_channel(brief, handed=running.listener) as channel:
             env, around = surroundings(
-                plan.invocation, command.cmd, plan.workspace, channel=channel.path
+                plan.invocation, command.cmd, plan.workspace, channel=channel.path, apart=True
             )
             result = await run_command(
                 ["/bin/sh", "-c", command.cmd],

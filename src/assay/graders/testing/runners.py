@@ -105,7 +105,12 @@ def has_editable_pytest(workspace: Workspace) -> bool:
 
 
 def surroundings(
-    invocation: Invocation, cmd: str, workspace: Workspace, *, channel: str
+    invocation: Invocation,
+    cmd: str,
+    workspace: Workspace,
+    *,
+    channel: str,
+    apart: bool = False,
 ) -> tuple[dict[str, str], list[Mount]]:
     """The variables and mounts of a command that may report over the channel.
 
@@ -114,6 +119,7 @@ def surroundings(
         cmd: The command.
         workspace: Its own variables and mounts are kept.
         channel: The socket on the host.
+        apart: Whether the command is a judge's, which is handed a socket.
 
     Raises:
         GraderError: If the runner needs something that is not installed.
@@ -125,7 +131,7 @@ def surroundings(
         raise GraderError(f"{cmd!r} needs {names}, not installed here", hint=f"install {names}")
     env, mounts = {**tools.env, **workspace.env}, dict[str, str]()
     mounts.update({target: source for source, target in (*workspace.mounts, *tools.mounts)})
-    if invocation.runner != "node":
+    if invocation.runner != "node" or apart:
         python = find_python(workspace, pytest=invocation.runner == "pytest")
         mounts.update({target: source for source, target in python.mounts})
         env = {**python.env, **env, "ASSAY_PYTHON": python.path}
