@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +17,7 @@ from assay.graders.testing.toolchains import tools_for
 from assay.sandbox import Mount
 from assay.types.submission import Workspace
 
-__all__ = ["CHANNEL", "INSIDE", "Interpreter", "find_python", "surroundings"]
+__all__ = ["CHANNEL", "INSIDE", "Interpreter", "find_python", "has_module", "surroundings"]
 
 INSIDE = "/opt/assay/inside"
 """Where the sandbox shows the parts of ours that run inside."""
@@ -63,7 +63,7 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
     """
     venv = workspace.env.get("VIRTUAL_ENV")
     if venv:
-        if pytest and not _venv_has_pytest(_on_host(venv, workspace)):
+        if pytest and not has_module(workspace, "pytest"):
             raise GraderError(
                 "the case's environment has no pytest",
                 hint="add it: environment: requirements: [pytest]",
@@ -74,7 +74,7 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
         # Plugins that assay's installation happens to have must not change what a case means.
         env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         return Interpreter(path=sys.executable, mounts=tuple(_own_mounts()), env=env)
-    if os.access(_SYSTEM, os.X_OK) and any(map(_has_pytest, _SYSTEM_PACKAGES)):
+    if os.access(_SYSTEM, os.X_OK) and _holds(_SYSTEM_PACKAGES, "pytest"):
         return Interpreter(path=_SYSTEM)
     raise GraderError(
         "no Python with pytest is at hand",
@@ -137,8 +137,13 @@ def _on_host(path: str, workspace: Workspace) -> Path:
     return Path(path)
 
 
-def _venv_has_pytest(venv: Path) -> bool:
-    if _has_pytest(f"{venv}/lib/python3.*/site-packages"):
+def has_module(workspace: Workspace, name: str) -> bool:
+    """Whether the Python of a workspace, or else the system's, has a module installed."""
+    given = workspace.env.get("VIRTUAL_ENV")
+    if not given:
+        return _holds(_SYSTEM_PACKAGES, name)
+    venv = _on_host(given, workspace)
+    if _holds((f"{venv}/lib/python3.*/site-packages",), name):
         return True
     try:
         settings = (venv / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
@@ -149,11 +154,13 @@ def _venv_has_pytest(venv: Path) -> bool:
         return False
     homes = [Path(line[1]).parent for line in lines if line[0] == "home" and len(line) == 2]
     bases = (f"{home}/lib/python3.*/site-packages" for home in homes)
-    return any(map(_has_pytest, (*_SYSTEM_PACKAGES, *bases)))
+    return _holds((*_SYSTEM_PACKAGES, *bases), name)
 
 
-def _has_pytest(packages: str) -> bool:
-    return any(Path("/").glob(f"{packages.lstrip('/')}/pytest/__init__.py"))
+def _holds(packages: Iterable[str], name: str) -> bool:
+    forms = (f"{name}/__init__.py", f"{name}.py")
+    places = (f"{place.lstrip('/')}/{form}" for place in packages for form in forms)
+    return any(any(Path("/").glob(place)) for place in places)
 
 
 @lru_cache(maxsize=1)
