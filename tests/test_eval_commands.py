@@ -112,7 +112,7 @@ def test_what_the_source_has_is_the_task_s_own(tmp_path: Path) -> None:
 async def test_a_command_without_its_pytest_is_an_error_before_the_agent_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "has_module", lambda *_: False)
+    monkeypatch.setattr(commands, "has_module", _nothing_is_installed)
     line = "python3 -m nothing && python3 -m pytest -q"
     touched = tmp_path / "touched"
     run = await graded(tmp_path, line, {}, script=f"touch {touched}\n")
@@ -121,3 +121,8 @@ async def test_a_command_without_its_pytest_is_an_error_before_the_agent_starts(
         assert run.reward is None
         assert "needs pytest" in str(run.grade.content)
         assert not touched.exists()
+
+
+def _nothing_is_installed(workspace: Workspace, name: str) -> bool:
+    del workspace, name
+    return False
