@@ -26,7 +26,7 @@ from assay.types.submission import Workspace
 if TYPE_CHECKING:
     from assay.graders.testing.outcomes import TestRun
 
-__all__ = ["PytestGrader", "TestsGrader", "test_evidence"]
+__all__ = ["PytestGrader", "TestsGrader", "reason_of", "test_evidence"]
 
 _MOST_TESTS = 200
 _MOST_NAMES = 50
@@ -161,7 +161,7 @@ class TestsGrader(Grader):
             name=cls.name,
             value=value,
             passed=value >= pass_threshold and bool(run.expected),
-            reason=_reason(run),
+            reason=reason_of(run),
             flags=run.flags,
             metadata=test_evidence(run, cmd=cmd),
             assurance=run.assurance,
@@ -250,7 +250,8 @@ def _unreported(program: str) -> InputError:
     )
 
 
-def _reason(run: TestRun) -> str:
+def reason_of(run: TestRun) -> str:
+    """What a run came to, in a few words."""
     if not run.complete:
         return run.why
     if not run.expected:

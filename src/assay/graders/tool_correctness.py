@@ -179,7 +179,7 @@ def _masks(
     known: dict[tuple[object, ...], int] = {}
     masks: list[int] = []
     for call in calls:
-        key = (call.kind, call.call.name, call.call.raw_name, call.ran)
+        key = (call.kind, call.call.name, call.call.raw_name, call.ran, matching.idles(call))
         if key not in known:
             known[key] = sum(bits[m] for m in plain if matching.meets(m, call))
         masks.append(known[key] | sum(bits[m] for m in pathed if matching.meets(m, call)))

@@ -130,15 +130,13 @@ class FrameReader:
                 if not isinstance(planted, str) or not isinstance(outcome, str):
                     return False
                 heard.canaries[planted] = (outcome, _text(event.get("message")))
-            case "tamper" | "suspect" as kind:
-                signs = heard.tampering if kind == "tamper" else heard.suspicions
-                if len(signs) < _MOST_SIGNS:
-                    signs.append(_text(event.get("what"))[:200] or "unnamed")
+            case "tamper" | "suspect" | "undecided" as kind:
+                signs = {"tamper": heard.tampering, "suspect": heard.suspicions}
+                said = signs.get(kind, heard.undecided)
+                if len(said) < _MOST_SIGNS:
+                    said.append(_text(event.get("what"))[:200] or "unnamed")
             case "ready":
                 heard.ready = True
-            case "undecided":
-                if len(heard.undecided) < _MOST_SIGNS:
-                    heard.undecided.append(_text(event.get("what"))[:200])
             case "end":
                 status = event.get("exit")
                 if not isinstance(status, int) or isinstance(status, bool):

@@ -314,7 +314,7 @@ class Session(Plain):
             error = kind(*values)
         except Exception:
             error = kind.__new__(kind, *values)
-        vars(error)["_assay_judges"] = number
+        error.__dict__["_assay_judges"] = number
         return error
 
     # -- talking -------------------------------------------------------------------------------
@@ -682,7 +682,7 @@ def _beyond_type(meta: Any) -> set[str]:
 
 def _is_record(kind: Any) -> bool:
     """Whether an instance holds what it was made of, because `dataclasses` wrote how."""
-    written = dataclasses.is_dataclass(kind) and _is_written(vars(kind).get("__init__"))
+    written = hasattr(kind, "__dataclass_fields__") and _is_written(vars(kind).get("__init__"))
     return written and _equality(kind) == "fields" and not hasattr(kind, "__post_init__")
 
 

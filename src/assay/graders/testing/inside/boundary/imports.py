@@ -20,7 +20,9 @@ from assay.graders.testing.inside.boundary.wire import WireError
 
 _TEST_DIRECTORIES = ("tests", "test")
 _SOURCES = ("", "src", "lib", "python")
-_STANDARD = frozenset(getattr(sys, "stdlib_module_names", ())) - {"test", "this", "antigravity"}
+_STANDARD = (
+    frozenset(getattr(sys, "stdlib_module_names", ())) - {"test", "this", "antigravity"}
+).union(sys.builtin_module_names)
 _USES_TESTS = re.compile(rb"^\s*(?:import|from)\s+(?:unittest|pytest|_pytest)\b", re.MULTILINE)
 _HELPER_NAMES = re.compile(
     r"_?(?:testing|testutils?|test_utils?|test_?helpers?|asserts|assertions)"
@@ -48,7 +50,7 @@ class Finder:
         """The spec of a stand-in; None for a module that is not the submission's."""
         del target
         top, _, rest = fullname.partition(".")
-        if top in sys.builtin_module_names or top in _STANDARD:
+        if top in _STANDARD:
             return None
         parent = sys.modules.get(fullname.rpartition(".")[0])
         spec = PathFinder.find_spec(fullname, path if rest else None)
