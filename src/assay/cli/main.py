@@ -55,6 +55,7 @@ def _run(given: Namespace) -> int:
         resume_ref=given.resume,
         regrade=given.regrade,
         label=given.label,
+        locked=given.locked,
         outputs=_outputs(given),
     )
 

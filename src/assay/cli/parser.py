@@ -240,6 +240,11 @@ def _add_run(parser: ArgumentParser) -> None:
         help="with --resume: grade what was kept of changed cases again",
     )
     add("--label", default="", help="a name of your own for the run")
+    add(
+        "--locked",
+        action="store_true",
+        help="refuse cases whose lock file is missing or stale instead of deciding anew",
+    )
     _add_workers(parser)
     add_judging(parser)
     _add_outputs(parser)

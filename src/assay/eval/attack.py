@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError
 from assay.eval.cheats.cheat import FAMILIES, Cheat
+from assay.eval.isolation import CaseLock
+from assay.eval.isolation_proof import decide
 from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial, require_triable
 from assay.scoring.json_safe import Json
@@ -149,7 +151,8 @@ class AttackPlan:
                 with each trial as it finishes; that ``passed`` if the case held.
         """
         async with arena(cache=cache, workers=workers) as place:
-            sieges = [await _Siege.lay(case, place, self.cheats) for case in self.cases]
+            settled = await decide([CaseLock(case, cache) for case in self.cases], place)
+            sieges = [await _Siege.lay(case, place, self.cheats) for case in settled]
             trials = [trial for siege in sieges for trial in siege.trials()]
             on_cell = begin(len(trials))
             by_case = {siege.case.id: siege for siege in sieges}

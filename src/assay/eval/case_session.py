@@ -20,6 +20,8 @@ from typing import TypeAlias, TypeVar
 
 from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
+from assay.eval.commands import require_runners, stand_ins
+from assay.eval.isolation import settled
 from assay.eval.layout import lay_out
 from assay.eval.provision import provision
 from assay.eval.suspicion import audited
@@ -75,18 +77,20 @@ async def case_session(
 
     Raises:
         SourceError: If the source or the hidden files cannot be had.
-        ProvisionError: If the environment or the set-up fails.
+        ProvisionError: If the environment or the set-up fails, or if a command of the case runs
+            pytest and there is none.
     """
     async with _scratch() as scratch:
         home = home or str(scratch / "store")
         cache = cache or str(scratch / "cache")
-        case = await _with_fixtures(case, scratch, cache)
+        case = await _with_fixtures(await _settled(case, cache), scratch, cache)
         directory = scratch / "workspace"
         if case.source is None and case.environment is None and case.setup is None:
             directory.mkdir()
             workspace, source = Workspace(path=str(directory)), None
         else:
             workspace = await lay_out(case, directory, cache)
+            await require_runners(case.graders, workspace, case=case.id)
             source = await asyncio.to_thread(keep_source, home, workspace.path)
         yield CaseSession(case, workspace, home, source)
 
@@ -110,7 +114,7 @@ async def kept_session(
         ProvisionError: If the environment fails.
     """
     async with _scratch() as scratch:
-        case = await _with_fixtures(case, scratch, cache)
+        case = await _with_fixtures(await _settled(case, cache), scratch, cache)
         workspace = Workspace(path=str(scratch / "workspace"))
         if case.environment is not None:
             laid_out = str(scratch / "laid-out")
@@ -196,7 +200,8 @@ class CaseSession:
             self._left_out += kept.dropped
         digest, entries = self._source.digest, self._source.entries
         asked_for = await _blocking(path, lambda: grading_tree.asked_for(home, digest, entries))
-        rules = Rules(self._case.submission, asked_for=asked_for)
+        modules = stand_ins(self._case.graders, entries, self._workspace)
+        rules = Rules(self._case.submission, asked_for=asked_for, stand_ins=modules)
         chosen = grading_tree.plan(entries, left, rules)
         self.notes["snapshot"] = self._snapshot
         self.notes["source"] = self._source.digest
@@ -233,6 +238,11 @@ class CaseSession:
             return await audited(self._case.graders, complete, result, policy)
         finally:
             await _remove(directory)
+
+
+async def _settled(case: Case, cache: str) -> Case:
+    """The case with its tests' isolation resolved: before the agent starts, out of its reach."""
+    return await asyncio.to_thread(settled, case, cache)
 
 
 async def _with_fixtures(case: Case, scratch: Path, cache: str) -> Case:

@@ -19,7 +19,7 @@ from assay.graders.signs.nodes import (
     words,
 )
 from assay.graders.signs.sign import SUMMARY, Sign, words_of
-from assay.graders.stubs.treesitter import parsed
+from assay.graders.stubs.treesitter import parse
 from assay.graders.stubs.treesitter_bodies import Node, text_of
 
 __all__ = ["HEADERS", "other_signs"]
@@ -62,7 +62,7 @@ def other_signs(source: bytes, path: str, language: str) -> list[Sign]:
         path: From the root of the workspace.
         language: As `assay.graders.languages.language_of` calls it.
     """
-    nodes = each(parsed(source, language))
+    nodes = each(parse(source, language))
     looked = {
         **dict.fromkeys(("javascript", "typescript", "tsx"), javascript_signs),
         **dict.fromkeys(("c", "cpp"), _c),
