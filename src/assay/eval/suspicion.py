@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from assay.graders.apply import grade_alone
-from assay.graders.audit import AuditGrader, beside, is_separate
+from assay.graders.audit import AuditGrader, beside
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
@@ -40,7 +40,7 @@ async def audited(
     spec = beside(specs)
     if spec is not None:
         scored = [node for node in nodes if node.status == "scored"]
-        if policy == "flag" and scored and all(map(is_separate, scored)):
+        if policy == "flag" and scored and all(map(_is_separate, scored)):
             return result
         audits = [await grade_alone(spec, submission)]
         if _says_something(audits[0]):
@@ -52,6 +52,11 @@ async def audited(
         broken = [node for node in audits if node.status == "error"]
         return _unaudited(result, broken[0]) if broken else result
     return _zeroed(result, found) if policy == "zero" else _held(result, found)
+
+
+def _is_separate(node: SubScore) -> bool:
+    """Whether a score was given where the submission could not speak to who gave it."""
+    return node.weakest_assurance == "separate"
 
 
 def _says_something(node: SubScore) -> bool:
@@ -73,7 +78,7 @@ def _held(result: EvaluationResult, found: int) -> EvaluationResult:
     """No reward until somebody decides. A 0 stays: a sign must not be a way out of it."""
     if not result.reward:
         return result
-    held: Json = {"reward": result.reward}
+    held: Json = {"reward": result.reward, "assurance": result.assurance}
     why = f"held for review: the audit found {_signs(found)}; decide with `assay review`"
     return replace(result, reward=None, content=why, info={**result.info, HELD: held})
 

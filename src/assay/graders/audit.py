@@ -14,7 +14,7 @@ from assay.scoring.results import SubScore
 from assay.types.submission import Workspace
 from assay.types.trace import Trace
 
-__all__ = ["AuditGrader", "beside", "is_separate"]
+__all__ = ["AuditGrader", "beside"]
 
 _MOST_FLAGS = 20
 _MOST_KEPT = 100
@@ -31,6 +31,7 @@ class AuditGrader(Grader):
 
     name: ClassVar[str] = "audit"
     of_conduct: ClassVar[bool] = True
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -112,8 +113,3 @@ def beside(specs: Sequence[GraderSpec]) -> GraderSpec | None:
     if any(spec.kind.grader.of_conduct for spec in specs):
         options["conduct"] = True
     return GraderSpec(type=AuditGrader.name, weight=0.0, options=options)
-
-
-def is_separate(node: SubScore) -> bool:
-    """Whether a score was given where the submission could not speak to who gave it."""
-    return (node.metadata or {}).get("assurance") == "separate"

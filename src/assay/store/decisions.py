@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.scoring.json_safe import Json
+from assay.scoring.results import assurance_from, reaches
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 from assay.store.records import CellRecord
@@ -126,5 +127,7 @@ def _decided(cell: CellRecord, decision: Decision) -> CellRecord:
     if cell.status == "error" or not isinstance(kept, int | float):
         return cell
     reward = float(kept) if decision.ruling == "ok" else 0.0
-    passed = reward >= cell.threshold - _PRECISION
-    return replace(cell, status="graded", reward=reward, passed=passed)
+    word = held.get("assurance") if isinstance(held, dict) else cell.assurance
+    assurance = assurance_from(word)
+    passed = reward >= cell.threshold - _PRECISION and reaches(assurance, cell.min_assurance)
+    return replace(cell, status="graded", reward=reward, passed=passed, assurance=assurance)
