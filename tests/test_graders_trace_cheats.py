@@ -234,8 +234,8 @@ def test_honest_work_fills_a_demand(kind: str, step: AnyStep) -> None:
 
 
 def test_a_workspace_below_tmp_is_no_scratch_place() -> None:
-    step = did("Write", "write", file_path="/tmp/job/a.py", content="x")  # noqa: S108
-    done: dict[str, Any] = {"session": {"cwd": "/tmp/job"}}  # noqa: S108
+    step = did("Write", "write", file_path="/tmp/job/a.py", content="x")
+    done: dict[str, Any] = {"session": {"cwd": "/tmp/job"}}
     assert checked(trace(step, **done), require_tools=[{"kind": "write"}]).value == 1.0
 
 
