@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from assay.cli.options import state_home
+from assay.cli.settling import isolation_notes
 from assay.cli.template_warnings import file_warnings
 from assay.errors import InputError, nearest
 from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.eval.matrix import require_case_parts
-from assay.graders.spec import GraderSpec, spec_schema
+from assay.graders.spec import spec_schema
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
@@ -30,6 +32,7 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
     """
     problems: list[str] = []
     warnings: list[str] = []
+    notes: list[str] = []
     checked: list[Json] = []
     for path in paths:
         try:
@@ -37,20 +40,24 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
         except InputError as error:
             problems.extend(str(error).splitlines())
             continue
-        for name, file, graders in found:
-            checked.append(name)
-            warnings.extend(f"{file}: {warning}" for warning in file_warnings(graders))
+        for one in found:
+            checked.append(one.name)
+            warnings.extend(f"{one.file}: {warning}" for warning in one.warnings)
+            notes.extend(f"{one.file}: {note}" for note in one.notes)
     if as_json:
         result: dict[str, Json] = {
             "valid": not problems,
             "checked": checked,
             "problems": list[Json](problems),
             "warnings": list[Json](warnings),
+            "notes": list[Json](notes),
         }
         print(json.dumps(result))
         return 2 if problems else 0
     for line in warnings:
         print(f"warning: {one_line(line, 1_000)}", file=sys.stderr)
+    for line in notes:
+        print(f"note: {one_line(line, 1_000)}", file=sys.stderr)
     for line in problems:
         print(line, file=sys.stderr)
     if checked:
@@ -58,20 +65,30 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
     return 2 if problems else 0
 
 
-def _load(path: str) -> list[tuple[str, str, Sequence[GraderSpec]]]:
-    """What a path has: of each a name, its file and its graders."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A case or a file of graders that is well-formed, and what is worth a look in it."""
+
+    name: str
+    file: str
+    warnings: Sequence[str]
+    notes: Sequence[str] = ()
+
+
+def _load(path: str) -> list[_Found]:
     if _is_grader_file(path):
         graders = load_graders(path)
-        return [(f"{path} ({len(graders)} graders)", path, graders)]
+        return [_Found(f"{path} ({len(graders)} graders)", path, file_warnings(graders))]
     return [_checked(case) for case in load_cases([path])]
 
 
-def _checked(case: Case) -> tuple[str, str, Sequence[GraderSpec]]:
+def _checked(case: Case) -> _Found:
     """A case whose harnesses and graders fit it, too."""
     named = {harness for harness, _ in case.matrix.pairs()}
     require_harnesses(case, named, declared_harnesses(case))
     require_case_parts(case)
-    return case.id, case.file, case.graders
+    warnings = (*file_warnings(case.graders), *case.out_of_reach())
+    return _Found(case.id, case.file, warnings, isolation_notes(case))
 
 
 def _is_grader_file(path: str) -> bool:

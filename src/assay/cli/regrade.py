@@ -11,6 +11,7 @@ from assay.cli.conclude import conclude
 from assay.cli.judging import cost_so_far
 from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.cli.report_errors import INTERRUPTED
+from assay.cli.settling import settling
 from assay.eval.regrade import plan_regrade
 from assay.store.runs import Store
 from assay.tasks.grader_files import load_graders
@@ -42,7 +43,8 @@ def regrade_run(
     check_targets((outputs.junit, outputs.html), inputs=named)
     graders = load_graders(graders_file) if graders_file is not None else None
     with Store.open(state_home()) as store:
-        ready = plan_regrade(ref, store, graders=graders, only=only)
+        settle = settling(workers=worker_count(workers))
+        ready = plan_regrade(ref, store, graders=graders, only=only, settle=settle)
         if ready.left_out:
             print(f"note: {ready.left_out} cells kept nothing to grade", file=sys.stderr)
         console = Console(stderr=True, highlight=False)

@@ -11,6 +11,7 @@ from assay.cli.conclude import conclude
 from assay.cli.judging import cost_so_far
 from assay.cli.options import Outputs, check_targets, state_home, worker_count
 from assay.cli.report_errors import INTERRUPTED
+from assay.cli.settling import settling
 from assay.errors import InputError
 from assay.eval.matrix import Launch, MatrixRequest, launch, resume, unused_parts
 from assay.store.runs import Store
@@ -29,6 +30,7 @@ def run_cases(
     resume_ref: str | None,
     regrade: bool,
     label: str,
+    locked: bool,
     outputs: Outputs,
 ) -> int:
     """Run a matrix, or finish one.
@@ -40,6 +42,7 @@ def run_cases(
         InputError: For whatever is wrong with the cases or the options.
     """
     check_targets((outputs.junit, outputs.html), inputs=paths)
+    settle = settling(workers=worker_count(workers), locked=locked)
     with Store.open(state_home()) as store:
         if resume_ref is not None:
             if paths or cases or harnesses or models or trials is not None:
@@ -48,7 +51,7 @@ def run_cases(
                     hint="leave the other choices out",
                 )
             _require_matrix(store, resume_ref)
-            ready = resume(resume_ref, store, regrade=regrade)
+            ready = resume(resume_ref, store, regrade=regrade, settle=settle)
         else:
             if not paths:
                 raise InputError("nothing to run", hint="assay run PATH, or assay init for a start")
@@ -62,7 +65,7 @@ def run_cases(
                 trials=trials,
                 label=label,
             )
-            ready = launch(request, store)
+            ready = launch(request, store, settle)
         return run_launch(ready, store, workers=worker_count(workers), outputs=outputs)
 
 

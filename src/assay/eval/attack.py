@@ -9,9 +9,12 @@ from typing import Literal, TypeAlias
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError
 from assay.eval.cheats.cheat import FAMILIES, Cheat
+from assay.eval.isolation import CaseLock
+from assay.eval.isolation_proof import decide
 from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial, require_triable
 from assay.scoring.json_safe import Json
+from assay.store.decisions import HELD
 from assay.store.records import CellRecord
 from assay.tasks.case import Case
 from assay.types.run import Run
@@ -148,7 +151,8 @@ class AttackPlan:
                 with each trial as it finishes; that ``passed`` if the case held.
         """
         async with arena(cache=cache, workers=workers) as place:
-            sieges = [await _Siege.lay(case, place, self.cheats) for case in self.cases]
+            settled = await decide([CaseLock(case, cache) for case in self.cases], place)
+            sieges = [await _Siege.lay(case, place, self.cheats) for case in settled]
             trials = [trial for siege in sieges for trial in siege.trials()]
             on_cell = begin(len(trials))
             by_case = {siege.case.id: siege for siege in sieges}
@@ -234,7 +238,9 @@ class _Siege:
         reward = run.reward
         said = "" if reward is not None else run.grade.content or run.trace.error or "skipped"
         outcome: Outcome = "holds"
-        if reward is None:
+        if HELD in run.grade.info:
+            outcome = "holds"  # what it would get waits for a person
+        elif reward is None:
             outcome = "not played" if said.startswith(("[agent]", "[starting task]")) else "escapes"
         elif reward >= self.case.expect.pass_threshold - _ROUNDING:
             outcome = "passes"

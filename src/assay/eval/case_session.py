@@ -21,8 +21,10 @@ from typing import TypeAlias, TypeVar
 from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
 from assay.eval.commands import require_runners, stand_ins
+from assay.eval.isolation import settled
 from assay.eval.layout import lay_out
 from assay.eval.provision import provision
+from assay.eval.suspicion import audited
 from assay.graders.apply import grade_submission
 from assay.graders.digest import grader_digest
 from assay.sandbox import remove_tree
@@ -81,7 +83,7 @@ async def case_session(
     async with _scratch() as scratch:
         home = home or str(scratch / "store")
         cache = cache or str(scratch / "cache")
-        case = await _with_fixtures(case, scratch, cache)
+        case = await _with_fixtures(await _settled(case, cache), scratch, cache)
         directory = scratch / "workspace"
         if case.source is None and case.environment is None and case.setup is None:
             directory.mkdir()
@@ -112,7 +114,7 @@ async def kept_session(
         ProvisionError: If the environment fails.
     """
     async with _scratch() as scratch:
-        case = await _with_fixtures(case, scratch, cache)
+        case = await _with_fixtures(await _settled(case, cache), scratch, cache)
         workspace = Workspace(path=str(scratch / "workspace"))
         if case.environment is not None:
             laid_out = str(scratch / "laid-out")
@@ -228,10 +230,19 @@ class CaseSession:
                 submitted=path,
                 source=source_tree(home, digest),
                 changes=chosen.changes,
+                left_out=tuple(one.path for one in (*chosen.dropped, *chosen.restored)),
             )
-            return await self._score(replace(submission, workspace=graded))
+            complete = replace(submission, workspace=graded)
+            result = await self._score(complete)
+            policy = self._case.submission.on_suspicion
+            return await audited(self._case.graders, complete, result, policy)
         finally:
             await _remove(directory)
+
+
+async def _settled(case: Case, cache: str) -> Case:
+    """The case with its tests' isolation resolved: before the agent starts, out of its reach."""
+    return await asyncio.to_thread(settled, case, cache)
 
 
 async def _with_fixtures(case: Case, scratch: Path, cache: str) -> Case:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.errors import InputError, Location, nearest
 from assay.eval.case_session import Keep, Kept, case_session, kept_session
 from assay.eval.harnesses import agent_for, declared_harnesses, require_harnesses
+from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
@@ -30,6 +31,7 @@ __all__ = [
     "MatrixRequest",
     "cases_of",
     "give_back",
+    "kept_of",
     "launch",
     "options_of",
     "regraded_cell",
@@ -112,6 +114,7 @@ class Launch:
                 run_id=self.run.id,
                 case=case.id,
                 threshold=case.expect.pass_threshold,
+                min_assurance=case.expect.min_assurance,
                 digest=graded_by(self.digests[case.id]),
                 file=case.file,
             )
@@ -132,27 +135,33 @@ class Launch:
             yield _cell(coordinate, self.run.id, session, agent)
 
 
-def launch(request: MatrixRequest, store: Store) -> Launch:
-    """Load the cases, plan the matrix and record the run.
+def launch(request: MatrixRequest, store: Store, settle: Settle = settle_by_locks) -> Launch:
+    """Load the cases, plan the matrix, settle how tests are isolated, and record the run.
+
+    Args:
+        request: What to run.
+        store: Where it is kept.
+        settle: Resolves the modes of the cases; by default, by their lock files.
 
     Raises:
         InputError: For whatever is wrong with the cases or the request.
     """
-    cases = _select(load_cases(list(request.paths)), request.cases)
-    plan, harnesses = _plan(cases, request)
-    digests = {case.id: case.digest for case in cases}
+    plan, harnesses, digests = _settled(request, store, settle)
     config: dict[str, Json] = {"kind": "matrix", "request": to_json(request)}
     run = start_run(store, config=config, digests=digests, planned=len(plan), label=request.label)
     return Launch(run, len(plan), plan, (), digests, harnesses)
 
 
-def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
+def resume(
+    ref: str, store: Store, *, regrade: bool = False, settle: Settle = settle_by_locks
+) -> Launch:
     """Take an unfinished run up again: what is finished is not repeated, errors are.
 
     Args:
         ref: The run's id, a prefix of it, its label, or ``latest``.
         store: Where it is kept.
         regrade: Grade finished cells of cases that changed again, from what was kept of them.
+        settle: As for `launch`.
 
     Raises:
         InputError: If the run is unknown or not a matrix, or finished cells of it were graded by
@@ -160,11 +169,9 @@ def resume(ref: str, store: Store, *, regrade: bool = False) -> Launch:
     """
     run = store.run(ref)
     request = _request_of(run)
-    cases = _select(load_cases(list(request.paths)), request.cases)
-    plan, harnesses = _plan(cases, request)
+    plan, harnesses, digests = _settled(request, store, settle)
     finished = store.finished(run.id)
     graded = {cell.key: cell.digest for cell in store.cells(run.id)}
-    digests = {case.id: case.digest for case in cases}
     current = {name: graded_by(digest) for name, digest in digests.items()}
     redo = [c for c in plan if c.key in finished and graded[c.key] != current[c.case.id]]
     if redo and not regrade:
@@ -227,6 +234,18 @@ def _select(cases: list[Case], ids: Sequence[str]) -> list[Case]:
         if wanted not in known:
             raise InputError(f"no case {wanted!r}", hint=nearest(wanted, known))
     return [case for case in cases if not ids or case.id in ids]
+
+
+def _settled(
+    request: MatrixRequest, store: Store, settle: Settle
+) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]], dict[str, str]]:
+    """Every cell, in order, with its case's modes resolved; harnesses and digests by case."""
+    cases = _select(load_cases(list(request.paths)), request.cases)
+    plan, harnesses = _plan(cases, request)  # whatever is wrong is told before anything is played
+    cache = str(Path(store.home, "cache"))
+    resolved = {case.id: case for case in settle([CaseLock(case, cache) for case in cases])}
+    digests = {name: oracle_digest(case) for name, case in resolved.items()}
+    return [replace(one, case=resolved[one.case.id]) for one in plan], harnesses, digests
 
 
 def _plan(
@@ -321,10 +340,17 @@ def regraded_cell(
         keep: Scores that are taken over.
     """
     before = Run.from_dict(store.detail(run_id, coordinate.key))
-    metadata, cache = before.metadata, str(Path(store.home, "cache"))
-    kept = Kept(str(metadata.get("snapshot") or ""), str(metadata.get("source") or ""))
-    session = kept_session(coordinate.case, kept, cache=cache, home=store.home, keep=keep)
+    cache = str(Path(store.home, "cache"))
+    session = kept_session(
+        coordinate.case, kept_of(before), cache=cache, home=store.home, keep=keep
+    )
     return _cell(coordinate, run_id, session, give_back(before))
+
+
+def kept_of(before: Run) -> Kept:
+    """What was kept of a run's workspace."""
+    found = before.metadata
+    return Kept(str(found.get("snapshot") or ""), str(found.get("source") or ""))
 
 
 def give_back(before: Run) -> Agent:

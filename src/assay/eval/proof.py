@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from assay.eval.isolation import Isolated
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore, reaches
 from assay.types.run import Run
 
 __all__ = [
@@ -55,6 +56,7 @@ class CaseProof:
         threshold: Reward that passes.
         checks: In the order in which they were made.
         open: What the case's weights leave open, in sentences; no failure by itself.
+        isolation: How the tests of its graders are isolated.
     """
 
     case: str
@@ -62,6 +64,7 @@ class CaseProof:
     threshold: float
     checks: tuple[Check, ...]
     open: tuple[str, ...]
+    isolation: tuple[Isolated, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -93,8 +96,8 @@ class Proof:
         return {"proven": self.code == 0, "cases": [_case_dict(case) for case in self.cases]}
 
 
-def reference_check(name: str, runs: Sequence[Run]) -> Check:
-    """Whether right work gets everything."""
+def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = None) -> Check:
+    """Whether right work gets everything, with the least assurance that the case asks for."""
     run = runs[0]
     if (broken := _not_graded(name, run)) is not None:
         return broken
@@ -108,6 +111,14 @@ def reference_check(name: str, runs: Sequence[Run]) -> Check:
             reward=reward,
             said=f"right work gets {reward:.2f} and has to get 1.00; {why}",
             mend="mend the recording if it is not right, else the grader that marks it down",
+        )
+    if not reaches(word := run.grade.result.assurance, least):
+        return Check(
+            name=name,
+            verdict="failed",
+            reward=reward,
+            said=f"right work cannot pass: its assurance is {word or 'unknown'}, below {least}",
+            mend="let graders that reach it give the credit, or lower expect.min_assurance",
         )
     skipped = [node.name for node in run.grade.subscores if node.status == "skipped"]
     said = f"full marks; skipped: {', '.join(skipped)}" if skipped else "full marks"
@@ -252,5 +263,14 @@ def _case_dict(case: CaseProof) -> dict[str, Json]:
         "verdict": case.verdict,
         "threshold": case.threshold,
         "checks": checks,
+        "isolation": [
+            {
+                "grader": one.grader,
+                "isolation": one.isolation,
+                "allow_equality": list[Json](one.allow_equality),
+                "why": one.why,
+            }
+            for one in case.isolation
+        ],
         "open": list[Json](case.open),
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from assay.errors import InputError, Location, nearest
 from assay.eval.case_session import Keep
+from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
 from assay.eval.matrix import (
     Coordinate,
     cases_of,
@@ -72,6 +73,7 @@ class Regrade:
                 run_id=self.run.id,
                 case=before.case,
                 threshold=before.threshold,
+                min_assurance=before.min_assurance,
                 digest=self.digests[before.case],
                 file=before.file,
             )
@@ -103,6 +105,7 @@ def plan_regrade(
     *,
     graders: Sequence[GraderSpec] | None = None,
     only: Sequence[str] = (),
+    settle: Settle = settle_by_locks,
 ) -> Regrade:
     """Find out what there is to grade again, and with what.
 
@@ -112,6 +115,7 @@ def plan_regrade(
         graders: Graders to use instead of the cases' own; a dataset's run needs them.
         only: Labels of the graders to run again; the other scores are taken over, which is refused
             where their graders changed since.
+        settle: Resolves how the cases' tests are isolated; by default, by their lock files.
 
     Raises:
         InputError: If the run is unknown, its cases are gone, or the graders do not fit it.
@@ -119,7 +123,7 @@ def plan_regrade(
     run = store.run(ref)
     kind = run.config.get("kind")
     if kind == "matrix":
-        work = _matrix_work(run, graders)
+        work = _matrix_work(run, graders, store, settle)
     elif kind == "dataset":
         work = _dataset_work(run, graders)
     else:
@@ -138,13 +142,17 @@ def plan_regrade(
     return Regrade(run, kept, len(cells) - len(kept), work, digests, frozenset(only))
 
 
-def _matrix_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Case | Row]:
+def _matrix_work(
+    run: RunRecord, graders: Sequence[GraderSpec] | None, store: Store, settle: Settle
+) -> dict[str, Case | Row]:
     cases = cases_of(run)
     if graders is not None:
         cases = [replace(case, graders=tuple(graders)) for case in cases]
     for case in cases:
         require_case_parts(case)
-    return {case.id: case for case in cases}
+    cache = str(Path(store.home, "cache"))
+    locks = [CaseLock(case, cache, own=graders is None) for case in cases]
+    return {case.id: case for case in settle(locks)}
 
 
 def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Case | Row]:
@@ -160,8 +168,10 @@ def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[
 
 def _digest(work: Case | Row, graders: Sequence[GraderSpec] | None) -> str:
     if graders is not None and isinstance(work, Case):
-        return graded_by(f"{work.digest}\n{graders_digest(graders)}")
-    return graded_by(work.digest) if isinstance(work, Case) else graders_digest(work.graders)
+        return graded_by(f"{oracle_digest(work)}\n{graders_digest(graders)}")
+    return (
+        graded_by(oracle_digest(work)) if isinstance(work, Case) else graders_digest(work.graders)
+    )
 
 
 def _is_kept(store: Store, run_id: str, cell: CellRecord) -> bool:

@@ -4,6 +4,7 @@ For every case, without a model, a key or the network:
 
 * the reference recording scores exactly 1.0;
 * floors do not pass: nothing done, files emptied, the prompt echoed, keywords stuffed;
+* tests that can be are judged in a process of their own, if the reference passes them there;
 * graders that run several times on the same work agree with themselves;
 * recordings that are known to be bad do not pass, for the reason that the case names.
 """
@@ -21,6 +22,8 @@ from assay.agents.echo import EchoAgent
 from assay.agents.replay import ReplayAgent, recordings_of
 from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError, nearest
+from assay.eval.isolation import CaseLock, isolated_graders, reference_of
+from assay.eval.isolation_proof import decide
 from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
 from assay.eval.scene import Scene, read_tree
 from assay.eval.stuffing import stuffed
@@ -34,7 +37,6 @@ __all__ = ["SelfTestPlan", "plan_selftest"]
 
 OnCell: TypeAlias = "Callable[[CellRecord], None]"
 
-_REFERENCES = ("reference", "honest", "fix", "solution", "gold")
 _BAD = ("cheat*", "bad*", "partial*", "wrong*")
 _FLOORS = ("no-op", "emptied", "echo", "keywords")
 
@@ -63,7 +65,9 @@ class SelfTestPlan:
                 to.
         """
         async with arena(cache=cache, workers=workers) as place:
-            benches = [await _Bench.open(case, place, self.repeats) for case in self.cases]
+            locks = [CaseLock(case, cache) for case in self.cases]
+            settled = await decide(locks, place, again=True)
+            benches = [await _Bench.open(case, place, self.repeats) for case in settled]
 
             by_case = {bench.case.id: bench for bench in benches}
 
@@ -90,29 +94,13 @@ def plan_selftest(cases: Sequence[Case], *, repeats: int | None = None) -> SelfT
     for case in cases:
         require_triable(case)
         times = repeats or case.selftest.repeats
-        reference, bad = _reference(case), _known_bad(case)
+        reference, bad = reference_of(case), _known_bad(case)
         total += times * (2 if reference else 1) + len(_FLOORS) - 1 + len(bad)
     return SelfTestPlan(cases, repeats, total)
 
 
 def _recordings(case: Case) -> dict[str, Path]:
     return recordings_of(str(Path(case.root, "recordings")))
-
-
-def _reference(case: Case) -> str:
-    """The name of the reference recording; empty where there is none.
-
-    Raises:
-        InputError: If the case names one that does not exist.
-    """
-    found = _recordings(case)
-    named = case.selftest.reference
-    if named and named not in found:
-        raise InputError(
-            f"case {case.id!r}: selftest.reference is {named!r}, but there is no such recording",
-            hint=nearest(named, sorted(found)) or f"make {case.root}/recordings/{named}",
-        )
-    return named or next((name for name in _REFERENCES if name in found), "")
 
 
 def _known_bad(case: Case) -> dict[str, str]:
@@ -160,7 +148,7 @@ class _Bench:
         self._scene = scene
         self._trouble: AssayError | None = None
         self._repeats = repeats or case.selftest.repeats
-        self._reference = _reference(case)
+        self._reference = reference_of(case)
         self._bad = _known_bad(case)
         self._watched = _Watched(self._replay())
 
@@ -226,6 +214,7 @@ class _Bench:
             file=self.case.file,
             threshold=self.case.expect.pass_threshold,
             checks=checks,
+            isolation=tuple(isolated_graders(self.case)),
             open=tuple(left_open(self.case, witnesses)) if self._scene is not None else (),
         )
 
@@ -236,7 +225,8 @@ class _Bench:
             yield Check(name="begin", verdict=verdict, said=str(self._trouble))
             return
         if self._reference:
-            yield reference_check(f"reference {self._reference}", self.runs["reference"])
+            least = self.case.expect.min_assurance
+            yield reference_check(f"reference {self._reference}", self.runs["reference"], least)
         else:
             yield Check(
                 name="reference",

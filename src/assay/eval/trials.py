@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from assay.errors import InputError
-from assay.eval.case_session import case_session, prompt_of
-from assay.eval.matrix import options_of, require_case_parts
+from assay.eval.case_session import case_session, kept_session, prompt_of
+from assay.eval.matrix import give_back, kept_of, options_of, require_case_parts
 from assay.eval.records import record_of
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
@@ -38,6 +38,7 @@ class Trial:
         agent: Who does it.
         model: The recording that is played, if one is.
         number: 1-based repeat.
+        again: An earlier try: what was kept of it is graded again, and nobody works.
     """
 
     case: Case
@@ -45,6 +46,7 @@ class Trial:
     agent: Agent
     model: str = ""
     number: int = 1
+    again: Run | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +90,16 @@ class Arena:
 
     def _cells(self, trials: Iterable[Trial]) -> Iterator[Cell]:
         for trial in trials:
+            before = trial.again
+            session = (
+                case_session(trial.case, cache=self.cache, home=self.home)
+                if before is None
+                else kept_session(trial.case, kept_of(before), cache=self.cache, home=self.home)
+            )
             yield Cell(
                 task=case_task(trial.case),
-                agent=trial.agent,
-                session=case_session(trial.case, cache=self.cache, home=self.home),
+                agent=trial.agent if before is None else give_back(before),
+                session=session,
                 options=options_of(trial.case),
                 harness=trial.name,
                 model=trial.model,
@@ -130,6 +138,7 @@ def record_trial(trial: Trial, run: Run) -> CellRecord:
         run_id="",
         case=trial.case.id,
         threshold=trial.case.expect.pass_threshold,
+        min_assurance=trial.case.expect.min_assurance,
         digest="",
         file=trial.case.file,
     )

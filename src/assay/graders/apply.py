@@ -16,7 +16,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["grade_many", "grade_submission", "require_parts"]
+__all__ = ["grade_alone", "grade_many", "grade_submission", "require_parts"]
 
 
 def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
@@ -71,6 +71,16 @@ async def grade_submission(
         for number, spec in enumerate(specs)
     ]
     return _combined(specs, nodes, clamp=clamp)
+
+
+async def grade_alone(spec: GraderSpec, submission: Submission) -> SubScore:
+    """The node of one declared grader, combined with nothing; an error node where it fails.
+
+    Args:
+        spec: The grader.
+        submission: What is graded.
+    """
+    return (await _grade_each(spec, [submission]))[0]
 
 
 async def grade_many(
@@ -168,10 +178,10 @@ async def _grade_each(spec: GraderSpec, submissions: Sequence[Submission]) -> li
     calls = [_parameters(spec, submission) for submission in submissions]
     complete = [call for call in calls if not isinstance(call, str)]
     recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}
-    digest = grader_digest(spec)
+    told: dict[str, Json] = {**spec.said, "_digest": grader_digest(spec)}
     scored = iter(await grader.score_each(node, complete, recorded))
     return [
-        replace(node, reason=call) if isinstance(call, str) else _digested(next(scored), digest)
+        replace(node, reason=call) if isinstance(call, str) else _told(next(scored), told)
         for call in calls
     ]
 
@@ -190,6 +200,6 @@ def _parameters(spec: GraderSpec, submission: Submission) -> dict[str, object] |
     return parameters
 
 
-def _digested(scored: SubScore | GraderError, digest: str) -> SubScore:
+def _told(scored: SubScore | GraderError, told: Mapping[str, Json]) -> SubScore:
     node = cast("SubScore", scored.subscore) if isinstance(scored, GraderError) else scored
-    return replace(node, metadata={**(node.metadata or {}), "_digest": digest})
+    return replace(node, metadata={**(node.metadata or {}), **told})

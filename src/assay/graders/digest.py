@@ -18,7 +18,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.types.codec import to_json
 
-__all__ = ["framed", "grader_digest"]
+__all__ = ["declared_digest", "framed", "grader_digest"]
 
 
 def grader_digest(spec: GraderSpec) -> str:
@@ -35,19 +35,46 @@ def grader_digest(spec: GraderSpec) -> str:
         GraderError: If a file cannot be read.
     """
     whole = hashlib.sha256(b"assay grader 1\0")
-    paths: list[str] = []
-    for name, option in spec.options.items():
-        if parameter := spec.kind.parameters.get(name):
-            paths += named_paths(parameter.annotation, option)
-    declared = to_json({"type": spec.type, "options": spec.options})
-    text = json.dumps(_placeless(declared, paths), sort_keys=True, separators=(",", ":"))
-    whole.update(framed(_code(spec.kind.grader).encode(), text.encode("utf-8", "surrogatepass")))
+    paths = _paths(spec)
+    whole.update(framed(_code(spec.kind.grader).encode(), _declaration(spec, paths)))
     if (beneath := spec.kind.grader.rests_on(spec.options)) is not None:
         whole.update(framed(b"", json.dumps(beneath, sort_keys=True).encode()))
     for path in paths:
         for name, content in _contents(path):
             whole.update(framed(name, content))
     return whole.hexdigest()[:16]
+
+
+def declared_digest(spec: GraderSpec) -> str:
+    """What the author of a grader wrote, options and files: the same for every version of assay.
+
+    Raises:
+        GraderError: If a file cannot be read.
+    """
+    paths = _paths(spec)
+    whole = hashlib.sha256(framed(_declaration(spec, paths)))
+    for path in paths:
+        if Path(path).is_absolute():  # one that is not is yet to be fetched, by a pinned commit
+            for name, content in _contents(path):
+                whole.update(framed(name, content))
+    return whole.hexdigest()
+
+
+def _paths(spec: GraderSpec) -> list[str]:
+    """The files that a grader's options name."""
+    known = spec.kind.parameters
+    return [
+        path
+        for name, option in spec.options.items()
+        if name in known
+        for path in named_paths(known[name].annotation, option)
+    ]
+
+
+def _declaration(spec: GraderSpec, paths: list[str]) -> bytes:
+    declared = to_json({"type": spec.type, "options": spec.options})
+    text = json.dumps(_placeless(declared, paths), sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _placeless(value: Json, paths: list[str]) -> Json:

@@ -39,6 +39,7 @@ class FilesGrader(Grader):
     """
 
     name: ClassVar[str] = "files"
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

@@ -35,6 +35,8 @@ class GraderSpec:
         weight: Relative contribution to the combined score; negative for a penalty.
         gate: A gate adds no credit and disqualifies (score 0) unless it passes fully.
         options: What the kind takes, with paths made absolute.
+        said: What is told in the metadata of its scores, such as why it is graded as it is. It
+            changes no score, so it is no part of the digest.
     """
 
     type: str
@@ -42,6 +44,7 @@ class GraderSpec:
     weight: float = 1.0
     gate: bool = False
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    said: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     @property
     def label(self) -> str:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
@@ -25,12 +25,23 @@ from assay.graders.swebench_ids import (
 from assay.graders.swebench_marks import expects_failure
 from assay.graders.testing.hidden import Injected, hidden_files, read_inject
 from assay.graders.testing.outcomes import TestRun
+from assay.graders.testing.separation import (
+    Fresh,
+    Isolation,
+    check_isolation,
+    is_separable,
+    mode_of,
+)
 from assay.scoring.json_safe import Json, record_evidence
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore
 from assay.types.submission import Workspace
+
+if TYPE_CHECKING:
+    from assay.graders.testing.attempt import TestCommand
 
 __all__ = ["SweBenchGrader"]
 
+_PREFIX = "python3 -m pytest -q -p no:cacheprovider"
 _LONGEST_COMMAND = 100_000
 """Bytes of a command line with ids; the kernel takes 131,072 in one argument."""
 
@@ -54,6 +65,8 @@ class SweBenchGrader(Grader):
     """
 
     name: ClassVar[str] = "swebench"
+    assurance = "reported"
+    """Of a run that does not say how its outcomes were learnt."""
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -67,6 +80,17 @@ class SweBenchGrader(Grader):
         if not (isinstance(timeout, int | float) and timeout > 0):
             raise InputError("timeout_s must be more than 0")
         read_inject(options.get("inject"))
+        check_isolation(options, str(options.get("cmd_prefix", _PREFIX)))
+
+    @classmethod
+    def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
+        """Whether the command's tests can be judged in a process of their own."""
+        return is_separable(str(options.get("cmd_prefix", _PREFIX)), tree)
+
+    @classmethod
+    def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
+        """What the options allow."""
+        return "shared" if options.get("isolation") == "shared" else "separate"
 
     @classmethod
     async def compute_score(
@@ -76,10 +100,13 @@ class SweBenchGrader(Grader):
         fail_to_pass: list[str] | str | None = None,
         pass_to_pass: list[str] | str | None = None,
         inject: list[CasePath | Injected] | None = None,
-        cmd_prefix: str = "python3 -m pytest -q -p no:cacheprovider",
+        cmd_prefix: str = _PREFIX,
         pass_threshold: float = 1.0,
         timeout_s: float = 600.0,
         gate_weight: float = 1.0,
+        allow_equality: list[str] | None = None,
+        isolation: Isolation = "auto",
+        fresh: Fresh = "module",
         FAIL_TO_PASS: list[str] | str | None = None,  # noqa: N803 - as SWE-bench's rows have it
         PASS_TO_PASS: list[str] | str | None = None,  # noqa: N803 - as SWE-bench's rows have it
     ) -> SubScore:
@@ -95,6 +122,12 @@ class SweBenchGrader(Grader):
             pass_threshold: Share of ``fail_to_pass`` from which the node is called passed.
             timeout_s: Seconds for the run.
             gate_weight: Accepted and of no effect: a gate has no weight.
+            allow_equality: Classes of the submission, as ``module.Class``, whose instances may
+                equal, or contain, as much as they like.
+            isolation: ``process`` judges the tests apart from the submission, ``shared`` in one
+                process with it. ``auto`` is decided by the case's reference; without one, shared.
+            fresh: With ``process``, whether the submission is loaded anew for each test module or
+                for each test.
             FAIL_TO_PASS: The same as ``fail_to_pass``.
             PASS_TO_PASS: The same as ``pass_to_pass``.
 
@@ -112,9 +145,21 @@ class SweBenchGrader(Grader):
                 "PASS_TO_PASS": PASS_TO_PASS,
             }
         )
+        from assay.graders.testing.attempt import TestCommand
+
         wanted = tuple(dict.fromkeys([*must_pass, *must_stay]))
         sources = _Sources.of(read_inject(inject), workspace)
-        command, run = await _run(wanted, sources, cmd_prefix, workspace, timeout_s)
+        asked = TestCommand(
+            cmd=cmd_prefix,
+            inject=sources.inject,
+            timeout_s=timeout_s,
+            shuffle=False,
+            ids=wanted,
+            loose=allow_equality or (),
+            isolation=mode_of(isolation, cmd_prefix, workspace.source),
+            fresh=fresh,
+        )
+        command, run = await _run(asked, sources, workspace)
         verdicts = _judge(wanted, run, sources)
         bug = _node("fail_to_pass", must_pass, verdicts, run)
         bug = replace(bug, passed=(bug.value or 0.0) >= pass_threshold)
@@ -129,6 +174,7 @@ class SweBenchGrader(Grader):
             metadata=_evidence(command, run),
             children=children,
             flags=run.flags,
+            assurance=run.assurance,
         )
 
 
@@ -197,15 +243,14 @@ class _Sources:
         return ""
 
 
-async def _run(
-    wanted: Sequence[str], sources: _Sources, prefix: str, workspace: Workspace, timeout_s: float
-) -> tuple[str, TestRun]:
+async def _run(asked: TestCommand, sources: _Sources, workspace: Workspace) -> tuple[str, TestRun]:
     """Run the tests by their ids; by their files where ids cannot be given or are not understood.
 
     pytest runs nothing at all if it does not know one of many ids. Then their files are run.
     """
-    from assay.graders.testing.run import TestCommand, run_tests
+    from assay.graders.testing.run import run_tests
 
+    wanted, prefix = asked.ids, asked.cmd
     files = list(dict.fromkeys(file for name in wanted if (file := sources.file_of(name))))
     _require_files(wanted, files, sources, prefix)
     by_file = shlex.join(files) if "pytest" in prefix or "py.test" in prefix else ""
@@ -215,15 +260,9 @@ async def _run(
         arguments = ids
     elif not by_file:
         arguments = shlex.join(label for name in wanted if (label := _label(name)))
-    left = timeout_s
+    left = asked.timeout_s
     while True:
-        command = TestCommand(
-            cmd=f"{prefix} {arguments}".rstrip(),
-            inject=sources.inject,
-            timeout_s=left,
-            shuffle=False,
-            ids=wanted,
-        )
+        command = replace(asked, cmd=f"{prefix} {arguments}".rstrip(), timeout_s=left)
         run = await run_tests(command, workspace)
         left -= run.result.seconds
         conclusive = run.outcomes or {*run.flags} - _SAID_OF_EMPTY_RUNS
@@ -357,6 +396,7 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
         "command": command,
         "exit_code": result.exit_code,
         "seconds": round(result.seconds, 3),
+        "isolation": run.isolation,
         "channel": run.channel,
         "sandbox": result.tier,
         "stdout": result.stdout,
@@ -364,6 +404,8 @@ def _evidence(command: str, run: TestRun) -> dict[str, Json]:
     }
     if result.status == "timed_out":
         evidence["timed_out"] = True
+    if run.undecided:
+        evidence["undecided"] = list(run.undecided)
     if run.notes:
         evidence["notes"] = list(run.notes)
     return record_evidence(evidence)

@@ -12,8 +12,15 @@ from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
 from assay.graders.paths import CasePath
 from assay.graders.testing.hidden import Injected
+from assay.graders.testing.separation import (
+    Fresh,
+    Isolation,
+    check_isolation,
+    is_separable,
+    mode_of,
+)
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore
 from assay.types.submission import Workspace
 
 if TYPE_CHECKING:
@@ -44,6 +51,8 @@ class TestsGrader(Grader):
 
     __test__ = False
     name: ClassVar[str] = "tests"
+    assurance = "reported"
+    """Of a run that does not say how its outcomes were learnt."""
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -64,9 +73,26 @@ class TestsGrader(Grader):
             if not cls._has_default():
                 raise InputError("tests needs 'cmd'", hint="for example: python3 -m pytest")
             return
+        check_isolation(options, str(cmd))
         invocation = read_command(str(cmd))
         if invocation.runner is None and not options.get("junit_xml") and format_ is None:
             raise _unreported(invocation.program)
+
+    @classmethod
+    def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
+        """Whether the command's tests can be judged in a process of their own."""
+        cmd = options.get("cmd")
+        return cls._has_default() if cmd is None else is_separable(str(cmd), tree)
+
+    @classmethod
+    def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
+        """What the runner and the options allow: a foreign runner only ever reports."""
+        from assay.graders.testing.commands import read_command
+
+        cmd = options.get("cmd")
+        if isinstance(cmd, str) and read_command(cmd).runner is None:
+            return "reported"
+        return "shared" if options.get("isolation") == "shared" else "separate"
 
     @classmethod
     async def compute_score(
@@ -82,6 +108,8 @@ class TestsGrader(Grader):
         timeout_s: float = 300.0,
         shuffle: bool = True,
         allow_equality: list[str] | None = None,
+        isolation: Isolation = "auto",
+        fresh: Fresh = "module",
     ) -> SubScore:
         """Run the tests over the workspace, in a sandbox without network.
 
@@ -97,6 +125,10 @@ class TestsGrader(Grader):
             shuffle: Whether the tests of a file may run in any order.
             allow_equality: Classes of the submission, as ``module.Class``, whose instances may
                 equal, or contain, as much as they like.
+            isolation: ``process`` judges the tests apart from the submission, ``shared`` in one
+                process with it. ``auto`` is decided by the case's reference; without one, shared.
+            fresh: With ``process``, whether the submission is loaded anew for each test module or
+                for each test.
 
         Raises:
             InputError: For a command whose outcomes could only be guessed, and an expected test
@@ -110,8 +142,9 @@ class TestsGrader(Grader):
         from assay.graders.testing.run import TestCommand, run_tests
 
         require_ids(expected_ids or (), hidden_files(read_inject(inject)))
+        cmd = cmd or cls._default_command(inject)
         command = TestCommand(
-            cmd=cmd or cls._default_command(inject),
+            cmd=cmd,
             inject=inject or (),
             junit_xml=[junit_xml] if isinstance(junit_xml, str) else junit_xml or (),
             format=format,
@@ -119,6 +152,8 @@ class TestsGrader(Grader):
             shuffle=shuffle,
             ids=expected_ids or (),
             loose=allow_equality or (),
+            isolation=mode_of(isolation, cmd, workspace.source),
+            fresh=fresh,
         )
         run = await run_tests(command, workspace)
         value = len(run.passed) / len(run.expected) if run.expected else 0.0
@@ -128,7 +163,8 @@ class TestsGrader(Grader):
             passed=value >= pass_threshold and bool(run.expected),
             reason=reason_of(run),
             flags=run.flags,
-            metadata=test_evidence(run, cmd=command.cmd),
+            metadata=test_evidence(run, cmd=cmd),
+            assurance=run.assurance,
         )
 
     @classmethod
@@ -257,6 +293,7 @@ def test_evidence(run: TestRun, *, cmd: str) -> dict[str, Json]:
         "cmd": cmd,
         "counts": counts,
         "tests": tests,
+        "isolation": run.isolation,
         "channel": run.channel,
         "exit_code": result.exit_code,
         "seconds": round(result.seconds, 3),
@@ -268,8 +305,8 @@ def test_evidence(run: TestRun, *, cmd: str) -> dict[str, Json]:
         evidence["tests_left_out"] = len(names) - _MOST_TESTS
     if run.missing:
         evidence["missing"] = [name[:500] for name in run.missing[:_MOST_NAMES]]
-    if run.notes:
-        evidence["notes"] = list(run.notes)
+    said = {"undecided": run.undecided, "notes": run.notes}
+    evidence |= {name: list(lines) for name, lines in said.items() if lines}
     if not run.complete:
         evidence["why"] = run.why
     if result.status == "timed_out":

@@ -40,6 +40,7 @@ class ToolCorrectnessGrader(Grader):
 
     name: ClassVar[str] = "tool_correctness"
     of_conduct: ClassVar[bool] = True
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

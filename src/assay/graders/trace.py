@@ -42,6 +42,7 @@ class TraceGrader(Grader):
 
     name: ClassVar[str] = "trace"
     of_conduct: ClassVar[bool] = True
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

@@ -66,6 +66,8 @@ def _case(page: Page, case: CaseProof) -> None:
         for c in case.checks
     ]
     page.table(header, rows, left=2)
+    for one in case.isolation:
+        page.line(("isolation  ", "dim"), one_line(str(one), 400), hanging=2)
     for check in case.checks:
         if check.mend:
             page.line(f"mend {one_line(check.name, 40)}: {one_line(check.mend, 300)}", hanging=2)

@@ -57,11 +57,14 @@ class Mount:
         source: Path on the host.
         target: Absolute path inside; not in the workspace or the system's own directories.
         writable: Whether the command may change the host's files.
+        links: Whether symbolic links in it are followed. Not, where somebody else writes to it
+            whom the command does not trust.
     """
 
     source: str
     target: str
     writable: bool = False
+    links: bool = True
 
     def __post_init__(self) -> None:
         steps = self.target.split("/")

@@ -20,6 +20,7 @@ __all__ = [
     "move_tree",
     "open_tree",
     "read_bytes",
+    "refuse_links",
     "send_kill",
     "set_owner_map",
     "unshare",
@@ -33,6 +34,7 @@ SIGKILL = 9  # importing `signal` costs 5 ms
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _PIDFD_SEND_SIGNAL = 428, 429, 442, 424
 _CLONE_TREE, _RECURSIVE, _CLOEXEC = 1, 0x8000, 0o2000000
 _AT_CWD, _EMPTY_PATH, _MOVE_FROM_FD, _IDMAP = -100, 0x1000, 4, 0x00100000
+_NOSUID, _NODEV, _NO_LINKS = 2, 4, 0x00200000
 _SET_SUBREAPER = 36
 _CAP_SYS_ADMIN = 21
 
@@ -68,6 +70,14 @@ def move_tree(tree: int, target: str) -> None:
 def set_owner_map(tree: int, namespace: int) -> None:
     """Show the files of a detached mount under the ids that a user namespace maps them to."""
     attributes = (ctypes.c_uint64 * 4)(_IDMAP, 0, 0, namespace)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    arguments = (tree, b"", _EMPTY_PATH, ctypes.byref(attributes), size)
+    _check(_libc.syscall(_MOUNT_SETATTR, *arguments), "mount_setattr")
+
+
+def refuse_links(tree: int) -> None:
+    """Follow no symbolic link in a detached mount, nor devices and set-id files."""
+    attributes = (ctypes.c_uint64 * 4)(_NO_LINKS | _NOSUID | _NODEV, 0, 0, 0)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     arguments = (tree, b"", _EMPTY_PATH, ctypes.byref(attributes), size)
     _check(_libc.syscall(_MOUNT_SETATTR, *arguments), "mount_setattr")

@@ -160,6 +160,7 @@ def _plan(
             "name": f"mount{number}",
             "mode": "write" if mount.writable else "read",
             "over": [],
+            "links": mount.links,
         }
         trees.append(tree)
         bind = "--bind" if mount.writable else "--ro-bind"
@@ -200,12 +201,15 @@ def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[s
             raise InputError(f"the {what} {directory!r} is not a directory")
     names = [f"layer{number}" for number in range(len(layers))]
     trees: list[Tree] = [
-        {"source": os.path.realpath(layer), "name": name, "mode": "read", "over": []}
-        for name, layer in zip(names, layers, strict=True)
+        _tree(layer, name, "read", []) for name, layer in zip(names, layers, strict=True)
     ]
     mode = "write" if changes == "keep" else "layer"
-    source = os.path.realpath(workspace)
-    return [*trees, {"source": source, "name": "workspace", "mode": mode, "over": names}]
+    return [*trees, _tree(workspace, "workspace", mode, names)]
+
+
+def _tree(source: str, name: str, mode: str, over: list[str]) -> Tree:
+    place = os.path.realpath(source)
+    return {"source": place, "name": name, "mode": mode, "over": over, "links": True}
 
 
 def _rlimits(limits: Limits) -> list[tuple[int, int]]:

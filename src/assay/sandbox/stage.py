@@ -139,6 +139,8 @@ class Stage:
         """Detach a view of the tree; whether its owner's files are the command's own in it."""
         # A user namespace can clone its locked submounts only together with their parent.
         fd = kernel.open_tree(tree["source"], recursive=not self._identity.admin)
+        if not tree["links"]:
+            kernel.refuse_links(fd)
         if not self._identity.admin:
             return fd, True
         owner = os.fstat(fd)

@@ -13,6 +13,7 @@ from typing import Literal, cast
 from assay.errors import Location
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
+from assay.scoring.results import reaches
 from assay.tasks.blocks import (
     Artifacts,
     CaseTask,
@@ -27,7 +28,7 @@ from assay.tasks.blocks import (
 )
 from assay.tasks.case_paths import find_case_files, outside_paths, reference_problems
 from assay.tasks.checks import inside_problem
-from assay.tasks.digest import case_digest
+from assay.tasks.digest import case_digest, lock_name
 from assay.tasks.document import (
     Document,
     DocumentError,
@@ -156,15 +157,20 @@ class Case(CaseDocument):
     def digest(self) -> str:
         """SHA-256 of what the case says and of every file of its directory, read anew each time.
 
-        It covers the parsed document, the case's directory without caches and ``.git``, and what
-        the case names outside of it. Where the case lies, times, owners, comments and layout do
-        not change it.
+        It covers the parsed document, the case's directory without caches, its lock file and
+        ``.git``, and what the case names outside of it. Where the case lies, times, owners,
+        comments and layout do not change it.
 
         Raises:
             SourceError: For a file that cannot be read.
         """
         outside = outside_paths(self.document, self.graders, self.root)
         return case_digest(dict(self.document), self.root, file=self.file, outside=outside)
+
+    @property
+    def lock_file(self) -> str:
+        """Absolute path of the file that keeps how its tests are isolated, if there is one."""
+        return str(Path(self.root, lock_name(self.file)))
 
     def cells(self) -> tuple[Cell, ...]:
         """Every cell of the matrix: pairs as written, the trials of a pair together."""
@@ -173,6 +179,19 @@ class Case(CaseDocument):
             for harness, model in self.matrix.pairs()
             for trial in range(1, self.matrix.trials + 1)
         )
+
+    def out_of_reach(self) -> tuple[str, ...]:
+        """Sentences about graders that keep every cell below ``expect.min_assurance``."""
+        least = self.expect.min_assurance
+        found: list[str] = []
+        for spec in self.graders if least else ():
+            best = spec.kind.grader.best_assurance(spec.options)
+            if best and spec.weight > 0 and not spec.gate and not reaches(best, least):
+                found.append(
+                    f"expect.min_assurance is {least}, but a score of {spec.label!r} "
+                    f"({spec.type}) is {best} at best: no cell can pass"
+                )
+        return tuple(found)
 
     def with_fixtures(self, directory: str) -> Case:
         """The case with its injected files taken from its fetched fixtures.

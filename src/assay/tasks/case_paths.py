@@ -126,7 +126,8 @@ def _changed(written: Json, resolved: Json) -> Iterator[tuple[str, str]]:
             text, path = written, resolved
             if path.startswith("python:"):
                 path = path.removeprefix("python:").rpartition(":")[0]
-            yield text, path
+            if path.startswith("/"):  # else it is a choice that was made, such as of isolation
+                yield text, path
     elif isinstance(written, dict) and isinstance(resolved, dict):
         for key, item in written.items():
             if key in resolved:

@@ -14,7 +14,7 @@ from assay.errors import SourceError
 from assay.graders.digest import framed
 from assay.scoring.json_safe import Json
 
-__all__ = ["NOT_SOURCE", "case_digest", "is_inside", "tree_entries"]
+__all__ = ["NOT_SOURCE", "case_digest", "is_inside", "lock_name", "tree_digest", "tree_entries"]
 
 NOT_SOURCE = frozenset(
     (
@@ -62,7 +62,10 @@ def tree_entries(root: str, *, everything: bool = False) -> Iterator[Entry]:
                 continue
             relative = f"{folder}/{name}" if folder else name
             path = Path(root, relative)
-            status = path.lstat()
+            try:
+                status = path.lstat()
+            except FileNotFoundError:  # gone since: another process replaced the case's lock file
+                continue
             yield relative, str(path), status
             if stat.S_ISDIR(status.st_mode):
                 pending.append(relative)
@@ -80,7 +83,7 @@ def case_digest(document: Json, root: str, *, file: str, outside: Iterable[tuple
     Args:
         document: The case as parsed, so that comments and layout do not count.
         root: Directory of the case.
-        file: The case file, whose bytes do not count.
+        file: The case file, whose bytes do not count; nor do those of its lock file.
         outside: What is outside, as (text in the case, absolute path).
 
     Returns:
@@ -92,8 +95,10 @@ def case_digest(document: Json, root: str, *, file: str, outside: Iterable[tuple
     whole = hashlib.sha256(b"assay case 1\0")
     canonical = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     whole.update(framed(canonical.encode()))
-    own = str(Path(file).resolve())
+    own, lock = str(Path(file).resolve()), lock_name(file)
     for relative, path, status in sorted(tree_entries(root)):
+        if relative == lock or (relative.startswith(f"{lock}.") and relative.endswith(".new")):
+            continue
         if str(Path(path).parent.resolve() / Path(path).name) != own:
             whole.update(framed(os.fsencode(relative), *_content(path, status)))
     for text, path in sorted(set(outside)):
@@ -104,6 +109,26 @@ def case_digest(document: Json, root: str, *, file: str, outside: Iterable[tuple
                 whole.update(framed(os.fsencode(relative), *_content(inner, inner_status)))
         else:
             whole.update(framed(*_content(path, status)))
+    return whole.hexdigest()
+
+
+def lock_name(file: str) -> str:
+    """What the lock file of a case file is called; it lies beside it."""
+    return f"{Path(file).stem}.lock.json"
+
+
+def tree_digest(path: str) -> str:
+    """Digest a file, or a directory without caches and ``.git``.
+
+    Raises:
+        SourceError: For a file that cannot be read.
+    """
+    whole, path = hashlib.sha256(), os.path.realpath(path)
+    status = Path(path).lstat()
+    whole.update(framed(*_content(path, status)))
+    if stat.S_ISDIR(status.st_mode):
+        for relative, inner, inner_status in sorted(tree_entries(path)):
+            whole.update(framed(os.fsencode(relative), *_content(inner, inner_status)))
     return whole.hexdigest()
 
 

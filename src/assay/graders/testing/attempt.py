@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from assay.graders.testing.channel import Brief, Channel, open_channel
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import Injected
 from assay.graders.testing.runners import surroundings
+from assay.graders.testing.separation import Fresh, Mode
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.types.submission import Workspace
 
@@ -30,6 +32,8 @@ class TestCommand:
         shuffle: Whether the tests of a file may run in any order.
         ids: Exactly the tests that are expected, where the case says; empty: they are found.
         loose: Classes of the submission, as ``module.Class``, whose equality is not questioned.
+        isolation: Whether the tests share a process with what they test.
+        fresh: How often ``process`` loads the submission anew.
     """
 
     __test__ = False
@@ -42,6 +46,8 @@ class TestCommand:
     shuffle: bool = True
     ids: Sequence[str] = ()
     loose: Sequence[str] = ()
+    isolation: Mode = "shared"
+    fresh: Fresh = "module"
 
     @property
     def declares(self) -> bool:
@@ -59,8 +65,8 @@ class Plan:
         invocation: How the command starts its tests.
         layer: Directory of the hidden files, to be laid over the tree.
         told: Hidden sources that the runner is told, by path in the workspace.
-        given: The source's own tests, unaltered, that the runner is told as well.
         deadline: When the time is over, on the monotonic clock.
+        hidden: Paths of all hidden files.
     """
 
     command: TestCommand
@@ -68,8 +74,8 @@ class Plan:
     invocation: Invocation
     layer: str
     told: Mapping[str, str]
-    given: Mapping[str, str]
     deadline: float
+    hidden: Sequence[str] = ()
 
 
 async def attempt(
@@ -92,6 +98,8 @@ async def attempt(
     Returns:
         The channel, closed, and what the command did.
     """
+    if plan.command.isolation == "process":
+        return await _attempt_apart(plan, skip=skip, output_bytes=output_bytes)
     left = max(plan.deadline - time.monotonic(), 0.1)
     command = plan.command
     brief = Brief(
@@ -99,7 +107,6 @@ async def attempt(
         shuffle=command.shuffle,
         skip=skip,
         loose=command.loose,
-        given=plan.given,
     )
     async with open_channel(brief) as channel:
         env, around = surroundings(
@@ -113,4 +120,42 @@ async def attempt(
             mounts=[*around, *mounts],
             limits=Limits(wall_seconds=left, output_bytes=output_bytes),
         )
+    return channel, result
+
+
+async def _attempt_apart(
+    plan: Plan, *, skip: Sequence[str], output_bytes: int
+) -> tuple[Channel, CommandResult]:
+    """Run the command once, over a tree without the submission, beside a host of it."""
+    from assay.graders.testing.process import SHARED, host_of, judge_brief
+
+    left = max(plan.deadline - time.monotonic(), 0.1)
+    command = plan.command
+    apart = judge_brief(
+        [*plan.hidden], allow=[*command.loose], fresh=command.fresh, timeout_s=command.timeout_s
+    )
+    brief = Brief(shuffle=command.shuffle, skip=skip, loose=command.loose, apart=apart)
+    env, around = surroundings(
+        plan.invocation, command.cmd, plan.workspace, channel="/", apart=True
+    )
+    with tempfile.TemporaryDirectory(prefix="assay-nothing-") as nothing:
+        host = host_of(
+            plan.workspace.path,
+            node=plan.invocation.runner == "node",
+            env=env,
+            mounts=around,
+            seconds=left,
+        )
+        async with host as running, open_channel(brief, handed=running.listener) as channel:
+            env, around = surroundings(
+                plan.invocation, command.cmd, plan.workspace, channel=channel.path, apart=True
+            )
+            result = await run_command(
+                ["/bin/sh", "-c", command.cmd],
+                workspace=plan.workspace.source or nothing,
+                layers=(plan.layer,),
+                env={**env, "TMPDIR": SHARED},
+                mounts=[*around, running.mount],
+                limits=Limits(wall_seconds=left, output_bytes=output_bytes),
+            )
     return channel, result

@@ -46,16 +46,16 @@ class Brief:
         shuffle: Whether it may run the tests of a file in any order.
         skip: Tests not to run again: they ended the process before.
         loose: Classes of the submission, as ``module.Class``, that may equal what they like.
-        given: The author's sources that the agent has seen; they are on disk, too.
         settle: Seconds that it may wait at its end for what the tests left running.
+        apart: For a judge: what it is told of the boundary. None for a runner in one process.
     """
 
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])
     shuffle: bool = True
     skip: Sequence[str] = ()
     loose: Sequence[str] = ()
-    given: Mapping[str, str] = field(default_factory=dict[str, str])
     settle: float = 20.0
+    apart: Mapping[str, Json] | None = None
 
 
 class Channel:
@@ -70,7 +70,13 @@ class Channel:
         rivals: How many other connections were.
     """
 
-    def __init__(self, brief: Brief, path: str, loop: AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        brief: Brief,
+        path: str,
+        loop: AbstractEventLoop,
+        handed: socket.socket | None = None,
+    ) -> None:
         key = secrets.token_bytes(32)
         self._loop = loop
         self.path = path
@@ -82,6 +88,7 @@ class Channel:
         self._reader = FrameReader(key)
         self._unsent = memoryview(_line(brief, key, self.canary, self.seed))
         self._served: socket.socket | None = None
+        self._handed = handed
         self._pid = 0
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.setblocking(False)
@@ -117,7 +124,12 @@ class Channel:
     def _tell(self, connection: socket.socket) -> None:
         """Send what the connection takes of the brief."""
         try:
-            self._unsent = self._unsent[connection.send(self._unsent) :]
+            if self._handed is not None:
+                sent = socket.send_fds(connection, [self._unsent[:1]], [self._handed.fileno()])
+                self._handed = None
+            else:
+                sent = connection.send(self._unsent)
+            self._unsent = self._unsent[sent:]
         except BlockingIOError:
             return
         except OSError:
@@ -162,8 +174,14 @@ class Channel:
 
 
 @asynccontextmanager
-async def open_channel(brief: Brief) -> AsyncGenerator[Channel]:
+async def open_channel(
+    brief: Brief, *, handed: socket.socket | None = None
+) -> AsyncGenerator[Channel]:
     """Listen while a command runs.
+
+    Args:
+        brief: What the runner is told.
+        handed: A socket that it is given together with the brief.
 
     On leaving, what the command left in the socket has been read; nothing is awaited.
     """
@@ -174,7 +192,7 @@ async def open_channel(brief: Brief) -> AsyncGenerator[Channel]:
         parent = "/tmp"  # noqa: S108 - mkdtemp makes a directory that is ours alone
     with tempfile.TemporaryDirectory(prefix="assay-", dir=parent) as directory:
         loop = asyncio.get_running_loop()
-        channel = Channel(brief, str(Path(directory, "channel")), loop)
+        channel = Channel(brief, str(Path(directory, "channel")), loop, handed)
         try:
             yield channel
         finally:
@@ -191,8 +209,8 @@ def _line(brief: Brief, key: bytes, canary: tuple[str, str], seed: int) -> bytes
         "shuffle": brief.shuffle,
         "skip": list(brief.skip),
         "loose": list(brief.loose),
-        "given": dict(brief.given),
         "settle": brief.settle,
+        "apart": None if brief.apart is None else dict(brief.apart),
     }
     return json.dumps(content).encode() + b"\n"
 

@@ -6,10 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from assay.graders.testing.separation import Mode
 from assay.sandbox import CommandResult
+from assay.scoring.results import Assurance
 
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
-Channel = Literal["private", "junit", "console"]
+Channel = Literal["apart", "private", "junit", "console"]
+"""By how outcomes are learnt: from a process of ours that never runs the submission's code, from
+the one in which it runs too, from reports that its processes can write, or from printed text."""
+
+_ASSURANCES: Mapping[Channel, Assurance] = {
+    "apart": "separate",
+    "private": "shared",
+    "junit": "reported",
+    "console": "reported",
+}
 
 #: Every word a runner may say about a test. Only ``passed`` is a pass.
 OUTCOMES: frozenset[str] = frozenset({"passed", "failed", "error", "skipped", "xfailed", "xpassed"})
@@ -48,6 +59,9 @@ class TestRun:
         channel: How the outcomes were learnt.
         result: What the (last) command did.
         notes: Other things worth a reader's eye, e.g. a test that ended the process.
+        isolation: Whether the tests shared a process with the submission.
+        undecided: Classes of the submission, as ``module.Class``, whose own equality or truth
+            would have had to decide a test, which therefore failed.
     """
 
     __test__ = False
@@ -60,6 +74,13 @@ class TestRun:
     channel: Channel
     result: CommandResult
     notes: tuple[str, ...] = ()
+    isolation: Mode = "shared"
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def assurance(self) -> Assurance:
+        """How far the outcomes can be trusted."""
+        return _ASSURANCES[self.channel]
 
     @property
     def passed(self) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 from assay.errors import GraderError, InputError
 from assay.graders.testing.attempt import Plan, TestCommand
 from assay.graders.testing.commands import Invocation, read_command
-from assay.graders.testing.given import given_sources
 from assay.graders.testing.hidden import hidden_files, lay_out, read_inject, source_text
 from assay.graders.testing.outcomes import TestRun
 from assay.graders.testing.prerequisites import require_program
@@ -48,7 +47,7 @@ async def run_tests(command: TestCommand, workspace: Workspace) -> TestRun:
         SandboxError: The sandbox failed.
     """
     run = await _run(command, workspace)
-    if not run.expected and (run.channel == "private" or run.complete):
+    if not run.expected and (run.channel in ("private", "apart") or run.complete):
         await _require_tests(command, workspace)
     return run
 
@@ -90,12 +89,13 @@ async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
         workspace=workspace,
         invocation=invocation,
         told=told,
-        given=given_sources(workspace, invocation, files),
         deadline=deadline,
+        hidden=tuple(files),
     )
     if invocation.runner not in (None, "unknown") or not command.declares:
         open_files = hidden_files([entry for entry in inject if entry.on_disk])
-        with lay_out(files, told=told.keys() - open_files.keys()) as layer:
+        unseen = () if command.isolation == "process" else told.keys() - open_files.keys()
+        with lay_out(files, told=unseen) as layer:
             whole = plan(layer=layer)
             run = await run_until_whole(whole)
             await require_program(whole, run.result)

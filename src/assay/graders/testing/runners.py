@@ -17,7 +17,15 @@ from assay.graders.testing.toolchains import tools_for
 from assay.sandbox import Mount
 from assay.types.submission import Workspace
 
-__all__ = ["CHANNEL", "INSIDE", "Interpreter", "find_python", "has_module", "surroundings"]
+__all__ = [
+    "CHANNEL",
+    "INSIDE",
+    "Interpreter",
+    "find_python",
+    "has_editable_pytest",
+    "has_module",
+    "surroundings",
+]
 
 INSIDE = "/opt/assay/inside"
 """Where the sandbox shows the parts of ours that run inside."""
@@ -26,6 +34,7 @@ CHANNEL = "/opt/assay/channel"
 """Where it shows the socket of the channel."""
 
 _PARTS = Path(__file__).parent / "inside"
+_PACKAGES = "lib/python3.*/site-packages"
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SYSTEM = "/usr/bin/python3"
 _SYSTEM_PACKAGES = (
@@ -63,7 +72,8 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
     """
     venv = workspace.env.get("VIRTUAL_ENV")
     if venv:
-        if pytest and not has_module(workspace, "pytest"):
+        has_pytest = has_module(workspace, "pytest") or has_editable_pytest(workspace)
+        if pytest and not has_pytest:
             raise GraderError(
                 "the case's environment has no pytest",
                 hint="add it: environment: requirements: [pytest]",
@@ -83,8 +93,25 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
     )
 
 
+def has_editable_pytest(workspace: Workspace) -> bool:
+    """Whether the case is pytest's own repository: its environment has pytest from the workspace.
+
+    Then the runner itself is the submission's, which nothing in one process can mend.
+    """
+    packages = _on_host(workspace.env.get("VIRTUAL_ENV", ""), workspace).glob(_PACKAGES)
+    return any(
+        any(place.glob("pytest-*.dist-info")) and not (place / "pytest").exists()
+        for place in packages
+    )
+
+
 def surroundings(
-    invocation: Invocation, cmd: str, workspace: Workspace, *, channel: str
+    invocation: Invocation,
+    cmd: str,
+    workspace: Workspace,
+    *,
+    channel: str,
+    apart: bool = False,
 ) -> tuple[dict[str, str], list[Mount]]:
     """The variables and mounts of a command that may report over the channel.
 
@@ -93,6 +120,7 @@ def surroundings(
         cmd: The command.
         workspace: Its own variables and mounts are kept.
         channel: The socket on the host.
+        apart: Whether the command is a judge's, which is handed a socket.
 
     Raises:
         GraderError: If the runner needs something that is not installed.
@@ -104,7 +132,7 @@ def surroundings(
         raise GraderError(f"{cmd!r} needs {names}, not installed here", hint=f"install {names}")
     env, mounts = {**tools.env, **workspace.env}, dict[str, str]()
     mounts.update({target: source for source, target in (*workspace.mounts, *tools.mounts)})
-    if invocation.runner != "node":
+    if invocation.runner != "node" or apart:
         python = find_python(workspace, pytest=invocation.runner == "pytest")
         mounts.update({target: source for source, target in python.mounts})
         env = {**python.env, **env, "ASSAY_PYTHON": python.path}
@@ -143,7 +171,7 @@ def has_module(workspace: Workspace, name: str) -> bool:
     if not given:
         return _holds(_SYSTEM_PACKAGES, name)
     venv = _on_host(given, workspace)
-    if _holds((f"{venv}/lib/python3.*/site-packages",), name):
+    if _holds((f"{venv}/{_PACKAGES}",), name):
         return True
     try:
         settings = (venv / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
@@ -168,7 +196,7 @@ def _compile_parts() -> None:
     """Compile our parts where that was not done, or a Python like ours does it in every sandbox."""
     if sys.dont_write_bytecode:
         return
-    for part in _PARTS.glob("*.py"):
+    for part in _PARTS.rglob("*.py"):
         compiled = Path(cache_from_source(str(part)))
         with suppress(OSError):  # an installation that cannot be written to stays as it is
             if not compiled.exists() or compiled.stat().st_mtime < part.stat().st_mtime:

@@ -7,11 +7,10 @@ the runner, is imported before the workspace is on the path.
 
 from __future__ import annotations
 
-import builtins
 import gc
 import os
 import sys
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -50,12 +49,11 @@ def main() -> NoReturn:
         from assay.graders.testing.inside.unittest_runner import run
     else:
         from assay.graders.testing.inside.pytest_runner import run
-    settings = Settings(taken["root"], _entries(taken), _forget_parts())
-    briefs, sends, several = [brief], [send], [settings]
-    del brief, send, settings  # no frame is to lead to them
+    if brief["apart"] is None:
+        _forget_parts()
     gc.freeze()  # what was imported stays to the end
     gc.enable()
-    return run(arguments, briefs.pop(), sends.pop(), several.pop())
+    return run(arguments, brief, send, Settings(taken["root"], _entries(taken)))
 
 
 def _make_importable() -> None:
@@ -69,14 +67,6 @@ def _make_importable() -> None:
     sys.meta_path.insert(0, cast("MetaPathFinder", _Finder))
 
 
-class _Loader(SourceFileLoader):
-    """Loads a part of ours with built-in functions of its own, which nobody replaces."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        vars(module)["__builtins__"] = dict(vars(builtins))
-        super().exec_module(module)
-
-
 class _Finder:
     """Finds the files beside this one as the modules of a package."""
 
@@ -84,10 +74,13 @@ class _Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """The spec of a part of ours; None for any other module."""
         del path, target
-        if name.rpartition(".")[0] != _PACKAGE:
+        if not name.startswith(f"{_PACKAGE}."):
             return None
-        place = os.path.join(_HERE, f"{name.rpartition('.')[2]}.py")  # noqa: PTH118 - no pathlib yet
-        return spec_from_file_location(name, place, loader=_Loader(name, place))
+        place = os.path.join(_HERE, *name[len(_PACKAGE) + 1 :].split("."))  # noqa: PTH118 - no pathlib yet
+        inner = os.path.join(place, "__init__.py")  # noqa: PTH118
+        if os.path.isfile(inner):  # noqa: PTH113
+            return spec_from_file_location(name, inner, submodule_search_locations=[place])
+        return spec_from_file_location(name, f"{place}.py")
 
 
 def _find_packages() -> None:
@@ -101,15 +94,12 @@ def _find_packages() -> None:
         sys.modules.pop(name, None)
 
 
-def _forget_parts() -> list[ModuleType]:
-    """Take our modules out of ``sys.modules``: nothing is to find them by name."""
-    names = [name for name in sys.modules if f"{_PACKAGE}.".startswith(f"{name}.")]
-    parts = [name for name in sys.modules if name.startswith(f"{_PACKAGE}.")]
-    modules = [sys.modules[name] for name in parts]
-    for name in (*names, *parts):
-        del sys.modules[name]
+def _forget_parts() -> None:
+    """Take our modules out of ``sys.modules``: the workspace may have a package of our name."""
+    for name in list(sys.modules):
+        if f"{_PACKAGE}.".startswith(f"{name}.") or name.startswith(f"{_PACKAGE}."):
+            del sys.modules[name]
     sys.meta_path.remove(cast("MetaPathFinder", _Finder))
-    return modules
 
 
 def _take_variables() -> dict[str, str]:

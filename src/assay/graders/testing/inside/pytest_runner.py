@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn, cast
 
 import _pytest.assertion
@@ -16,41 +15,30 @@ from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.runner import runtestprotocol
 
 from assay.graders.testing.inside.channel_client import Brief
-from assay.graders.testing.inside.hidden_modules import Finder, Stops
-from assay.graders.testing.inside.keeper import Kept
 from assay.graders.testing.inside.order import arrange
 from assay.graders.testing.inside.session import Session, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from importlib.abc import MetaPathFinder
 
     from assay.graders.testing.inside.channel_client import Send
 
 _WRAPPER = pytest.hookimpl(hookwrapper=True, tryfirst=True)
-_GUARDED = (
-    "_pytest.assertion",
-    "_pytest.assertion.rewrite",
-    "_pytest.assertion.util",
+_WATCHED = (
     "_pytest.doctest",
-    "_pytest.fixtures",
     "_pytest.main",
-    "_pytest.mark.structures",
-    "_pytest.nodes",
     "_pytest.outcomes",
     "_pytest.python",
-    "_pytest.raises",
     "_pytest.python_api",
+    "_pytest.raises",
     "_pytest.reports",
     "_pytest.runner",
     "_pytest.skipping",
     "_pytest.unittest",
     "doctest",
-    "pluggy",
     "pluggy._callers",
-    "pluggy._execution",
     "pluggy._hooks",
-    "pluggy._manager",
-    "pluggy._result",
     "pytest",
     "unittest.case",
 )
@@ -65,26 +53,17 @@ def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> N
         send: Tells the host.
         settings: Where all this happens.
     """
-    stops = Stops(
-        ends=(SystemExit, KeyboardInterrupt, GeneratorExit, pytest.exit.Exception),
-        skips=(pytest.skip.Exception, importlib.import_module("unittest").SkipTest),
-    )
     _load_everything()
-    _open(Session(brief, send, settings, rewrite_asserts, stops), arguments)
-    del brief, send, settings  # no frame is to lead to them
-    collector = _Collector()
+    session = Session(brief, send, settings, rewrite_asserts)
+    _stay_first(session.finder)
+    _keep_plugins_out(session.without_workspace)
+    session.open_workspace("pytest", arguments, _WATCHED)
     try:
-        status = int(pytest.main(arguments, plugins=[collector]))
+        status = int(pytest.main(arguments, plugins=[_Collector(session)]))
     except BaseException as error:
         sys.stderr.write(f"pytest was ended by {type(error).__name__}: {error}\n")
         status = int(pytest.ExitCode.INTERNAL_ERROR)
-    collector.leave(status)
-
-
-def _open(session: Session, arguments: list[str]) -> None:
-    _stay_first(session.finder)
-    _keep_plugins_out(session.without_workspace)
-    session.open_workspace("pytest", arguments, _GUARDED)
+    session.leave(status)
 
 
 def _load_everything() -> None:
@@ -98,7 +77,7 @@ def _load_everything() -> None:
             continue
 
 
-def _stay_first(finder: Finder) -> None:
+def _stay_first(finder: MetaPathFinder) -> None:
     """Keep our finder before pytest's, which would compile the empty files."""
     install = _pytest.assertion.install_importhook
 
@@ -131,16 +110,11 @@ def _keep_plugins_out(path_without: Callable[[], list[str]]) -> None:
 class _Collector:
     """The plugin that is there from the start: settings, collection and order."""
 
-    _session = Kept()
-
-    def __init__(self) -> None:
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._errors: list[tuple[str, str]] = []
         self._pytest_session: pytest.Session | None = None
         self._is_told = False
-
-    def leave(self, status: int) -> NoReturn:
-        """End the process."""
-        self._session.leave(status)
 
     @_WRAPPER
     def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, object, None]:
@@ -162,7 +136,9 @@ class _Collector:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pluggy.Result[pytest.CollectReport], None]:
+        self._session.enter(str(collector.path) if isinstance(collector, pytest.Module) else "")
         outcome = yield
+        self._session.enter("")
         error = _error_of(outcome)
         if isinstance(error, (SystemExit, KeyboardInterrupt, pytest.exit.Exception)):
             message = f"{type(error).__name__} while {collector.nodeid} was imported: {error}"
@@ -183,20 +159,18 @@ class _Collector:
         if self._is_told:
             return
         self._is_told = True
-        planted = set(self._session.hidden.canaries.values())
-        items = [item for item in session.items if _function_name(item) not in planted]
-        left_out = [item for item in items if self.id_of(item) in self._session.skip]
-        if left_out:
-            items = [item for item in items if item not in left_out]
+        items = [item for item in session.items if self.id_of(item) not in self._session.skip]
+        if len(items) < len(session.items):
+            left_out = [item for item in session.items if item not in items]
             session.config.hook.pytest_deselected(items=left_out)
         self._session.collected([self.id_of(item) for item in items], self._errors)
-        reporter = _Reporter(self.id_of)
+        reporter = _Reporter(self._session, self.id_of)
         canaries = {
-            module.path: canary
-            for module in dict.fromkeys(map(_module_of, items))
-            if module is not None and (canary := self._canary(module)) is not None
+            module.path: self._canary(module, number)
+            for number, module in enumerate(dict.fromkeys(map(_module_of, items)))
+            if module is not None and not _is_left_out(module)
         }
-        lone = _plain_function(session, self._session.hidden.lone_canary())
+        lone = self._canary(session, -1)
         reporter.canaries = [*canaries.values(), lone]
         session.items = arrange(
             items,
@@ -208,7 +182,7 @@ class _Collector:
         )
         manager = session.config.pluginmanager
         manager.register(reporter)
-        manager.register(_CanaryProtocol(reporter.canaries))
+        manager.register(_CanaryProtocol(self._session, reporter.canaries))
 
     def id_of(self, item: pytest.Item) -> str:
         _, separator, rest = item.nodeid.partition("::")
@@ -220,33 +194,24 @@ class _Collector:
         place = self._session.relative(f"{root}/{path}")
         return f"{place}{separator}{rest}"
 
-    def _canary(self, module: pytest.Module) -> pytest.Function | None:
-        name = self._session.hidden.canaries.get(os.path.realpath(str(module.path)))
-        if name is None:
-            return None
-        if any(next(module.iter_markers(mark), None) for mark in ("skip", "skipif", "xfail")):
-            return None  # it would be skipped, too
-        function = vars(cast("ModuleType", module.obj)).get(name)
-        if function is None or not self._session.hidden.owns(function):
-            self._session.tamper(f"a hidden module was replaced: {module.name}")
-            return None
-        return _plain_function(module, function)
+    def _canary(self, parent: pytest.Collector, number: int) -> pytest.Function:
+        """A test that must fail, without the fixtures that other tests use by themselves."""
+        name, function = f"{self._session.planted}_{number}", self._session.canary_test()
+        item = cast(
+            "pytest.Function",
+            pytest.Function.from_parent(parent, name=name, callobj=function),  # type: ignore[arg-type] # any node will do
+        )
+        item.fixturenames = []
+        return item
 
 
-def _plain_function(parent: pytest.Collector, function: Callable[..., object]) -> pytest.Function:
-    """A test of a function, without the fixtures that other tests use by themselves."""
-    item = cast(
-        "pytest.Function",
-        pytest.Function.from_parent(parent, name=function.__name__, callobj=function),  # type: ignore[arg-type] # any node will do
-    )
-    item.fixturenames = []
-    return item
+def _is_left_out(module: pytest.Module) -> bool:
+    """Whether a canary would be skipped, too."""
+    return any(next(module.iter_markers(mark), None) for mark in ("skip", "skipif", "xfail"))
 
 
 class _Phases:
-    """Lets nothing that a test raises end the run, and looks at the runner after each phase."""
-
-    _session = Kept()
+    """Lets nothing that a test raises end the run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -258,7 +223,6 @@ class _Phases:
     @_WRAPPER
     def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
         self._contain((yield))
-        self._session.integrity.check()
 
     @_WRAPPER
     def pytest_runtest_teardown(self) -> Generator[None, pluggy.Result[None], None]:
@@ -276,9 +240,8 @@ class _Phases:
 class _Reporter:
     """Gathers the reports of each test and tells what they come to."""
 
-    _session = Kept()
-
-    def __init__(self, id_of: Callable[[pytest.Item], str]) -> None:
+    def __init__(self, session: Session, id_of: Callable[[pytest.Item], str]) -> None:
+        self._session = session
         self.canaries: list[pytest.Item] = []
         self._id_of = id_of
         self._raised: BaseException | None = None
@@ -293,16 +256,14 @@ class _Reporter:
         self._reports, self._raised = [], None
         self._session.start(name)
         yield
-        self._session.integrity.check()
+        self._session.check()
         outcome, message = _conclude(self._reports)
-        function = getattr(item, "function", None)
-        place = os.path.realpath(str(item.path)), _dotted_name(item)
-        outcome, why = self._session.believe(outcome, place, _innermost(function))
         if outcome == "passed" and self._raised is not None:
-            outcome, why = "failed", f"a test that raised is said to have passed: {name}"
-            self._session.tamper(why)
+            outcome, message = "failed", f"a test that raised is said to have passed: {name}"
+            self._session.tamper(message)
         seconds = sum(report.duration for report in self._reports)
-        self._session.result(name, outcome, seconds, why or message)
+        marked = _is_marked(item, outcome, self._reports)
+        self._session.result(name, outcome, seconds, message, marked=marked)
 
     @_WRAPPER
     def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
@@ -320,9 +281,8 @@ class _Reporter:
 class _CanaryProtocol:
     """Runs planted tests as others are run, but keeps them out of pytest's own counts."""
 
-    _session = Kept()
-
-    def __init__(self, canaries: list[pytest.Item]) -> None:
+    def __init__(self, session: Session, canaries: list[pytest.Item]) -> None:
+        self._session = session
         self._canaries = canaries
 
     @pytest.hookimpl(tryfirst=True)
@@ -332,7 +292,7 @@ class _CanaryProtocol:
         if item not in self._canaries:
             return None
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
-        self._session.integrity.check()
+        self._session.check()
         if any(report.when == "call" for report in reports):
             outcome, message = _conclude(reports)
             self._session.canary(item.name, outcome, message)
@@ -352,6 +312,14 @@ def _conclude(reports: list[pytest.TestReport]) -> tuple[str, str]:
         if report.when == "call":
             return ("xpassed" if hasattr(report, "wasxfail") else "passed"), ""
     return "error", "the test was set up but not called"
+
+
+def _is_marked(item: pytest.Item, outcome: str, reports: list[pytest.TestReport]) -> bool:
+    """Whether marks of a test left it out before it ran, or expect it to fail."""
+    if outcome == "skipped":
+        early = any(report.skipped and report.when == "setup" for report in reports)
+        return early and any(map(item.get_closest_marker, ("skip", "skipif")))
+    return outcome in ("xfailed", "xpassed") and item.get_closest_marker("xfail") is not None
 
 
 def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
@@ -379,21 +347,6 @@ def _function_name(item: pytest.Item) -> str:
     return getattr(item, "originalname", None) or item.name.partition("[")[0]
 
 
-def _dotted_name(item: pytest.Item) -> str:
-    names = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
-    return ".".join([*names, _function_name(item)])
-
-
 def _group_of(item: pytest.Item) -> tuple[object, object]:
     outermost = next((node for node in item.listchain() if isinstance(node, pytest.Class)), None)
     return item.path, outermost.name if outermost else _function_name(item)
-
-
-def _innermost(function: object) -> object:
-    """What decorators are wrapped around."""
-    for _ in range(100):
-        inner = getattr(function, "__wrapped__", None)
-        if inner is None:
-            break
-        function = inner
-    return getattr(function, "__func__", function)

@@ -1,26 +1,36 @@
-"""What both runners share: the witnesses, the way in for the workspace, and the way out."""
+"""What both runners share: the way in for the workspace, a look at the runner, and the way out."""
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import os
+import socket
 import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
-from assay.graders.testing.inside.audits import Audits
 from assay.graders.testing.inside.channel_client import Brief, send_collected
-from assay.graders.testing.inside.hidden_modules import HiddenTests, Stops
-from assay.graders.testing.inside.integrity import Integrity
-from assay.graders.testing.inside.keeper import keep, report, suspect
-from assay.graders.testing.inside.origins import Origins
+from assay.graders.testing.inside.equality import EqualityCheck
+from assay.graders.testing.inside.hidden_modules import Compiler, Finder, is_test_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from importlib.abc import MetaPathFinder
+
     from assay.graders.testing.inside.channel_client import Frame, Send
     from assay.graders.testing.inside.hidden_modules import RewriteAsserts
 
+    _Watched = tuple[str, Mapping[str, object], str, object, object]
+
 _FAILED = ("failed", "error")
-_PASSED = ("passed", "xpassed")
+_FUNCTIONS = (FunctionType, type, staticmethod, classmethod, property)
+_CONDITIONS = ((sys, "platform"), (sys, "version_info"), (os, "name"))
+"""What authors ask when they leave out a test."""
+
+_BUILTINS = (
+    "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+)
 
 
 class Settings:
@@ -29,15 +39,13 @@ class Settings:
     Args:
         root: The workspace.
         path: Entries that go in front of ``sys.path`` when the workspace is let in.
-        parts: Our own modules; they are not to be found in ``sys.modules``.
     """
 
-    __slots__ = ("parts", "path", "root")
+    __slots__ = ("path", "root")
 
-    def __init__(self, root: str, path: list[str], parts: list[ModuleType]) -> None:
+    def __init__(self, root: str, path: list[str]) -> None:
         self.root = root
         self.path = path
-        self.parts = parts
 
 
 class Session:
@@ -45,68 +53,73 @@ class Session:
 
     Attributes:
         root: The workspace.
-        hidden: The hidden tests.
-        integrity: Whether the runner is still itself.
+        finder: Finds the hidden tests.
+        planted: Name of the tests that must fail.
         seed: Of the order.
         shuffle: Whether there may be one.
         skip: Ids not to run.
     """
 
     def __init__(
-        self,
-        brief: Brief,
-        send: Send,
-        settings: Settings,
-        rewrite: RewriteAsserts | None,
-        stops: Stops,
+        self, brief: Brief, send: Send, settings: Settings, rewrite: RewriteAsserts | None
     ) -> None:
         self.root = settings.root
         self.seed, self.shuffle, self.skip = brief["seed"], brief["shuffle"], set(brief["skip"])
-        sources = {**brief["hidden"]}
-        given = {name: text for name, text in brief.get("given", {}).items() if name not in sources}
-        brief["hidden"].clear()  # nothing keeps the sources
+        self.planted = f"test_{brief['canary']['name']}"
         self._send = send
-        self._path, self._parts = settings.path, settings.parts
-        self._exit, self._outs = os._exit, (sys.stdout, sys.stderr)
+        self._path, self._exit, self._outs = settings.path, os._exit, (sys.stdout, sys.stderr)
         self._failed = False
-        paths = [f"{self.root}/{name}" for name in (*sources, *given)]
-        origins = Origins(self.root, paths)
-        self.integrity = Integrity(origins, report)
-        self._audits = Audits(origins, self.integrity.is_guarded, report, suspect)
-        self.hidden = HiddenTests(
-            sources,
-            root=self.root,
-            origins=origins,
-            canary=brief["canary"],
-            report=report,
-            rewrite=rewrite,
-            stops=stops,
-            loose=brief.get("loose", []),
-            given=given,
-        )
-        self.finder = self.hidden.finder()
-        keep(self)
+        self._told: set[str] = set()
+        self._watched: list[_Watched] = []
+        sources = {f"{self.root}/{name}": text for name, text in brief["hidden"].items()}
+        brief["hidden"].clear()  # nothing keeps the sources
+        self._hidden = frozenset(sources)
+        check = EqualityCheck(self._is_authors, brief.get("loose", []), self.tamper)
+        self._compiler = Compiler(check, rewrite)
+        self._must_fail = brief["canary"]["planted"]
+        self.finder: MetaPathFinder = Finder(sources, self.root, self._compiler)
+        self._judge: ModuleType | None = None
+        if brief["apart"] is not None:
+            self._judge = self._apart(brief["apart"], brief["handed"])
         sys.meta_path.insert(0, self.finder)
 
-    def open_workspace(self, runner: str, arguments: list[str], guarded: tuple[str, ...]) -> None:
+    def _apart(self, told: dict[str, object], handed: int | None) -> ModuleType:
+        """Put the boundary between this process and the submission."""
+        from assay.graders.testing.inside.boundary import judge
+
+        link = socket.socket(fileno=handed)
+        finder = judge.install(link, told, self.root, self.undecided)
+        self.finder = cast("MetaPathFinder", finder)
+        return judge
+
+    def open_workspace(self, runner: str, arguments: list[str], watched: tuple[str, ...]) -> None:
         """Let the workspace in, after remembering what the runner is like without it.
 
         Args:
             runner: Module that the process pretends to run.
             arguments: Of its command line.
-            guarded: Modules to look at whenever a test ends.
+            watched: Modules whose functions are looked at whenever a test ends.
         """
         self._send({"event": "ready"})
-        packages = tuple(sorted({name.partition(".")[0] for name in guarded}))
-        self.integrity.guard(packages, core=guarded)
-        for part in self._parts:
-            self.integrity.guard_module(part, core=True)
+        if self._judge is None:
+            self._watch(watched)
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             os.environ.pop(name, None)
         self._pose_as(f"{runner}.__main__", arguments)
         sys.path[:0] = self._path
-        self.hidden.borrowed.hear_conftests(self.hidden.paths, self.root)
-        self._audits.freeze()
+
+    def _watch(self, watched: tuple[str, ...]) -> None:
+        """Remember what must not change while tests run."""
+        for name in watched:
+            if name in sys.modules:
+                self._watched += _functions_of(sys.modules[name])
+        space = vars(builtins)
+        self._watched += [
+            ("builtins", space, name, space[name], None) for name in _BUILTINS.split()
+        ]
+        for module, name in _CONDITIONS:
+            space = vars(module)
+            self._watched.append((module.__name__, space, name, space[name], None))
 
     def _pose_as(self, name: str, arguments: list[str]) -> None:
         """Look like ``python -m``: children that are spawned import ``__main__`` again."""
@@ -125,13 +138,53 @@ class Session:
         """A path as the host names it."""
         return os.path.relpath(os.path.realpath(path), self.root).replace(os.sep, "/")
 
-    def tamper(self, what: str) -> None:
-        """Tell of a sign of tampering; it is sent once."""
-        self._send({"event": "tamper", "what": what})
+    def canary_test(self) -> FunctionType:
+        """A planted test: it is compiled as all tests are, and must fail with a given message."""
+        text = f"def {self.planted}(*_):\n    one = 1\n    assert one == 2, {self._must_fail!r}\n"
+        code = self._compiler.compile(text, "<planted>")
+        space: dict[str, object] = {}
+        self._compiler.execute(cast("CodeType", code), space)
+        return cast("FunctionType", space[self.planted])
 
-    def suspect(self, what: str) -> None:
-        """Tell of what is a sign of tampering if the run does not come to its end."""
-        self._send({"event": "suspect", "what": what})
+    def check(self) -> None:
+        """Report what of the runner is the submission's by now."""
+        for label, space, name, first, code in self._watched:
+            now = space.get(name)
+            if now is first and (code is None or getattr(now, "__code__", None) is code):
+                continue
+            function = getattr(now, "__func__", getattr(now, "fget", now))
+            path = getattr(getattr(function, "__code__", None), "co_filename", "")
+            if isinstance(function, type):
+                path = getattr(sys.modules.get(function.__module__), "__file__", None) or ""
+            # Plug-ins, conftests and tests do such things to the runner.
+            if not path or not self._is_authors(path):
+                self.tamper(f"the test runner was changed while tests ran: {label}.{name}")
+
+    def _is_authors(self, path: str) -> bool:
+        """Whether a file is no code of the submission's: a package's, or a test."""
+        stem = path.rpartition(os.sep)[2][: -len(".py")]
+        if path in self._hidden or stem == "conftest" or is_test_name(stem):
+            return True
+        real = os.path.realpath(path)
+        inside = real.startswith(self.root + os.sep) and not real.startswith(sys.prefix + os.sep)
+        return path.startswith(os.sep) and not inside
+
+    def tamper(self, what: str) -> None:
+        """Tell of a sign of tampering, once."""
+        if what not in self._told:
+            self._told.add(what)
+            self._send({"event": "tamper", "what": what})
+
+    def undecided(self, what: str) -> None:
+        """Tell of a class of the submission that would have had to decide, once."""
+        if what not in self._told:
+            self._told.add(what)
+            self._send({"event": "undecided", "what": what})
+
+    def enter(self, path: str) -> None:
+        """Say whose turn it is: that of a test module, or of none."""
+        if self._judge is not None:
+            self._judge.enter(path and os.path.realpath(path))
 
     def collected(self, ids: list[str], errors: list[tuple[str, str]]) -> None:
         """Tell what there is to run, and what could not be loaded."""
@@ -140,51 +193,49 @@ class Session:
 
     def start(self, name: str) -> None:
         """Tell that a test starts."""
-        self.hidden.forget()
         self._send({"event": "start", "id": name})
-        self.hidden.borrowed.check(f"{self.root}/{name.partition('::')[0]}")
+        if self._judge is not None:
+            self._judge.begin(f"{self.root}/{name.partition('::')[0]}")
 
-    def result(self, name: str, outcome: str, seconds: float, message: str) -> None:
-        """Tell what came of a test."""
+    def result(
+        self, name: str, outcome: str, seconds: float, message: str, *, marked: bool = False
+    ) -> None:
+        """Tell what came of a test, and whether it was a mark of its own that left it out."""
+        if self._judge is not None and outcome in ("passed", "xpassed", "xfailed"):
+            why = self._judge.verdict()
+            outcome, message = ("failed", why) if why else (outcome, message)
         self._failed = self._failed or outcome in _FAILED
         frame: Frame = {"event": "result", "id": name, "outcome": outcome}
-        self._send({**frame, "seconds": seconds, "message": message})
+        frame = {**frame, "seconds": seconds, "message": message}
+        self._send({**frame, "marked": True} if marked else frame)
 
     def canary(self, name: str, outcome: str, message: str) -> None:
         """Tell what came of a planted test."""
         self._send({"event": "canary", "name": name, "outcome": outcome, "message": message})
 
-    def believe(self, outcome: str, place: tuple[str, str], function: object) -> tuple[str, str]:
-        """An outcome, as far as the test's own evidence bears it out.
-
-        Args:
-            outcome: What the runner says.
-            place: Real path of the test's file, and its dotted name in it.
-            function: What the runner called.
-
-        Returns:
-            The outcome, and why it is another than the runner's; empty if it is not.
-        """
-        self.hidden.borrowed.check(place[0])
-        if outcome not in _PASSED:
-            return outcome, ""
-        expected = self.hidden.ledger.of(*place, function)
-        if expected is None or self.hidden.watch.saw(expected.indices, clean=expected.clean):
-            return outcome, ""
-        why = f"a test is said to have passed that did not run to its end: {place[1]}"
-        self.tamper(why)
-        return "failed", why
-
     def leave(self, status: int) -> NoReturn:
         """Say the last word and end the process before anything else can run in it."""
-        self.integrity.check(full=True)
-        self.hidden.borrowed.check()
+        self.check()
         status = status or int(self._failed)
         for stream in self._outs:
             _flush(stream)
         self._send({"event": "end", "exit": status})
         self._exit(status)
         raise AssertionError
+
+
+def _functions_of(module: ModuleType) -> Iterator[_Watched]:
+    """The functions and classes of a module, and those in its own classes, as they are now."""
+    spaces: list[tuple[str, Mapping[str, object]]] = [(module.__name__, vars(module))]
+    spaces += [
+        (f"{module.__name__}.{value.__qualname__}", cast("Mapping[str, object]", vars(value)))
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    for label, space in spaces:
+        for name, value in list(space.items()):
+            if isinstance(value, _FUNCTIONS):
+                yield label, space, name, value, getattr(cast("object", value), "__code__", None)
 
 
 def _flush(stream: TextIO | None) -> None:

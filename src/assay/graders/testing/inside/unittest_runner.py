@@ -15,8 +15,6 @@ from types import FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 from assay.graders.testing.inside.channel_client import Brief
-from assay.graders.testing.inside.hidden_modules import Stops
-from assay.graders.testing.inside.keeper import Kept
 from assay.graders.testing.inside.order import arrange
 from assay.graders.testing.inside.session import Session, Settings
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     _Caught = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
     _Part = unittest.TestCase | unittest.TestSuite
 
-_GUARDED = (
+_WATCHED = (
     "unittest.case",
     "unittest.loader",
     "unittest.main",
@@ -50,18 +48,17 @@ def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> N
         send: Tells the host.
         settings: Where all this happens.
     """
-    stops = Stops(ends=(SystemExit, KeyboardInterrupt, GeneratorExit), skips=(unittest.SkipTest,))
-    Session(brief, send, settings, None, stops).open_workspace("unittest", arguments, _GUARDED)
-    del brief, send, settings  # no frame is to lead to them
+    session = Session(brief, send, settings, None)
+    session.open_workspace("unittest", arguments, _WATCHED)
     status = 1
     try:
-        program = _Program(arguments)
+        program = _Program(session, arguments)
         status = program.status
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else 1
     except BaseException:
         traceback.print_exc()
-    _Names().leave(status)
+    session.leave(status)
 
 
 class _Program(unittest.TestProgram):
@@ -74,9 +71,8 @@ class _Program(unittest.TestProgram):
 
     test: unittest.TestSuite
 
-    _session = Kept()
-
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, session: Session, arguments: list[str]) -> None:
+        self._session = session
         self.status = 1
         loader = _Loader()
         self._failures = loader.failures
@@ -90,34 +86,30 @@ class _Program(unittest.TestProgram):
     def runTests(self) -> None:  # noqa: N802 - unittest's name
         """Run them; called by unittest once the tests are loaded."""
         parts = list(_flat(self.test))
-        names = _Names()
+        names = _Names(self._session)
         errors = [
             (names.failed(part), names.failure(part)) for part in parts if names.is_failure(part)
         ]
         parts = [part for part in parts if not _has_id(names, part, self._session.skip)]
-        canaries = {file: self._canary(file) for file in {names.file(part) for part in parts}}
-        lone = _case(self._session.hidden.lone_canary())
-        planted = [lone, *(canary for canary in canaries.values() if canary)]
+        lone = _case(self._session.canary_test())
         real = [part for part in parts if not names.is_failure(part)]
         ids = [names.id(case) for part in real for case in _cases(part)]
         self._session.collected(ids, errors)
         ordered = arrange(
             parts,
             lambda part: (names.file(part), type(part) if names.file(part) else id(part)),
-            {file: canary for file, canary in canaries.items() if canary},
+            {},
             lone,
             self._session.seed,
             shuffle=self._session.shuffle,
         )
-        result = self._run(unittest.TestSuite(ordered), names, planted)
+        result = self._run(unittest.TestSuite(ordered), names, lone)
         good = result.wasSuccessful() and not errors
         self.status = 0 if good and (ids or result.testsRun) else (1 if not good else _NO_TESTS)
 
-    def _run(
-        self, suite: unittest.TestSuite, names: _Names, planted: list[unittest.TestCase]
-    ) -> _Result:
+    def _run(self, suite: unittest.TestSuite, names: _Names, planted: unittest.TestCase) -> _Result:
         def make_result(stream: TextIO, descriptions: bool, verbosity: int) -> _Result:  # noqa: FBT001 - unittest calls it
-            return _Result(names, planted, stream, (descriptions, verbosity))
+            return _Result(self._session, (names, planted), stream, (descriptions, verbosity))
 
         runner = unittest.TextTestRunner(
             verbosity=self.verbosity,
@@ -127,18 +119,6 @@ class _Program(unittest.TestProgram):
             resultclass=make_result,  # type: ignore[arg-type] # the stream is one of its own
         )
         return cast("_Result", runner.run(suite))
-
-    def _canary(self, file: str) -> unittest.TestCase | None:
-        name = self._session.hidden.canaries.get(file)
-        if name is None:
-            return None
-        for module in list(sys.modules.values()):
-            if os.path.realpath(getattr(module, "__file__", None) or "") == file:
-                function = vars(module).get(name)
-                if isinstance(function, FunctionType) and self._session.hidden.owns(function):
-                    return _case(function, module.__name__)
-        self._session.tamper(f"a hidden module was replaced: {file.rpartition(os.sep)[2]}")
-        return None
 
 
 class _Loader(unittest.TestLoader):
@@ -183,11 +163,8 @@ class _Unloadable(unittest.TestCase):
 class _Names:
     """Ids of tests, as the host knows them."""
 
-    _session = Kept()
-
-    def leave(self, status: int) -> NoReturn:
-        """End the process."""
-        self._session.leave(status)
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def file(self, part: object) -> str:
         """Real path of the file that a test's class is written in; empty if there is none."""
@@ -199,10 +176,6 @@ class _Names:
         """The id of a test."""
         classes = type(case).__qualname__.rpartition("<locals>.")[2].split(".")
         return "::".join([self._session.relative(self.file(case)), *classes, _method(case)])
-
-    def dotted(self, case: unittest.TestCase) -> str:
-        """The name of a test inside its file."""
-        return f"{type(case).__qualname__}.{_method(case)}"
 
     def is_failure(self, part: object) -> bool:
         """Whether it stands for a module that could not be loaded."""
@@ -229,18 +202,16 @@ class _Names:
 class _Result(unittest.TextTestResult):
     """Tells the host what comes of each test."""
 
-    _session = Kept()
-
     def __init__(
         self,
-        names: _Names,
-        planted: list[unittest.TestCase],
+        session: Session,
+        tests: tuple[_Names, unittest.TestCase],
         stream: TextIO,
         options: tuple[bool, int],
     ) -> None:
         super().__init__(stream, *options)  # type: ignore[arg-type] # the runner's decorated stream
-        self._names = names
-        self._planted = planted
+        self._session = session
+        self._names, self._planted = tests
         self._outcomes: list[tuple[str, str]] = []
         self._started = 0.0
         self._clock = time.perf_counter
@@ -249,8 +220,7 @@ class _Result(unittest.TextTestResult):
         """A test starts."""
         self._outcomes = []
         self._started = self._clock()
-        if test in self._planted:
-            self._session.hidden.forget()
+        if test is self._planted:
             return
         if not self._names.is_failure(test):
             self._session.start(self._names.id(test))
@@ -258,19 +228,17 @@ class _Result(unittest.TextTestResult):
 
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
         """A test has ended."""
-        self._session.integrity.check()
+        self._session.check()
         outcome, message = self._conclude()
-        if test in self._planted:
+        if test is self._planted:
             self._session.canary(_method(test), outcome, message)
             return
         super().stopTest(test)
         if self._names.is_failure(test):
             return
-        place = self._names.file(test), self._names.dotted(test)
-        function = getattr(type(test), _method(test), None)
-        outcome, why = self._session.believe(outcome, place, function)
         seconds = self._clock() - self._started
-        self._session.result(self._names.id(test), outcome, seconds, why or message)
+        marked = outcome in ("skipped", "xfailed", "xpassed") and _is_marked(test)
+        self._session.result(self._names.id(test), outcome, seconds, message, marked=marked)
 
     def _conclude(self) -> tuple[str, str]:
         for wanted in ("error", "failed", "skipped", "xfailed", "xpassed"):
@@ -282,19 +250,19 @@ class _Result(unittest.TextTestResult):
     def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
         """It passed."""
         self._outcomes.append(("passed", ""))
-        if test not in self._planted:
+        if test is not self._planted:
             super().addSuccess(test)
 
     def addError(self, test: unittest.TestCase, err: _Caught) -> None:  # noqa: N802 - unittest's name
         """It raised, or something around it did."""
         self._outcomes.append(("error", _text(err)))
-        if test not in self._planted:
+        if test is not self._planted:
             super().addError(test, err)
 
     def addFailure(self, test: unittest.TestCase, err: _Caught) -> None:  # noqa: N802 - unittest's name
         """An assertion failed."""
         self._outcomes.append(("failed", _text(err)))
-        if test not in self._planted:
+        if test is not self._planted:
             super().addFailure(test, err)
 
     def addSubTest(  # noqa: N802 - unittest's name
@@ -331,11 +299,17 @@ def _method(case: object) -> str:
     return cast("str", getattr(case, "_testMethodName", type(case).__name__))
 
 
-def _case(function: FunctionType, module: str = __name__) -> unittest.TestCase:
-    """A test case of one planted test, in the module whose set-up it must not repeat."""
+def _is_marked(test: unittest.TestCase) -> bool:
+    """Whether a decorator of a test, or of its class, left it out or expects it to fail."""
+    method = getattr(test, _method(test), None)
+    marks = ("__unittest_skip__", "__unittest_expecting_failure__")
+    return any(getattr(one, mark, False) for one in (method, type(test)) for mark in marks)
+
+
+def _case(function: FunctionType) -> unittest.TestCase:
+    """A test case of the planted test."""
     name = function.__name__
-    members: dict[str, object] = {name: function, "__module__": module}
-    return type("Planted", (unittest.TestCase,), members)(name)
+    return type("Planted", (unittest.TestCase,), {name: function})(name)
 
 
 def _flat(part: unittest.TestCase | unittest.BaseTestSuite) -> Iterator[_Part]:

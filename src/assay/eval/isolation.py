@@ -1,0 +1,412 @@
+"""Which tests are judged in a process of their own: read from a case's lock file.
+
+``isolation: auto`` is resolved here, before any agent starts and outside of any workspace, by
+replacing the options of the graders. What decides is the author's reference (see
+`assay.eval.isolation_proof`), never a submission: graders look at no lock, and nothing falls back
+while they grade.
+
+The lock file lies beside the case file, to be kept with it. Where the directory cannot be written,
+it lies in the cache instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from assay.agents.replay import recordings_of
+from assay.errors import InputError, nearest
+from assay.graders.digest import declared_digest, framed
+from assay.graders.spec import GraderSpec
+from assay.graders.testing.separation import BOUNDARY, Mode, separable_runners
+from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import read_json
+from assay.tasks.case import Case
+from assay.tasks.digest import tree_digest
+from assay.types.codec import from_json, to_json
+
+__all__ = [
+    "CaseLock",
+    "Decision",
+    "Isolated",
+    "Settle",
+    "Why",
+    "isolated_graders",
+    "oracle_digest",
+    "reference_of",
+    "settle_by_locks",
+    "settled",
+]
+
+_ABOUT = "Made by assay from the reference recording; keep it with the case. See docs/selftest.md."
+_LARGEST = 1 << 20
+_REFERENCES = ("reference", "honest", "fix", "solution", "gold")
+_NO_REFERENCE = "no reference recording: run assay selftest"
+_NOT_YET = "not decided yet: run assay selftest"
+_STALE = "the lock file is stale, and there is no reference recording to decide anew"
+_BASIS = ("source", "fixtures", "environment", "setup", "submission")
+"""Blocks of a case that decide what the reference's tests run over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """A test of the reference that fails when it is judged apart.
+
+    Attributes:
+        test: Its id; empty where the run as a whole failed.
+        said: The first line of what it said.
+    """
+
+    test: str = ""
+    said: str = ""
+
+    def __str__(self) -> str:
+        return ": ".join(text for text in (self.test, self.said) if text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What was decided for one grader.
+
+    Attributes:
+        isolation: The mode.
+        allow_equality: Classes that ``process`` needs, beside those that the grader names.
+        why: What keeps its tests from ``process``.
+        digest: Digest of what the decision rests on.
+        reference: Digest of the reference recording. It need not be there any more: a case may be
+            handed on without its solution.
+    """
+
+    isolation: Mode
+    allow_equality: tuple[str, ...] = ()
+    why: tuple[Why, ...] = ()
+    digest: str
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document:
+    """A lock file."""
+
+    about: str = ""
+    boundary: int
+    graders: Mapping[str, Decision]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolated:
+    """How one grader's tests are isolated.
+
+    Attributes:
+        grader: Its name.
+        isolation: The mode.
+        allow_equality: Classes of the submission whose equality is not questioned.
+        why: Why it is not ``process``, where that was not the case's own choice.
+    """
+
+    grader: str
+    isolation: Mode
+    allow_equality: tuple[str, ...] = ()
+    why: str = ""
+
+    def __str__(self) -> str:
+        allowed = f", allow_equality {', '.join(self.allow_equality)}"
+        text = f"{self.grader}: {self.isolation}{allowed if self.allow_equality else ''}"
+        return f"{text}, because {self.why}" if self.why else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """One grader whose mode is to be decided."""
+
+    place: int
+    name: str
+    spec: GraderSpec
+    separable: bool
+
+
+class CaseLock:
+    """The modes of one case's graders: what its lock file says, and what is decided anew.
+
+    Args:
+        case: The case.
+        cache: Directory for decisions that cannot be kept with the case.
+        own: Whether the graders are the case's own; those of others leave its lock file alone.
+
+    Raises:
+        SourceError: If a file that a decision rests on cannot be read.
+    """
+
+    def __init__(self, case: Case, cache: str | None = None, *, own: bool = True) -> None:
+        self.case = case
+        self.reference = ""
+        self._cache = cache
+        self._own = own
+        self._slots = _slots(case)
+        self._found: dict[int, Decision] = {}
+        self._digests: dict[int, str] = {}
+        self._reference_digest = ""
+        self.stale = False
+        if any(slot.separable for slot in self._slots):
+            self._look()
+
+    @property
+    def undecided(self) -> tuple[int, ...]:
+        """Places of the graders that could be judged apart, and nobody decided whether."""
+        return tuple(
+            slot.place for slot in self._slots if slot.separable and slot.place not in self._found
+        )
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """Places of the graders that were decided to share a process."""
+        return tuple(place for place, one in self._found.items() if one.isolation == "shared")
+
+    @property
+    def problem(self) -> str:
+        """What keeps the modes from being decided by the lock file alone; empty for nothing."""
+        names = [slot.name for slot in self._slots if slot.place in self.undecided]
+        if not names:
+            return ""
+        missing = "the lock file is stale" if self.stale else "there is no lock file"
+        rest = "" if self.reference else ", and no reference recording to decide by"
+        return f"{missing}{rest}: how to isolate the tests of {', '.join(names)} is not known"
+
+    def keep(self, decided: Mapping[int, tuple[Mode, Sequence[str], Sequence[Why]]]) -> str:
+        """Take decisions, and write them down.
+
+        Args:
+            decided: By the place of the grader: mode, classes that it needs, and why not apart.
+
+        Returns:
+            The file they were written to; empty where nothing changed.
+        """
+        before = dict(self._found)
+        for place, (mode, allowed, why) in decided.items():
+            found = self._found.get(place)
+            if found and (found.isolation, found.allow_equality) == (mode, tuple(allowed)):
+                continue  # what a test said may differ from run to run: that is no news
+            self._found[place] = Decision(
+                isolation=mode,
+                allow_equality=tuple(allowed),
+                why=tuple(why),
+                digest=self._digests[place],
+                reference=self._reference_digest,
+            )
+        return self._write() if self._found != before else ""
+
+    def resolved(self, reasons: Mapping[int, str] | None = None) -> Case:
+        """The case with every grader in the mode that was decided, or ``shared``.
+
+        Args:
+            reasons: Why nothing could be decided, by the place of the grader.
+        """
+        if not self._slots:
+            return self.case
+        graders = list(self.case.graders)
+        for slot in self._slots:
+            graders[slot.place] = self._resolve(slot, (reasons or {}).get(slot.place, ""))
+        return replace(self.case, graders=tuple(graders))
+
+    def _resolve(self, slot: _Slot, reason: str) -> GraderSpec:
+        spec, decision = slot.spec, self._found.get(slot.place)
+        if decision is None or decision.isolation == "shared":
+            why = _in_words(decision.why) if decision else reason or self._reason(slot)
+            options = {**spec.options, "isolation": "shared"}
+            return replace(spec, options=options, said={"isolation_reason": why})
+        options = {**spec.options, "isolation": "process"}
+        if decision.allow_equality:
+            own = cast("list[str]", options.get("allow_equality") or [])
+            options["allow_equality"] = list[Json](dict.fromkeys([*own, *decision.allow_equality]))
+        return replace(spec, options=options)
+
+    def _reason(self, slot: _Slot) -> str:
+        if not slot.separable:
+            return f"only {separable_runners()} can be judged in a process of their own"
+        if self.reference:
+            return _NOT_YET
+        return _STALE if self.stale else _NO_REFERENCE
+
+    def _look(self) -> None:
+        """Find the decisions that still hold."""
+        case = self.case
+        with suppress(InputError):  # one that is named may have been taken out: see `Decision`
+            self.reference = reference_of(case)
+        if self.reference:
+            recording = recordings_of(str(Path(case.root, "recordings")))[self.reference]
+            self._reference_digest = tree_digest(str(recording))
+        basis = _basis(case)
+        for slot in self._slots:
+            if slot.separable:
+                options = {k: v for k, v in slot.spec.options.items() if k != "isolation"}
+                declared = declared_digest(replace(slot.spec, options=options))
+                whole = hashlib.sha256(framed(basis, declared.encode()))
+                self._digests[slot.place] = whole.hexdigest()
+        beside = _read(case.lock_file) if self._own else None
+        cached = _read(self._cache_file) if self._cache else None
+        for slot in self._slots:
+            for document in (beside, cached):
+                decision = document.graders.get(slot.name) if document else None
+                if decision and self._holds(slot.place, decision):
+                    self._found.setdefault(slot.place, decision)
+        self.stale = bool(self.undecided) and self._own and Path(case.lock_file).is_file()
+
+    def _holds(self, place: int, decision: Decision) -> bool:
+        same = decision.digest == self._digests.get(place)
+        return same and (not self.reference or decision.reference == self._reference_digest)
+
+    @property
+    def _cache_file(self) -> str:
+        parts = [*self._digests.values(), self._reference_digest]
+        name = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return str(Path(self._cache or "", "isolation", f"{name}.json"))
+
+    def _write(self) -> str:
+        names = {slot.place: slot.name for slot in self._slots}
+        graders = {names[place]: one for place, one in sorted(self._found.items())}
+        document = _Document(about=_ABOUT, boundary=BOUNDARY, graders=graders)
+        text = json.dumps(to_json(document), indent=2, ensure_ascii=False) + "\n"
+        places = [self.case.lock_file] if self._own else []
+        if self._cache:
+            places.append(self._cache_file)
+        for file in places:
+            with suppress(OSError):  # read-only, such as what was installed
+                if file != self.case.lock_file:
+                    Path(file).parent.mkdir(parents=True, exist_ok=True)
+                _replace(file, text)
+                return file
+        return ""
+
+
+Settle: TypeAlias = "Callable[[Sequence[CaseLock]], list[Case]]"
+"""Resolves the modes of cases before they are run; it may decide those that are undecided."""
+
+
+def settle_by_locks(locks: Sequence[CaseLock]) -> list[Case]:
+    """Resolve by lock files alone: what nobody decided is ``shared``."""
+    return [lock.resolved() for lock in locks]
+
+
+def settled(case: Case, cache: str | None = None) -> Case:
+    """A case with every mode resolved by its lock file; what nobody decided is ``shared``.
+
+    Args:
+        case: The case; one that is resolved already stays as it is.
+        cache: Directory for decisions that cannot be kept with the case.
+    """
+    return CaseLock(case, cache).resolved()
+
+
+def isolated_graders(case: Case) -> list[Isolated]:
+    """How the tests of each grader of a resolved case are isolated."""
+    return [
+        Isolated(
+            grader=name,
+            isolation="process" if spec.options.get("isolation") == "process" else "shared",
+            allow_equality=tuple(cast("list[str]", spec.options.get("allow_equality") or [])),
+            why=str(spec.said.get("isolation_reason", "")),
+        )
+        for name, spec in zip(_names(case.graders), case.graders, strict=True)
+        if spec.kind.grader.separable(spec.options) is not None
+    ]
+
+
+def oracle_digest(case: Case) -> str:
+    """A digest of a resolved case and of the modes that it is graded in."""
+    modes = [[one.grader, *one.allow_equality] for one in isolated_graders(case) if _apart(one)]
+    if not modes:
+        return case.digest
+    return hashlib.sha256(f"{case.digest}\n{BOUNDARY}\n{json.dumps(modes)}".encode()).hexdigest()
+
+
+def reference_of(case: Case) -> str:
+    """The name of the reference recording; empty where there is none.
+
+    Raises:
+        InputError: If the case names one that does not exist.
+    """
+    found = recordings_of(str(Path(case.root, "recordings")))
+    named = case.selftest.reference
+    if named and named not in found:
+        raise InputError(
+            f"case {case.id!r}: selftest.reference is {named!r}, but there is no such recording",
+            hint=nearest(named, sorted(found)) or f"make {case.root}/recordings/{named}",
+        )
+    return named or next((name for name in _REFERENCES if name in found), "")
+
+
+def _apart(one: Isolated) -> bool:
+    return one.isolation == "process"
+
+
+def _slots(case: Case) -> list[_Slot]:
+    slots: list[_Slot] = []
+    for place, (name, spec) in enumerate(zip(_names(case.graders), case.graders, strict=True)):
+        asked = spec.options.get("isolation", "auto")
+        if asked != "auto" or "isolation" not in spec.kind.parameters:
+            continue
+        separable = spec.kind.grader.separable(spec.options, case.source_path)
+        if separable is not None:
+            slots.append(_Slot(place, name, spec, separable))
+    return slots
+
+
+def _names(specs: Sequence[GraderSpec]) -> Iterator[str]:
+    """What graders are called, numbered where several are called the same."""
+    labels = Counter(spec.label for spec in specs)
+    seen: Counter[str] = Counter()
+    for spec in specs:
+        seen[spec.label] += 1
+        many = labels[spec.label] > 1
+        yield f"{spec.label}-{seen[spec.label]}" if many else spec.label
+
+
+def _basis(case: Case) -> bytes:
+    """A digest of what the tests of all graders run over."""
+    blocks = {name: case.document.get(name) for name in _BASIS}
+    whole = hashlib.sha256(
+        framed(str(BOUNDARY).encode(), json.dumps(blocks, sort_keys=True).encode())
+    )
+    files = [case.source_path] if case.source_path else []
+    for file in [*files, *case.requirement_files]:
+        whole.update(tree_digest(file).encode())
+    return whole.digest()
+
+
+def _read(file: str) -> _Document | None:
+    """A lock file; None where there is none that can be read, as one of another version."""
+    try:
+        if not Path(file).is_file() or Path(file).stat().st_size > _LARGEST:
+            return None
+        found = from_json(_Document, read_json(Path(file).read_text("utf-8")))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if found.boundary == BOUNDARY else None
+
+
+def _replace(file: str, text: str) -> None:
+    """Write a file so that whoever reads it finds the old text or the new one."""
+    new = Path(f"{file}.{secrets.token_hex(4)}.new")
+    try:
+        new.write_text(text, "utf-8")
+        new.replace(file)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(new)  # noqa: PTH108
+        raise
+
+
+def _in_words(why: Sequence[Why]) -> str:
+    """Why the tests are not judged apart, in one line."""
+    if not why:
+        return "the reference does not pass them apart"
+    more = f", and {len(why) - 1} more" if len(why) > 1 else ""
+    return f"{why[0]}{more}"

@@ -1,0 +1,1 @@
+"""The boundary between the judge, which runs the tests, and the host, which runs the solution."""

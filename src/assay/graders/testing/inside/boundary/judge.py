@@ -1,0 +1,330 @@
+"""Sets up the boundary in the judge: imports, patches that hold on both sides, what is refused."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import sys
+import unittest
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from assay.graders.testing.inside.boundary.imports import Finder
+from assay.graders.testing.inside.boundary.mirrors import Module, Session
+from assay.graders.testing.inside.boundary.session import (
+    BoundaryError,
+    current,
+    doors,
+    fail,
+    is_authors,
+    is_module_of_both,
+    ref_of,
+    state,
+)
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+_NOT_STARTED = 70
+_IN_HOST: dict[str, tuple[str, ...]] = {
+    "subprocess": ("run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"),
+    "os": ("system", "popen"),
+    "runpy": ("run_module", "run_path"),
+    "pickle": ("loads", "load"),
+}
+"""What would run or unpickle the submission's code: for tests it happens in the host."""
+
+_UNPICKLED: dict[str, tuple[str, ...]] = {
+    "builtins": ("set", "frozenset", "bytearray", "complex", "range", "slice", "object"),
+    "collections": ("OrderedDict", "deque", "Counter", "defaultdict"),
+    "datetime": ("datetime", "date", "time", "timedelta", "timezone"),
+    "decimal": ("Decimal",),
+    "fractions": ("Fraction",),
+    "uuid": ("UUID",),
+    "pathlib": ("PosixPath", "PurePosixPath", "Path"),
+    "copyreg": ("_reconstructor",),
+    "numpy": ("ndarray", "dtype"),
+    "numpy.core.multiarray": ("_reconstruct", "scalar"),
+    "numpy._core.multiarray": ("_reconstruct", "scalar"),
+    "_codecs": ("encode",),
+}
+_SYSTEM_NAMES = ("path", "modules", "stdout", "stderr", "meta_path")
+
+
+def install(
+    link: socket.socket, told: dict[str, Any], root: str, report: Callable[[str], None]
+) -> Finder:
+    """Set up the boundary, before the first test is imported.
+
+    Args:
+        link: The listening socket to which the host connects.
+        told: What the host of assay told (`assay.graders.testing.process.judge_brief`).
+        root: The judge's tree.
+        report: Takes what of the submission would have had to be trusted.
+
+    Returns:
+        The finder to put first on ``sys.meta_path``.
+    """
+    state.root, state.shared = root, tuple(told["shared"])
+    state.seconds, state.fresh = float(told["seconds"]), str(told["fresh"])
+    state.allowed, state.report, state.make = frozenset(told["allow"]), report, Session
+    state.never = (unittest.SkipTest,)
+    outcomes: Any = sys.modules.get("_pytest.outcomes")
+    if outcomes is not None:
+        state.never = (outcomes.OutcomeException, unittest.SkipTest)
+        state.failing = (AssertionError, outcomes.Failed)
+        _mirror_monkeypatch()
+        _refuse_plugins()
+    if not doors.open(link):
+        sys.stderr.write("the process of the solution did not start\n")
+        os._exit(_NOT_STARTED)
+    _mirror_mock()
+    _send_to_host()
+    sys.addaudithook(_watch)
+    return Finder(frozenset(os.path.join(root, one) for one in told["hidden"]))
+
+
+def enter(module: str) -> None:
+    """Say which test module is imported or tested now."""
+    state.current = module
+
+
+def begin(module: str) -> None:
+    """Start a test of a module: forget what made an earlier one fail."""
+    old = state.sessions.get(module)
+    if old is not None and (old.dead or state.fresh == "test"):
+        del state.sessions[module]
+        old.end("the session has ended")
+    state.current = module
+    state.failures.clear()
+
+
+def verdict() -> str:
+    """Why the test that ended cannot have passed; empty if it can."""
+    return str(state.failures[0]) if state.failures else ""
+
+
+# -- patches that hold on both sides ---------------------------------------------------------------
+
+
+def _place_of(target: Any) -> tuple[str, list[str]] | None:
+    """The name of a module or class that both sides have; None for anything else."""
+    if isinstance(target, Module) or ref_of(target) is not None:
+        return None
+    if is_module_of_both(target):
+        return target.__name__, []
+    if isinstance(target, type) and not is_authors(target):
+        return target.__module__, target.__qualname__.split(".")
+    return None
+
+
+def patch(target: Any, name: Any, value: Any) -> None:
+    """Make a patch of the tests hold in the host, too."""
+    place = _place_of(target)
+    if place is None or type(name) is not str or (target is sys and name in _SYSTEM_NAMES):
+        return
+    state.patches.append((*place, name, value))
+    for talk in list(state.sessions.values()):
+        if not talk.dead:
+            talk.request("patch", *place, name, talk.encode(value))
+
+
+def unpatch(target: Any, name: Any) -> None:
+    """Take the last patch back."""
+    place = _place_of(target)
+    for number in range(len(state.patches) - 1, -1, -1):
+        if place is not None and state.patches[number][:3] == (*place, name):
+            del state.patches[number]
+            for talk in list(state.sessions.values()):
+                if not talk.dead:
+                    talk.request("unpatch", *place, name)
+            return
+
+
+def _mirror_monkeypatch() -> None:
+    from _pytest.monkeypatch import MonkeyPatch
+
+    kind: Any = MonkeyPatch
+    set_attribute, undo = kind.setattr, kind.undo
+
+    def setattr_(self: Any, *arguments: Any, **named: Any) -> None:
+        before = len(self._setattr)
+        set_attribute(self, *arguments, **named)
+        for target, name, _ in self._setattr[before:]:
+            patch(target, name, getattr(target, name))
+            self.__dict__.setdefault("_assay_patched", []).append((target, name))
+
+    def undo_(self: Any) -> None:
+        undo(self)
+        for target, name in reversed(self.__dict__.pop("_assay_patched", [])):
+            unpatch(target, name)
+
+    kind.setattr, kind.undo = setattr_, undo_
+
+
+def _mirror_mock() -> None:
+    kind: Any = vars(mock)["_patch"]
+    enter_, leave_ = kind.__enter__, kind.__exit__
+
+    def enter_both(self: Any) -> Any:
+        found = enter_(self)
+        patch(self.target, self.attribute, getattr(self.target, self.attribute))
+        return found
+
+    def leave_both(self: Any, *error: Any) -> Any:
+        target = self.target
+        found = leave_(self, *error)
+        unpatch(target, self.attribute)
+        return found
+
+    kind.__enter__, kind.__exit__ = enter_both, leave_both
+
+
+# -- what happens in the host ----------------------------------------------------------------------
+
+
+def _send_to_host() -> None:
+    import subprocess
+
+    for module, names in _IN_HOST.items():
+        place = importlib.import_module(module)
+        for name in names:
+            setattr(place, name, _elsewhere(module, name, getattr(place, name)))
+    place = subprocess
+    setattr(place, "Popen", _ElsewhereKind("Popen", (subprocess.Popen,), {}))  # noqa: B010
+    reload = importlib.reload
+
+    def reload_(module: Any) -> Any:
+        ref = ref_of(module) if not isinstance(module, Module) else module.__dict__["_assay"]
+        if ref is None:
+            return reload(module)
+        ref.home().request("reload", ref.node())
+        return module
+
+    importlib.reload = reload_
+    dumps = pickle.dumps
+
+    def dumps_(value: Any, *rest: Any, **named: Any) -> Any:
+        if ref_of(value) is None:
+            return dumps(value, *rest, **named)
+        return _of_host("pickle", "dumps")(value, *rest, **named)
+
+    pickle.dumps = dumps_
+
+
+def _of_host(module: str, name: str) -> Any:
+    talk = current()
+    return talk.decode(talk.request("standard", module, name))
+
+
+def _elsewhere(module: str, name: str, original: Any) -> Any:
+    """A function that runs in the host for tests, and here for everybody else."""
+
+    def run(*arguments: Any, **named: Any) -> Any:
+        if not state.is_test_code(sys._getframe(1).f_code.co_filename):
+            return original(*arguments, **named)
+        return _of_host(module, name)(*arguments, **named)
+
+    run.__name__, run.__doc__ = name, original.__doc__
+    return run
+
+
+class _ElsewhereKind(type):
+    """The class `subprocess.Popen`, whose processes run in the host for tests."""
+
+    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+        frame: Any = sys._getframe(1)
+        if state.is_test_code(frame.f_code.co_filename):
+            return _of_host("subprocess", "Popen")(*arguments, **named)
+        return type.mro(cls)[1](*arguments, **named)
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def _refuse_plugins() -> None:
+    """Let no module of the submission be a plug-in of the judge's pytest."""
+    import pluggy
+
+    kind: Any = pluggy.PluginManager
+    register = kind.register
+
+    def register_(self: Any, plugin: Any, name: Any = None) -> Any:
+        if isinstance(plugin, Module) or ref_of(plugin) is not None:
+            raise ImportError(f"{name} is the submission's: it is no plug-in of the judge")
+        return register(self, plugin, name)
+
+    kind.register = register_
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    """Refuse to run in the judge what the submission can have written."""
+    check = _CHECKS.get(event)
+    if check is not None and (why := check(arguments)):
+        raise fail(BoundaryError(f"{why}: that cannot happen in the judge"))
+
+
+def _caller() -> str:
+    return sys._getframe(3).f_code.co_filename
+
+
+def _compiled(arguments: tuple[Any, ...]) -> str:
+    source, name = arguments[:2]
+    if type(name) is str and state.is_shared(name):
+        return "a file that was written while tests ran is compiled"
+    if type(source) not in (bytes, str):
+        return ""
+    caller = _caller()
+    if not state.is_test_code(caller):
+        return ""
+    text = source.encode("utf-8", "replace") if isinstance(source, str) else source
+    try:
+        with open(caller, "rb") as file:
+            is_authors_text = bytes(text).strip() in file.read()
+    except OSError:
+        is_authors_text = False
+    return "" if is_authors_text else "a test runs text as code"
+
+
+def _executed(arguments: tuple[Any, ...]) -> str:
+    place: Any = getattr(arguments[0], "co_filename", "")
+    return "a file that was written while tests ran is run" if state.is_shared(place) else ""
+
+
+def _loaded(arguments: tuple[Any, ...]) -> str:
+    place = [*arguments, None][min(len(arguments) - 1, 1)]
+    is_theirs = isinstance(place, (str, bytes)) and state.is_ours(os.fsdecode(place))
+    return "a library that is no package's is loaded" if is_theirs else ""
+
+
+def _unpickled(arguments: tuple[Any, ...]) -> str:
+    module, name = arguments
+    if name in _UNPICKLED.get(module, ()):
+        return ""
+    place = getattr(sys.modules.get(module), "__file__", None)
+    return "" if place and state.is_test_code(place) else f"{module}.{name} is unpickled"
+
+
+def _started(arguments: tuple[Any, ...]) -> str:
+    words: list[Any] = [arguments[0], *(arguments[1] or ()), *arguments[2:3]]
+    for one in words:
+        text = os.fsdecode(one) if isinstance(one, (str, bytes, os.PathLike)) else ""
+        is_python = os.path.basename(text).startswith("python")
+        if is_python or state.root in text or any(part in text for part in state.shared):
+            return "a test starts a program"
+    return ""
+
+
+_CHECKS: dict[str, Callable[[tuple[Any, ...]], str]] = {
+    "compile": _compiled,
+    "exec": _executed,
+    "ctypes.dlopen": _loaded,
+    "import": _loaded,
+    "marshal.loads": lambda _: "a test unmarshals" if state.is_test_code(_caller()) else "",
+    "pickle.find_class": _unpickled,
+    "subprocess.Popen": _started,
+    "os.exec": _started,
+    "os.posix_spawn": _started,
+}

@@ -1,0 +1,331 @@
+"""What crosses the boundary: frames of JSON in which plain values are copied.
+
+A frame is its length in four bytes, big-endian, and a JSON document. A scalar stands for itself,
+everything else is a list whose first item says what it is; a receiver accepts the kinds it knows
+and nothing else. What is not plain is left to the side that sends it (`Plain.other`): a reference
+that means something to the two runtimes alone. Nothing is unpickled, evaluated or looked up by a
+name that the other side chose.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import struct
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from time import monotonic as clock
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Bytes of one frame."""
+
+DEEPEST = 60
+"""How deep values may lie in each other."""
+
+OPERATORS = frozenset(
+    "__abs__ __add__ __aenter__ __aexit__ __aiter__ __and__ __anext__ __array__ __await__ "
+    "__bool__ __bytes__ __call__ __ceil__ __complex__ __contains__ __copy__ __deepcopy__ "
+    "__delitem__ __dir__ __divmod__ __enter__ __eq__ __exit__ __float__ __floor__ "
+    "__floordiv__ __format__ __fspath__ __ge__ __getitem__ __gt__ __hash__ __iadd__ __iand__ "
+    "__imul__ __index__ __instancecheck__ __int__ __invert__ __ior__ __isub__ __iter__ __le__ "
+    "__len__ __length_hint__ __lshift__ __lt__ __matmul__ __missing__ __mod__ __mul__ __ne__ "
+    "__neg__ __next__ __or__ __pos__ __pow__ __radd__ __rand__ __rdivmod__ __repr__ "
+    "__reversed__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __round__ "
+    "__rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __setitem__ __str__ "
+    "__sub__ __truediv__ __trunc__ __xor__".split()
+)
+"""What is forwarded of an object's operators."""
+
+_SCALARS = frozenset({type(None), bool, int, float, str})
+_LONGEST_INT = 8_000
+"""Bits of an integer that is written in decimal digits; Python bounds their number."""
+
+_SEQUENCES = {list: "l", tuple: "t", set: "s", frozenset: "f", deque: "q"}
+_SEQUENCE_OF = {tag: kind for kind, tag in _SEQUENCES.items()}
+_MAPPINGS = {dict: "d", OrderedDict: "od", Counter: "dc", defaultdict: "dd"}
+_MAPPING_OF = {"d": dict, "od": OrderedDict, "dc": Counter}
+
+
+class WireError(Exception):
+    """The other side sent what makes no sense, or something cannot be sent."""
+
+
+class GoneError(WireError):
+    """The other side has gone."""
+
+
+def send(link: socket.socket, message: object) -> None:
+    """Send one frame.
+
+    Raises:
+        GoneError: If nobody is there any more.
+        WireError: If it is too large.
+    """
+    data = json.dumps(message, separators=(",", ":")).encode("ascii")
+    if len(data) > MOST_BYTES:
+        raise WireError(f"a value of {len(data)} bytes is too large to be copied")
+    try:
+        link.sendall(struct.pack(">I", len(data)) + data)
+    except OSError as error:
+        raise GoneError(str(error)) from None
+
+
+def receive(link: socket.socket, deadline: float | None = None) -> tuple[list[Any], int]:
+    """Receive one frame: a list that begins with a word, and the number of its bytes.
+
+    Args:
+        link: Its time-out holds for each part that arrives.
+        deadline: On the monotonic clock, when the whole frame must be there.
+
+    Raises:
+        TimeoutError: If the time passes.
+        GoneError: At the end of the stream.
+        WireError: For anything but a frame.
+    """
+    (size,) = struct.unpack(">I", _exactly(link, 4, deadline))
+    if size > MOST_BYTES:
+        raise WireError(f"a frame of {size} bytes is too large")
+    try:
+        message: Any = json.loads(_exactly(link, size, deadline))
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"a frame is not JSON: {type(error).__name__}") from None
+    if type(message) is not list or not message or type(message[0]) is not str:
+        raise WireError("a frame is not a message")
+    return message, size
+
+
+def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
+    chunks = bytearray()
+    while len(chunks) < size:
+        if deadline is not None and clock() > deadline:
+            raise TimeoutError
+        try:
+            chunk = link.recv(min(size - len(chunks), 1 << 20))
+        except TimeoutError:
+            raise TimeoutError from None
+        except (ConnectionError, ValueError) as error:
+            raise GoneError(str(error)) from None
+        if not chunk:
+            raise GoneError("the other side has gone")
+        chunks += chunk
+    return bytes(chunks)
+
+
+class Plain:
+    """Copies plain values; a runtime extends it by its own references."""
+
+    def other(self, value: object, depth: int) -> list[Any]:
+        """Write what is not plain."""
+        raise WireError(f"a {type(value).__name__} cannot be copied")
+
+    def others(self, node: list[Any]) -> object:
+        """Read what the other side's `other` wrote."""
+        raise WireError("a value of an unknown kind")
+
+    def array(self, found: Any) -> Any:
+        """Take an array that was read."""
+        return found
+
+    def encode(self, value: Any, depth: int = 0) -> Any:
+        """Write a value."""
+        kind = type(value)
+        if kind in _SCALARS:
+            if kind is int and value.bit_length() > _LONGEST_INT:
+                return ["I", hex(value)]
+            return value
+        if depth > DEEPEST:
+            raise WireError(f"values lie more than {DEEPEST} deep in each other")
+        if kind in _SEQUENCES:
+            # Of numbers and texts alone there is nothing to write differently.
+            items = list(value)
+            if not _is_flat(items):
+                items = [self.encode(item, depth + 1) for item in items]
+            return [_SEQUENCES[kind], items]
+        if kind in _MAPPINGS:
+            pairs = [
+                [self.encode(key, depth + 1), self.encode(item, depth + 1)]
+                for key, item in list(value.items())
+            ]
+            return [_MAPPINGS[kind], pairs]
+        writer = _WRITERS.get(kind)
+        if writer is not None:
+            return writer(value)
+        if kind.__module__ == "numpy":
+            written = _numpy(value)
+            if written is not None:
+                return written
+        return self.other(value, depth)
+
+    def decode(self, node: Any, depth: int = 0) -> Any:
+        """Read a value.
+
+        Raises:
+            WireError: If it is none.
+        """
+        if type(node) in _SCALARS:
+            return node
+        if type(node) is not list or not node or type(node[0]) is not str or depth > DEEPEST + 4:
+            raise WireError("a value makes no sense")
+        tag = node[0]
+        try:
+            if tag in _SEQUENCE_OF:
+                items = node[1]
+                if not _is_flat(items):
+                    items = [self.decode(item, depth + 1) for item in items]
+                return _SEQUENCE_OF[tag](items)
+            if tag in _MAPPING_OF or tag == "dd":
+                pairs = [
+                    (self.decode(key, depth + 1), self.decode(item, depth + 1))
+                    for key, item in node[1]
+                ]
+                found = defaultdict(None, pairs) if tag == "dd" else _MAPPING_OF[tag](dict(pairs))
+                return found if tag != "dc" else Counter(dict(pairs))
+            reader = _READERS.get(tag)
+            if reader is not None:
+                found = reader(*node[1:])
+                return self.array(found) if tag == "na" else found
+        except (WireError, GoneError):
+            raise
+        except (TypeError, ValueError, ArithmeticError, KeyError, IndexError, LookupError) as error:
+            raise WireError(f"a value makes no sense: {type(error).__name__}") from None
+        return self.others(node)
+
+
+def _is_flat(items: list[Any]) -> bool:
+    kinds = set(map(type, items))
+    if not kinds <= _SCALARS:
+        return False
+    return int not in kinds or all(
+        type(item) is not int or item.bit_length() <= _LONGEST_INT for item in items
+    )
+
+
+def _text(data: str) -> bytes:
+    return base64.b64decode(data.encode("ascii"), validate=True)
+
+
+def _bytes(tag: str) -> Callable[[Any], list[Any]]:
+    return lambda value: [tag, base64.b64encode(value).decode("ascii")]
+
+
+def _zone(zone: Any) -> Any:
+    """A fixed offset in seconds; other zones are told by their offset at that moment."""
+    return None if zone is None else zone.total_seconds()
+
+
+def _datetime(value: datetime) -> list[Any]:
+    return ["dt", value.replace(tzinfo=None).isoformat(), _zone(value.utcoffset()), value.fold]
+
+
+def _read_datetime(text: str, offset: float | None, fold: int) -> datetime:
+    zone = None if offset is None else timezone(timedelta(seconds=offset))
+    return datetime.fromisoformat(text).replace(tzinfo=zone, fold=fold)
+
+
+def _time(value: time) -> list[Any]:
+    return ["tm", value.replace(tzinfo=None).isoformat(), _zone(value.utcoffset())]
+
+
+def _read_time(text: str, offset: float | None) -> time:
+    zone = None if offset is None else timezone(timedelta(seconds=offset))
+    return time.fromisoformat(text).replace(tzinfo=zone)
+
+
+def _timezone(value: timezone) -> list[Any]:
+    return ["tz", value.utcoffset(None).total_seconds()]
+
+
+_WRITERS: dict[type, Callable[[Any], list[Any]]] = {
+    bytes: _bytes("b"),
+    bytearray: _bytes("B"),
+    memoryview: _bytes("b"),
+    complex: lambda value: ["c", value.real, value.imag],
+    range: lambda value: ["r", value.start, value.stop, value.step],
+    slice: lambda value: ["sl", *[_index(part) for part in (value.start, value.stop, value.step)]],
+    type(Ellipsis): lambda _: ["..."],
+    type(NotImplemented): lambda _: ["ni"],
+    Decimal: lambda value: ["D", str(value)],
+    Fraction: lambda value: ["F", hex(value.numerator), hex(value.denominator)],
+    datetime: _datetime,
+    date: lambda value: ["da", value.isoformat()],
+    time: _time,
+    timedelta: lambda value: ["td", value.days, value.seconds, value.microseconds],
+    timezone: _timezone,
+    UUID: lambda value: ["u", str(value)],
+    type(Path()): lambda value: ["p", str(value)],
+}
+
+
+def _index(value: Any) -> Any:
+    if value is not None and type(value) is not int:
+        raise WireError("a slice of other than integers cannot be copied")
+    return value
+
+
+def _read_array(dtype: str, shape: list[int], data: str) -> Any:
+    import numpy as np
+
+    kind = np.dtype(_plain_dtype(dtype))
+    return np.ndarray(tuple(shape), dtype=kind, buffer=bytearray(_text(data)))
+
+
+def _plain_dtype(name: str) -> str:
+    if (
+        type(name) is not str
+        or len(name) > 12
+        or name[:1] not in "<>|"
+        or name[1:2] not in "?biufcSUMm"
+    ):
+        raise WireError("a value of an unknown dtype")
+    return name
+
+
+def _read_scalar(dtype: str, data: str) -> Any:
+    return _read_array(dtype, [1], data)[0]
+
+
+_READERS: dict[str, Callable[..., object]] = {
+    "I": lambda text: int(text, 16),
+    "b": _text,
+    "B": lambda data: bytearray(_text(data)),
+    "c": complex,
+    "r": range,
+    "sl": slice,
+    "...": lambda: Ellipsis,
+    "ni": lambda: NotImplemented,
+    "D": Decimal,
+    "F": lambda top, bottom: Fraction(int(top, 16), int(bottom, 16)),
+    "dt": _read_datetime,
+    "da": date.fromisoformat,
+    "tm": _read_time,
+    "td": timedelta,
+    "tz": lambda seconds: timezone(timedelta(seconds=seconds)),
+    "u": UUID,
+    "p": Path,
+    "na": _read_array,
+    "ns": _read_scalar,
+}
+
+
+def _numpy(value: Any) -> list[Any] | None:
+    """An array or a number of numpy's own, by its buffer; None for one of objects or fields."""
+    np: Any = sys.modules["numpy"]
+    if type(value) is not np.ndarray and not isinstance(value, np.generic):
+        return None
+    kind: str = value.dtype.str
+    if kind[1:2] not in "?biufcSUMm" or value.dtype.hasobject or value.dtype.names:
+        return None
+    data = base64.b64encode(value.tobytes()).decode("ascii")
+    if type(value) is np.ndarray:
+        return ["na", kind, list(value.shape), data]
+    return ["ns", kind, data]
