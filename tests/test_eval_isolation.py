@@ -399,6 +399,15 @@ def test_a_selftest_tells_the_mode(case: Path) -> None:
 
 
 @pytest.mark.sandbox
+def test_a_selftest_takes_no_strong_mode_back(tmp_path: Path) -> None:
+    case = make_case(tmp_path, right=_BUILTIN, test=_TEST_BUILTIN)
+    CaseLock(load_case(str(case))).keep({0: ("process", [], [])})
+    done = assay("selftest", "evals", "--repeats", "1", cwd=tmp_path)
+    assert (done.returncode, "remove case.lock.json" in done.stdout) == (1, True), done.stdout
+    assert lock_of(case)["hidden-tests"]["isolation"] == "process"
+
+
+@pytest.mark.sandbox
 @pytest.mark.parametrize(
     "cheat",
     [

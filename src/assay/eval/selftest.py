@@ -225,7 +225,10 @@ class _Bench:
             yield Check(name="begin", verdict=verdict, said=str(self._trouble))
             return
         if self._reference:
-            yield reference_check(f"reference {self._reference}", self.runs["reference"])
+            check = reference_check(f"reference {self._reference}", self.runs["reference"])
+            apart = any(one.isolation == "process" for one in isolated_graders(self.case))
+            hint = f"; or remove {Path(self.case.lock_file).name}, to decide its isolation anew"
+            yield replace(check, mend=check.mend + hint) if check.mend and apart else check
         else:
             yield Check(
                 name="reference",
