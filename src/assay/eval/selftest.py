@@ -225,7 +225,8 @@ class _Bench:
             yield Check(name="begin", verdict=verdict, said=str(self._trouble))
             return
         if self._reference:
-            check = reference_check(f"reference {self._reference}", self.runs["reference"])
+            least = self.case.expect.min_assurance
+            check = reference_check(f"reference {self._reference}", self.runs["reference"], least)
             apart = any(one.isolation == "process" for one in isolated_graders(self.case))
             hint = f"; or remove {Path(self.case.lock_file).name}, to decide its isolation anew"
             yield replace(check, mend=check.mend + hint) if check.mend and apart else check

@@ -32,7 +32,11 @@ Mode: TypeAlias = Literal["process", "shared"]
 Isolation: TypeAlias = Literal["auto", "process", "shared"]
 Fresh: TypeAlias = Literal["module", "test"]
 
-_SEPARABLE: Mapping[Runner, str] = {"pytest": "pytest", "unittest": "unittest"}
+_SEPARABLE: Mapping[Runner, str] = {
+    "pytest": "pytest",
+    "unittest": "unittest",
+    "node": "node --test",
+}
 """The runners that can be judged apart, and what people call them."""
 
 
