@@ -128,7 +128,7 @@ def resolved(case: Path, cache: str | None = None) -> Case:
     ("grader", "said"),
     [
         ("{type: tests, cmd: cargo test, format: cargo, isolation: process}", "'cargo'"),
-        ("{type: tests, cmd: mvn test, junit_xml: a.xml, isolation: process}", "pytest, unittest and"),
+        ("{type: tests, cmd: mvn test, junit_xml: a.xml, isolation: process}", "pytest, unit"),
         ("{type: tests, cmd: make check, isolation: process}", "shared"),
         ("{type: swebench, cmd_prefix: tox --, fail_to_pass: [t], isolation: process}", "'tox'"),
         ("{type: pytest, isolation: sometimes}", "isolation"),
