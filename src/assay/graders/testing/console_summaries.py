@@ -18,17 +18,39 @@ __all__ = [
     "read_vitest",
 ]
 
-_COUNT = re.compile(r"(\d{1,9}) (\w+)")
 _TICKS = "\u2713\u2714\u221a"
 _CROSSES = "\u2715\u2717\u2718\u00d7\u2716"
+_WORDS: Mapping[str, Outcome] = {
+    "cancelled": "failed",
+    "ERROR": "error",
+    "error": "error",
+    "errors": "error",
+    "fail": "failed",
+    "FAILED": "failed",
+    "failed": "failed",
+    "failing": "failed",
+    "pass": "passed",
+    "PASSED": "passed",
+    "passed": "passed",
+    "passing": "passed",
+    "pending": "skipped",
+    "SKIPPED": "skipped",
+    "skipped": "skipped",
+    "XFAIL": "xfailed",
+    "xfailed": "xfailed",
+    "XPASS": "xpassed",
+    "xpassed": "xpassed",
+}
+"""What the words of all runners mean; only ``todo`` differs."""
 
 
-def _counts(text: str, words: Mapping[str, Outcome]) -> dict[Outcome, int]:
+def _counts(text: str, todo: Outcome = "skipped") -> dict[Outcome, int]:
     """Read ``1 failed, 9 passed``: sums by outcome of the words that are known."""
     found: dict[Outcome, int] = {}
-    for number, word in _COUNT.findall(text):
-        if word in words:
-            found[words[word]] = found.get(words[word], 0) + int(number)
+    for number, word in re.findall(r"(\d{1,9}) (\w+)", text):
+        outcome = todo if word == "todo" else _WORDS.get(word)
+        if outcome:
+            found[outcome] = found.get(outcome, 0) + int(number)
     return found
 
 
@@ -46,12 +68,6 @@ _JEST_TEST = re.compile(
     r"(?P<name>.+?)(?: \(\d[\d.]* m?s\))?$"
 )
 _JEST_GROUP = re.compile(r"^(?P<indent> +)(?P<name>\S.*)$")
-_JEST_WORDS: dict[str, Outcome] = {
-    "passed": "passed",
-    "failed": "failed",
-    "skipped": "skipped",
-    "todo": "skipped",
-}
 
 
 def read_jest(lines: list[str]) -> Tally:
@@ -80,7 +96,7 @@ def read_jest(lines: list[str]) -> Tally:
             indent = len(group["indent"])
             groups = [*(one for one in groups if one[0] < indent), (indent, group["name"])]
     if total := _last(lines, _JEST_TOTAL):
-        tally.count(_counts(total["counts"], _JEST_WORDS))
+        tally.count(_counts(total["counts"]))
     return tally
 
 
@@ -99,26 +115,36 @@ def read_vitest(lines: list[str]) -> Tally:
             outcome: Outcome = "passed" if test["mark"] in _TICKS else "skipped"
             tally.add(test["name"], "failed" if test["mark"] in _CROSSES else outcome)
     if total := _last(lines, _VITEST_TOTAL):
-        tally.count(_counts(total["counts"], _JEST_WORDS))
+        tally.count(_counts(total["counts"]))
+    return tally
+
+
+def _last_block(lines: Iterable[str], pattern: re.Pattern[str], first: str) -> Tally:
+    """Totals that have a line each; a block of them begins with the word `first`."""
+    tally, block = Tally(), list[str]()
+    for line in lines:
+        if total := pattern.match(line):
+            block = [] if total["word"] == first else block
+            block.append(f"{total['number']} {total['word']}")
+    if block:
+        tally.count(_counts(", ".join(block), todo="xfailed"))
     return tally
 
 
 _MOCHA_TOTAL = re.compile(r"^ {2}(?P<number>\d{1,9}) (?P<word>passing|failing|pending)\b")
-_MOCHA: dict[str, Outcome] = {"passing": "passed", "failing": "failed", "pending": "skipped"}
+_NODE_TOTAL = re.compile(
+    r"^\u2139 (?P<word>tests|pass|fail|cancelled|skipped|todo) (?P<number>\d{1,9})$"
+)
 
 
 def read_mocha(lines: list[str]) -> Tally:
     """Mocha's totals: ``9 passing``, ``1 failing``, ``2 pending``; the last block of them."""
-    tally = Tally()
-    counts: dict[Outcome, int] = {}
-    for line in lines:
-        if total := _MOCHA_TOTAL.match(line):
-            if total["word"] == "passing":
-                counts = {}
-            counts[_MOCHA[total["word"]]] = int(total["number"])
-    if counts:
-        tally.count(counts)
-    return tally
+    return _last_block(lines, _MOCHA_TOTAL, "passing")
+
+
+def read_node_spec(lines: list[str]) -> Tally:
+    """Node's spec reporter: its last totals (``\u2139 pass 3``)."""
+    return _last_block(lines, _NODE_TOTAL, "tests")
 
 
 _SUREFIRE_TOTAL = re.compile(
@@ -139,7 +165,6 @@ def read_surefire(lines: list[str]) -> Tally:
 
 _GRADLE_TOTAL = re.compile(r"^(\d{1,9}) tests? completed(?P<rest>(?:, \d{1,9} \w+)*)\s*$")
 _GRADLE_TEST = re.compile(r"^(?P<name>\S.*) (?P<word>PASSED|FAILED|SKIPPED)(?: \([^()]*\))?$")
-_GRADLE: dict[str, Outcome] = {"PASSED": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
 
 
 def read_gradle(lines: list[str]) -> Tally:
@@ -151,11 +176,10 @@ def read_gradle(lines: list[str]) -> Tally:
     tally = Tally()
     for line in lines:
         if (test := _GRADLE_TEST.match(line)) and " > " in test["name"]:
-            tally.add(test["name"], _GRADLE[test["word"]])
+            tally.add(test["name"], _WORDS[test["word"]])
     if total := _last(lines, _GRADLE_TOTAL):
-        counts = _counts(total["rest"], {"failed": "failed", "skipped": "skipped"})
-        passed = max(int(total[1]) - sum(counts.values()), 0)
-        tally.count({**counts, "passed": passed})
+        counts = _counts(total["rest"])
+        tally.count({**counts, "passed": max(int(total[1]) - sum(counts.values()), 0)})
     return tally
 
 
@@ -163,22 +187,6 @@ _PYTEST_TOTAL = re.compile(
     r"^(?:=+ )?(?P<counts>\d{1,9} \w+(?:, \d{1,9} \w+)*) in [\d.:]+ ?s?.*?(?: =+)?$"
 )
 _PYTEST_LINE = re.compile(r"^(?P<word>PASSED|FAILED|ERROR|XFAIL|XPASS) (?P<name>.+?)(?: - .*)?$")
-_PYTEST: dict[str, Outcome] = {
-    "PASSED": "passed",
-    "FAILED": "failed",
-    "ERROR": "error",
-    "XFAIL": "xfailed",
-    "XPASS": "xpassed",
-}
-_PYTEST_WORDS: dict[str, Outcome] = {
-    "passed": "passed",
-    "failed": "failed",
-    "error": "error",
-    "errors": "error",
-    "skipped": "skipped",
-    "xfailed": "xfailed",
-    "xpassed": "xpassed",
-}
 
 
 def read_pytest(lines: list[str]) -> Tally:
@@ -190,37 +198,7 @@ def read_pytest(lines: list[str]) -> Tally:
     heads = [n for n, line in enumerate(lines) if line.strip("= ") == "short test summary info"]
     for line in lines[heads[-1] :] if heads else []:
         if test := _PYTEST_LINE.match(line):
-            tally.add(test["name"], _PYTEST[test["word"]])
+            tally.add(test["name"], _WORDS[test["word"]])
     if total := _last(lines, _PYTEST_TOTAL):
-        tally.count(_counts(total["counts"], _PYTEST_WORDS))
-    return tally
-
-
-_NODE_TOTAL = re.compile(
-    r"^\u2139 (?P<word>tests|pass|fail|cancelled|skipped|todo) (?P<number>\d{1,9})$"
-)
-_NODE: dict[str, Outcome] = {
-    "pass": "passed",
-    "fail": "failed",
-    "cancelled": "failed",
-    "skipped": "skipped",
-    "todo": "xfailed",
-}
-
-
-def read_node_spec(lines: list[str]) -> Tally:
-    """Node's spec reporter: its last totals (``\u2139 pass 3``)."""
-    tally = Tally()
-    counts: dict[Outcome, int] = {}
-    for line in lines:
-        total = _NODE_TOTAL.match(line)
-        if total is None:
-            continue
-        if total["word"] == "tests":
-            counts = {}
-        else:
-            outcome = _NODE[total["word"]]
-            counts[outcome] = counts.get(outcome, 0) + int(total["number"])
-    if counts:
-        tally.count(counts)
+        tally.count(_counts(total["counts"]))
     return tally
