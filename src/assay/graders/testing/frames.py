@@ -43,7 +43,6 @@ class Heard:
         marked: Tests that a mark of theirs left out, or expected to fail.
         canaries: What became of planted tests: name to outcome and message.
         tampering: What the runner noticed.
-        suspicions: What it noticed that is no sign in a run which comes to its end.
         ready: Whether it came so far that code of the submission could run.
         exit: The exit status it announced as its last word; None while there was none.
     """
@@ -55,7 +54,6 @@ class Heard:
     marked: set[str] = field(default_factory=set[str])
     canaries: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     tampering: list[str] = field(default_factory=list[str])
-    suspicions: list[str] = field(default_factory=list[str])
     ready: bool = False
     exit: int | None = None
 
@@ -128,10 +126,9 @@ class FrameReader:
                 if not isinstance(planted, str) or not isinstance(outcome, str):
                     return False
                 heard.canaries[planted] = (outcome, _text(event.get("message")))
-            case "tamper" | "suspect" as kind:
-                signs = heard.tampering if kind == "tamper" else heard.suspicions
-                if len(signs) < _MOST_SIGNS:
-                    signs.append(_text(event.get("what"))[:200] or "unnamed")
+            case "tamper":
+                if len(heard.tampering) < _MOST_SIGNS:
+                    heard.tampering.append(_text(event.get("what"))[:200] or "unnamed")
             case "ready":
                 heard.ready = True
             case "end":
