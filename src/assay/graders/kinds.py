@@ -38,6 +38,7 @@ KINDS: Mapping[str, str] = {
     **{name: f"assay.graders.comparison:{name}" for name in _COMPARISONS},
     "pytest": "assay.graders.tests:PytestGrader",
     "tests": "assay.graders.tests:TestsGrader",
+    "c_tests": "assay.graders.c_tests:CTestsGrader",
     "swebench": "assay.graders.swebench:SweBenchGrader",
     "implemented": "assay.graders.implemented:ImplementedGrader",
     "llm_judge": "assay.graders.llm_judge:LLMJudgeGrader",

@@ -182,6 +182,12 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
 
 _HOOKS = "start-up hooks"
 _TARGETS = "a target of the makefile"
+_STAND_INS = "a module in place of Python's own or an installed one"
+_SIGNS = {
+    _HOOKS: "planted a start-up hook",
+    _STAND_INS: "a new module has the name of one that is not the submission's",
+}
+_MODULE = re.compile(r"(.*?)(?:/__init__)?(?:\.pyc?|(?:\.[^/]*)?\.so)", re.DOTALL)
 _TARGET = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
 
 
@@ -219,10 +225,15 @@ class Rules:
         spec: What the case says.
         asked_for: Paths that commands build or are called by, and that the source does not have: a
             file there would stand for work that was never done.
+        stand_ins: Modules of Python that a module at this path, without its suffix, would replace.
     """
 
     def __init__(
-        self, spec: SubmissionSpec | None = None, *, asked_for: Iterable[str] = ()
+        self,
+        spec: SubmissionSpec | None = None,
+        *,
+        asked_for: Iterable[str] = (),
+        stand_ins: Iterable[str] = (),
     ) -> None:
         spec = spec or SubmissionSpec()
         self._include = _matcher(spec.include)
@@ -230,6 +241,7 @@ class Rules:
         self._protect = _matcher(spec.protect)
         self._defaults = [(what, _matcher(globs)) for what, globs in KEPT_FROM_SOURCE.items()]
         self._defaults.append((_TARGETS, _matcher(f"/{path}" for path in asked_for)))
+        self._stand_ins = frozenset(map(_fold, stand_ins))
 
     def decide(self, path: str) -> tuple[Verdict, str]:
         """Whose version of a path is graded, and why where it is not the submission's.
@@ -247,11 +259,15 @@ class Rules:
         for what, matcher in self._defaults:
             if matcher.match(folded):
                 return "protected", what
+        module = _MODULE.fullmatch(folded)
+        if module and module[1] in self._stand_ins:
+            return "protected", _STAND_INS
         return "taken", ""
 
-    def is_hook(self, path: str) -> bool:
-        """Whether a file at this path would run by itself when a program starts."""
-        return self.decide(path) == ("protected", _HOOKS)
+    def sign(self, path: str) -> str:
+        """What a new file at this path is a sign of, for a flag; empty where of nothing."""
+        verdict, what = self.decide(path)
+        return _SIGNS.get(what, "") if verdict == "protected" else ""
 
 
 def make_targets(makefile: str) -> frozenset[str]:

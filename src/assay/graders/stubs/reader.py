@@ -55,13 +55,17 @@ class SourceReader:
         answer = self._ask(source, language)
         return answer if isinstance(answer, str) else _code(answer)
 
-    def python_code(self, source: bytes) -> str | None:
+    def python_code(self, source: bytes, *, texts: bool = True) -> str | None:
         """A Python file without comments and statements that do nothing; None if it is no Python.
+
+        Args:
+            source: The file.
+            texts: Whether to keep what stands in strings.
 
         Raises:
             GraderError: If the process cannot be started.
         """
-        answer = self._ask(source, "python-code")
+        answer = self._ask(source, "python-code" if texts else "python-bare")
         return None if isinstance(answer, str) else str(answer["code"])
 
     def _ask(self, source: bytes, language: str) -> dict[str, Json] | str:
@@ -137,4 +141,5 @@ def _function(fields: Mapping[str, Json]) -> Function:
         owner=str(fields["owner"]),
         abstract=fields["abstract"] is True,
         hook=fields["hook"] is True,
+        template=fields["template"] is True,
     )

@@ -44,10 +44,10 @@ def main() -> None:
 
 def _answer(language: str, source: bytes) -> dict[str, object]:
     started = time.process_time()
-    if language == "python-code":
+    if language in ("python-code", "python-bare"):
         from assay.graders.stubs.python import python_code
 
-        code = python_code(source)
+        code = python_code(source, texts=language == "python-code")
         answer: dict[str, object] = {"why": "does not parse"} if code is None else {"code": code}
         return {**answer, "cpu": time.process_time() - started}
     found = _read(language, source)

@@ -65,7 +65,6 @@ class Plan:
         invocation: How the command starts its tests.
         layer: Directory of the hidden files, to be laid over the tree.
         told: Hidden sources that the runner is told, by path in the workspace.
-        given: The source's own tests, unaltered, that the runner is told as well.
         deadline: When the time is over, on the monotonic clock.
         hidden: Paths of all hidden files.
     """
@@ -75,7 +74,6 @@ class Plan:
     invocation: Invocation
     layer: str
     told: Mapping[str, str]
-    given: Mapping[str, str]
     deadline: float
     hidden: Sequence[str] = ()
 
@@ -109,7 +107,6 @@ async def attempt(
         shuffle=command.shuffle,
         skip=skip,
         loose=command.loose,
-        given=plan.given,
     )
     async with open_channel(brief) as channel:
         env, around = surroundings(
@@ -138,12 +135,20 @@ async def _attempt_apart(
         [*plan.hidden], allow=[*command.loose], fresh=command.fresh, timeout_s=command.timeout_s
     )
     brief = Brief(shuffle=command.shuffle, skip=skip, loose=command.loose, apart=apart)
-    env, around = surroundings(plan.invocation, command.cmd, plan.workspace, channel="/")
+    env, around = surroundings(
+        plan.invocation, command.cmd, plan.workspace, channel="/", apart=True
+    )
     with tempfile.TemporaryDirectory(prefix="assay-nothing-") as nothing:
-        host = host_of(plan.workspace.path, env=env, mounts=around, seconds=left)
+        host = host_of(
+            plan.workspace.path,
+            node=plan.invocation.runner == "node",
+            env=env,
+            mounts=around,
+            seconds=left,
+        )
         async with host as running, open_channel(brief, handed=running.listener) as channel:
             env, around = surroundings(
-                plan.invocation, command.cmd, plan.workspace, channel=channel.path
+                plan.invocation, command.cmd, plan.workspace, channel=channel.path, apart=True
             )
             result = await run_command(
                 ["/bin/sh", "-c", command.cmd],

@@ -30,6 +30,7 @@ SHARED = "/tmp/shared"  # noqa: S108 - a mount point inside of the sandboxes
 """Where both show the directory for temporary files."""
 
 _HOST = f"{INSIDE}/boundary/host.py"
+_NODE_HOSTS = f"{INSIDE}/boundary/hosts.cjs"
 _LONGEST_CALL = 60.0
 
 
@@ -68,7 +69,7 @@ def judge_brief(
 
 @asynccontextmanager
 async def host_of(
-    workspace: str, *, env: Mapping[str, str], mounts: list[Mount], seconds: float
+    workspace: str, *, node: bool, env: Mapping[str, str], mounts: list[Mount], seconds: float
 ) -> AsyncGenerator[Host]:
     """Run the host of a submission beside a judge.
 
@@ -76,6 +77,7 @@ async def host_of(
 
     Args:
         workspace: The grading tree. It is not changed.
+        node: Whether the submission is loaded by Node, and not by Python.
         env: Variables of the judge's command; ours are taken out.
         mounts: What the judge's command needs to see of this machine.
         seconds: When it is over at the latest.
@@ -96,7 +98,7 @@ async def host_of(
             around.append(Mount(source=str(shared), target=SHARED, writable=True))
             running = asyncio.create_task(
                 run_command(
-                    [env["ASSAY_PYTHON"], "-s", _HOST],
+                    ["node", _NODE_HOSTS] if node else [env["ASSAY_PYTHON"], "-s", _HOST],
                     workspace=workspace,
                     env=_without_ours(env),
                     mounts=around,

@@ -14,7 +14,8 @@ const fs = require('node:fs');
 const { StringDecoder } = require('node:string_decoder');
 const { threadId } = require('node:worker_threads');
 
-require('./node_guard.cjs');
+const apart = process.env.ASSAY_LINK !== undefined; // the submission is in another process
+if (!apart) require('./node_guard.cjs');
 
 if (threadId === 0) main();
 
@@ -38,9 +39,10 @@ function main() {
     while (line !== '') line = slice(line, writeSync(3, line));
   }
 
-  const load = loader(brief.hidden, brief.entry);
   const plant = () => strictEqual(brief.planted, '');
   const api = facade({ tell, skip: new Set(brief.skip), only: brief.only });
+  const boundary = apart ? { judge: judge(brief, api, tell), authors: brief.apart.hidden } : {};
+  const load = loader({ ...brief, ...boundary });
 
   // Leaving from inside a test would hide the tests behind it.
   process.exit = (code) => {
@@ -75,6 +77,28 @@ function main() {
     tell('loaded', { __proto__: null });
     api.loaded();
   };
+}
+
+// What stands in for the submission, and speaks with the process that has it.
+function judge(brief, api, tell) {
+  const { open } = require('./boundary/link.cjs');
+  const { Judge } = require('./boundary/judge.cjs');
+  const link = open(Number(process.env.ASSAY_LINK));
+  delete process.env.ASSAY_LINK;
+  const { reallyExit } = process;
+  const made = new Judge(link, {
+    root: brief.root,
+    patience: brief.apart.seconds * 1000,
+    loose: brief.apart.allow,
+    undecided: (what) => tell('undecided', { __proto__: null, what }),
+    current: api.current,
+    lost(why) {
+      tell('lost', { __proto__: null, why });
+      reallyExit.call(process, 1);
+    },
+  });
+  made.guardComparisons();
+  return made;
 }
 
 function readLine(descriptor) {

@@ -80,8 +80,6 @@ function facade({ tell, skip, only }) {
   let plant;
 
   function ran(serial, failure) {
-    const name = failure === undefined ? replaced() : undefined;
-    if (name !== undefined) failure = `the built-in ${name} was replaced`;
     tell('ran', { __proto__: null, serial, ok: failure === undefined, message: failure ?? '' });
   }
 
@@ -98,18 +96,28 @@ function facade({ tell, skip, only }) {
   }
 
   function body(serial, path, fn) {
-    const begin = () => tell('start', { __proto__: null, serial });
+    const test = { path, ended: false, failure: undefined };
+    const begin = () => {
+      tell('start', { __proto__: null, serial });
+      // Not by the test, which may: it has not begun.
+      const name = replaced();
+      if (name !== undefined) test.failure = `the built-in ${name} was replaced`;
+    };
+    const end = (failure) => {
+      test.ended = true;
+      ran(serial, failure ?? test.failure);
+    };
     if (fn.length === 2) {
       return shapedLike(fn, function (context, done) {
         begin();
         const ended = (error) => {
-          ran(serial, error ? wordsOf(error) : undefined);
+          end(error ? wordsOf(error) : undefined);
           return done(error);
         };
         try {
-          return runInside(within, path, () => apply(fn, this, [adopt(context, path), ended]));
+          return runInside(within, test, () => apply(fn, this, [adopt(context, path), ended]));
         } catch (error) {
-          ran(serial, wordsOf(error));
+          end(wordsOf(error));
           throw error;
         }
       });
@@ -117,18 +125,18 @@ function facade({ tell, skip, only }) {
     return shapedLike(fn, async function (context) {
       begin();
       try {
-        const result = runInside(within, path, () => apply(fn, this, [adopt(context, path)]));
+        const result = runInside(within, test, () => apply(fn, this, [adopt(context, path)]));
         // At once, before anybody puts back what a test that is over was computed with.
         if (typeof result?.then !== 'function') {
-          ran(serial, undefined);
+          end(undefined);
           return;
         }
         await result;
       } catch (error) {
-        ran(serial, wordsOf(error));
+        end(wordsOf(error));
         throw error;
       }
-      ran(serial, undefined);
+      end(undefined);
     });
   }
 
@@ -151,15 +159,15 @@ function facade({ tell, skip, only }) {
 
   const wrapTest = (original) => (...given) => {
     const { name, options, fn } = read(given[0], given[1], given[2]);
-    return register(original, innermost(within) ?? '', name, options, fn);
+    return register(original, innermost(within)?.path ?? '', name, options, fn);
   };
 
   const wrapSuite = (original) => (...given) => {
     const { name, options, fn } = read(given[0], given[1], given[2]);
-    const above = innermost(within) ?? '';
+    const above = innermost(within)?.path ?? '';
     const path = above === '' ? name : above + SEPARATOR + name;
     const inner = fn && shapedLike(fn, function (...words) {
-      return runInside(within, path, () => apply(fn, this, words));
+      return runInside(within, { path }, () => apply(fn, this, words));
     });
     return inner === undefined ? original(name, options) : original(name, options, inner);
   };
@@ -190,6 +198,8 @@ function facade({ tell, skip, only }) {
   return {
     exports: exported,
     count: () => count,
+    // The test, or the suite, that code runs on behalf of.
+    current: () => innermost(within),
     // A test that must fail, registered behind the file's own and only if it has any.
     plantWhenUsed(name, fail) {
       plant = () => void nodeTest.test(name, only ? { only } : {}, fail);

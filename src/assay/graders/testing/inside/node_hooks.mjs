@@ -4,7 +4,18 @@ import parts from './node_hooks.cjs';
 let own;
 
 export function initialize(settings) {
-  own = parts.hooks(settings);
+  const { port } = settings;
+  const waiting = new Map();
+  port?.on('message', ({ url, source }) => {
+    waiting.get(url)?.(source);
+    waiting.delete(url);
+  });
+  const ask = (url) =>
+    new Promise((resolve) => {
+      waiting.set(url, resolve);
+      port.postMessage(url);
+    });
+  own = parts.hooks({ ...settings, ask: port && ask });
 }
 
 export const resolve = (name, context, next) => own.resolve(name, context, next);

@@ -5,7 +5,7 @@ const { signer } = require('./node_sign.cjs');
 
 const LONGEST = 64 * 1024 * 1024;
 const UNPROVEN = { outcome: 'failed', message: 'the file ended before its tests did' };
-const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke']);
+const EVENTS = new Set(['registered', 'start', 'ran', 'said', 'loaded', 'ended', 'broke', 'lost', 'undecided']);
 
 // Reads the signed lines of one process.
 class Reader {
@@ -14,6 +14,8 @@ class Reader {
     this.tests = new Map(); // serial: {id, empty, started, ok, message}
     this.reports = new Map(); // id: node's reports of it
     this.evaluated = false;
+    this.why = '';
+    this.undecidable = new Set();
     this.broken = false;
     this.canary = undefined;
     this.planted = canary;
@@ -68,6 +70,15 @@ class Reader {
     this.evaluated = true;
   }
 
+  // The process of the submission said or can say no more.
+  lost({ why }) {
+    this.why = `the submission's process: ${why}`;
+  }
+
+  undecided({ what }) {
+    this.undecidable.add(what);
+  }
+
   broke() {
     this.broken = true;
   }
@@ -103,12 +114,13 @@ function outcomeOf(tests, reports) {
 // The results of a file, from a Reader and how the process ended.
 function judge({ reader, code, signal }, { name, selecting, crashed }) {
   const tampering = reader.forged === '' ? [] : [reader.forged];
-  const verdict = { results: [], canary: reader.canary, tampering, crash: undefined };
+  const undecided = [...reader.undecidable];
+  const verdict = { results: [], canary: reader.canary, tampering, undecided, crash: undefined };
   const fail = (id, message) => verdict.results.push({ id, seconds: 0, outcome: 'error', message });
   if (reader.canary === undefined) {
     const open = [...reader.tests.values()].filter(({ started, ok }) => started && ok === undefined);
     if (open.length > 0) verdict.crash = open.at(-1).id;
-    fail(name, `the file ended before its tests did${signal ? ` (${signal})` : ''}`);
+    fail(name, reader.why || `the file ended before its tests did${signal ? ` (${signal})` : ''}`);
   }
   const byId = new Map();
   for (const test of reader.tests.values()) byId.set(test.id, [...(byId.get(test.id) ?? []), test]);

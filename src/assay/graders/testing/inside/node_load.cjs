@@ -11,6 +11,7 @@ const { randomBytes } = require('node:crypto');
 const assert = require('node:assert');
 const strict = require('node:assert/strict');
 
+const { author, isSolution } = require('./node_hooks.cjs');
 const { hideText } = require('./node_text.cjs');
 
 const { apply } = Reflect;
@@ -20,7 +21,6 @@ const { compileFunction, constants } = vm;
 const bind = Function.prototype.call.bind.bind(Function.prototype.call);
 const get = bind(Map.prototype.get);
 const has = bind(Map.prototype.has);
-const matches = bind(RegExp.prototype.test);
 
 // Where only test code lives: by the names that node's own runner goes by, and usual directories.
 const TEST_CODE = /[/](tests|__tests__)[/]|^[/]test[/]|[.](test|spec)[.][cm]?[jt]sx?$/;
@@ -48,15 +48,16 @@ function formatOf(file, source) {
   return 'commonjs';
 }
 
-function loader(hidden, entry) {
+// With a `judge`, the submission is in another process, and the hidden files (`authors`) on disk.
+function loader({ hidden, entry, root, judge, authors = [] }) {
   const sources = new Map();
   const formats = new Map();
   for (const [file, text] of Object.entries(hidden)) {
     sources.set(file, text.replace(/^\uFEFF/, '').replace(/^#!.*/, ''));
     formats.set(file, formatOf(file, text));
   }
-  const trusted = (file) =>
-    file === entry || has(sources, file) || matches(TEST_CODE, file.slice(process.cwd().length));
+  const isAuthors = author(root, authors, TEST_CODE.source);
+  const trusted = (file) => file === entry || has(sources, file) || isAuthors(file);
   const builtins = new Map();
   for (const [name, value] of [['assert', assert], ['assert/strict', strict]]) {
     builtins.set(name, value);
@@ -108,12 +109,22 @@ function loader(hidden, entry) {
 export default api;
 export const { ${names.join(', ')} } = api;`,
       sources: byUrl,
-      root: pathToFileURL(process.cwd()).href,
+      root,
+      authors,
       entry: pathToFileURL(entry).href,
       testCode: TEST_CODE.source,
     };
-    if (registerHooks !== undefined) registerHooks(require('./node_hooks.cjs').hooks(settings));
-    else Module.register(pathToFileURL(path.join(__dirname, 'node_hooks.mjs')), { data: settings });
+    const source = judge && require('./boundary/modules.cjs').importer(judge);
+    if (registerHooks !== undefined) {
+      registerHooks(require('./node_hooks.cjs').hooks({ ...settings, ask: source }));
+    } else {
+      const { port1, port2 } = new MessageChannel();
+      port1.on('message', (url) => port1.postMessage({ url, source: source(url) })).unref();
+      Module.register(pathToFileURL(path.join(__dirname, 'node_hooks.mjs')), {
+        data: { ...settings, port: judge && port2 },
+        transferList: judge && [port2],
+      });
+    }
     for (const name of ['register', 'registerHooks']) {
       if (Module[name]) Object.defineProperty(Module, name, { value() { throw new Error(`module.${name} is not available while tests run`); } });
     }
@@ -136,7 +147,8 @@ export const { ${names.join(', ')} } = api;`,
   async function run(api) {
     counting = api;
     hushWarnings();
-    hideText([...sources.values()]);
+    if (judge === undefined) hideText([...sources.values()]);
+    else require('./boundary/modules.cjs').hookRequire(judge, (file) => !isSolution(file, root, trusted));
     hookRequire();
     const facade = `assay-test:${randomBytes(16).toString('hex')}`;
     await hookImport(facade);

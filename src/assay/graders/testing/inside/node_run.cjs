@@ -17,14 +17,16 @@ const { judge, Reader } = require('./node_judge.cjs');
 const { signer } = require('./node_sign.cjs');
 
 const CHANNEL = '/opt/assay/channel';
-const ROOT = '/workspace';
+const ROOT = process.env.ASSAY_ROOT ?? '/workspace';
 const LONGEST_MESSAGE = 4000;
 const MOST_CRASHES = 5;
 const SETTLE_MS = 1000;
 
 function connect() {
   return new Promise((resolve, reject) => {
-    const socket = net.connect(CHANNEL);
+    const handed = process.env.ASSAY_CHANNEL;
+    const socket = handed === undefined ? net.connect(CHANNEL) : new net.Socket({ fd: Number(handed) });
+    delete process.env.ASSAY_CHANNEL;
     let text = '';
     const failed = () => reject(new Error('the channel is closed'));
     socket.once('error', failed).once('close', failed).setEncoding('utf8');
@@ -52,7 +54,7 @@ function nameOf(file) {
 }
 
 // One process for one file, once. Resolves to what it told and how it ended.
-function runOnce(file, brief, command, skip) {
+function runOnce(file, brief, command, skip, host) {
   const key = randomBytes(32).toString('hex');
   const options = [...command.options];
   // What lets a source from memory use import() before there was a constant for it.
@@ -68,8 +70,13 @@ function runOnce(file, brief, command, skip) {
       '--test-reporter-destination=stdout',
       path.join(__dirname, 'node_file.cjs'),
     ],
-    { stdio: ['ignore', 'inherit', 'inherit', 'pipe'], detached: true },
+    {
+      stdio: ['ignore', 'inherit', 'inherit', 'pipe', ...(host ? [host] : [])],
+      env: { ...process.env, ...(host && { ASSAY_LINK: '4' }) },
+      detached: true,
+    },
   );
+  host?.destroy();
   const reader = new Reader(key, brief.canary);
   const link = child.stdio[3];
   link.on('error', () => {});
@@ -80,6 +87,8 @@ function runOnce(file, brief, command, skip) {
       canary: brief.canary.name,
       planted: brief.canary.planted,
       hidden: brief.hidden,
+      apart: brief.apart,
+      root: ROOT,
       only: command.only,
       skip,
     })}\n`,
@@ -116,14 +125,28 @@ function runOnce(file, brief, command, skip) {
   });
 }
 
+// Connections to solution hosts, each for one run of one file, from a socket that was handed down.
+function hostsAt(descriptor) {
+  const free = [];
+  const waiting = [];
+  const server = net.createServer({ pauseOnConnect: true }, (socket) => {
+    const next = waiting.shift();
+    if (next === undefined) free.push(socket);
+    else next(socket);
+  });
+  server.listen({ fd: Number(descriptor) }).unref();
+  return () => (free.length > 0 ? free.shift() : new Promise((resolve) => waiting.push(resolve)));
+}
+
 // One file; again without the test that ended its process, if one did.
-async function runFile(file, brief, command) {
+async function runFile(file, brief, command, hosts) {
   const crashed = new Map();
   for (;;) {
-    const ended = await runOnce(file, brief, command, [...crashed.keys()]);
+    const host = await hosts?.();
+    const ended = await runOnce(file, brief, command, [...crashed.keys()], host);
     const verdict = judge(ended, { name: nameOf(file), selecting: command.selecting, crashed });
     if (verdict.crash === undefined || crashed.size >= MOST_CRASHES) return verdict;
-    crashed.set(verdict.crash, 'it ended the process');
+    crashed.set(verdict.crash, ended.reader.why || 'it ended the process');
   }
 }
 
@@ -141,14 +164,17 @@ async function run({ socket, brief }) {
   const told = { ...brief, hidden };
   const command = args.read(process.argv.slice(2));
   const files = args.files(command.patterns);
+  const hosts = process.env.ASSAY_LINK && hostsAt(process.env.ASSAY_LINK);
+  delete process.env.ASSAY_LINK;
   const canaries = [];
   let failed = files.length === 0;
   const queue = files.values();
   const work = async () => {
     for (const file of queue) {
-      const { results, canary, tampering } = await runFile(file, told, command);
+      const { results, canary, tampering, undecided } = await runFile(file, told, command, hosts || undefined);
       if (canary !== undefined) canaries.push(canary);
       tell({ event: 'collected', ids: results.map(({ id }) => id) });
+      for (const what of undecided) tell({ event: 'undecided', what });
       for (const what of tampering) tell({ event: 'tamper', what });
       for (const result of results) {
         const message = result.message.slice(0, LONGEST_MESSAGE);

@@ -48,7 +48,7 @@ def equal(one: Any, other: Any) -> Any:
         return _ask(other, "__eq__", one)
     if how == "fields" and type(one) is type(other):
         return _fields(one) == _fields(other)
-    if how == "base" or how == "enum" and one is not other and type(one)._assay_base:
+    if how == "base" or (how == "enum" and one is not other and type(one)._assay_base):
         return content(one) == (content(other) if _has_content(other) else other)
     if one is not other:
         return NotImplemented
@@ -73,7 +73,7 @@ def _fields(value: Any) -> dict[str, Any]:
     )
     built = kind._assay_form.get("built") if kind is not None else None
     if built and not _trust(type(value)):
-        for name, given in {**dict(zip(built, arguments)), **named}.items():  # noqa: B905 - 3.8
+        for name, given in {**dict(zip(built, arguments)), **named}.items():
             if name in found and not _is_same(found[name], given):
                 label = type(value)._assay_label
                 raise undecided(label, "a record that does not hold what it was made of")
@@ -95,7 +95,7 @@ def content(value: Any) -> Any:
     if base is tuple:
         return tuple.__getitem__(value, slice(None))
     if base in (str, bytes, int, float, complex, frozenset):
-        return base.__new__(base, base.__str__(value) if base is str else _plain(base, value))
+        return _plain(base, value)
     ref = the_ref(value)
     talk = ref.home()
     found = talk.decode(talk.request("base", ref.node()))
@@ -103,6 +103,8 @@ def content(value: Any) -> Any:
 
 
 def _plain(base: Any, value: Any) -> Any:
+    if base is str:
+        return str.__str__(value)
     if base is bytes:
         return bytes.__getitem__(value, slice(None))
     if base is frozenset:
@@ -149,13 +151,13 @@ def _made_unlike(value: Any) -> list[Any]:
     options = {name: _changed(one) for name, one in named.items()}
     if all(one is _UNCHANGED for one in (*values, *options.values())):
         return []
-    values = [old if new is _UNCHANGED else new for old, new in zip(arguments, values)]  # noqa: B905
+    values = [old if new is _UNCHANGED else new for old, new in zip(arguments, values)]
     options = {name: named[name] if new is _UNCHANGED else new for name, new in options.items()}
     ref = the_ref(kind)
     failures = list(state.failures)
     try:
         return [ref.home().call(ref, tuple(values), options)]
-    except Exception:  # noqa: BLE001 - it takes no such values: nothing can be asked
+    except Exception:
         state.failures[:] = failures
         return []
 
@@ -221,7 +223,7 @@ def hash_of(value: Any) -> int:
     form = kind._assay_form
     if "__hash__" not in form["operators"] and form["equal"] in ("own", "fields"):
         raise TypeError(f"unhashable type: {kind.__name__!r}")
-    if form["equal"] == "own" or "__hash__" in form["own"] and form["equal"] != "fields":
+    if form["equal"] == "own" or ("__hash__" in form["own"] and form["equal"] != "fields"):
         return hash(forward(value, "__hash__"))
     if form["equal"] == "fields":
         return hash(tuple(_fields(value).values()))
@@ -229,7 +231,7 @@ def hash_of(value: Any) -> int:
 
 
 def vacuous_kind() -> Any:
-    """The class of empty arrays of the submission: comparing one with values would prove nothing."""
+    """The class of the submission's empty arrays: comparing one with values would prove nothing."""
     import sys
 
     if "numpy" not in _vacuous:
@@ -243,9 +245,9 @@ def vacuous_kind() -> Any:
                 named.pop("out", None)
                 found = getattr(ufunc, method)(*plain, **named)
                 others = any(numpy.size(one) for one in plain)
-                if getattr(found, "dtype", None) == bool and (others or method == "reduce"):
+                if str(getattr(found, "dtype", "")) == "bool" and (others or method == "reduce"):
                     raise _vacuous_error()
-                return found.view(Empty) if others and isinstance(found, numpy.ndarray) else found
+                return found.view(Empty) if others and hasattr(found, "view") else found
 
             def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
                 plain = [numpy.asarray(one) if isinstance(one, Empty) else one for one in args]

@@ -20,9 +20,13 @@ from assay.graders.testing.inside.boundary.wire import WireError
 
 _TEST_DIRECTORIES = ("tests", "test")
 _SOURCES = ("", "src", "lib", "python")
-_STANDARD = frozenset(getattr(sys, "stdlib_module_names", ())) - {"test", "this", "antigravity"}
+_STANDARD = (
+    frozenset(getattr(sys, "stdlib_module_names", ())) - {"test", "this", "antigravity"}
+).union(sys.builtin_module_names)
 _USES_TESTS = re.compile(rb"^\s*(?:import|from)\s+(?:unittest|pytest|_pytest)\b", re.MULTILINE)
-_HELPER_NAMES = re.compile(r"_?(?:testing|testutils?|test_utils?|test_?helpers?|asserts|assertions)")
+_HELPER_NAMES = re.compile(
+    r"_?(?:testing|testutils?|test_utils?|test_?helpers?|asserts|assertions)"
+)
 _ASSERTS = re.compile(rb"^\s*def (?:assert|check|expect|verify)", re.MULTILINE)
 _LARGEST = 1 << 20
 
@@ -46,22 +50,24 @@ class Finder:
         """The spec of a stand-in; None for a module that is not the submission's."""
         del target
         top, _, rest = fullname.partition(".")
-        if top in sys.builtin_module_names or top in _STANDARD:
+        if top in _STANDARD:
             return None
         parent = sys.modules.get(fullname.rpartition(".")[0])
         spec = PathFinder.find_spec(fullname, path if rest else None)
         if not self._is_submissions(top, rest, spec, parent):
             return None
         found = ModuleSpec(fullname, self, origin="the submission", is_package=True)  # type: ignore[arg-type] # has what is used of a loader
-        found.submodule_search_locations = [os.path.join(state.root, *fullname.split("."))]  # noqa: PTH118
+        found.submodule_search_locations = [os.path.join(state.root, *fullname.split("."))]
         return found
 
     def _is_submissions(self, top: str, rest: str, spec: ModuleSpec | None, parent: Any) -> bool:
         if spec is None:
             return not rest or isinstance(parent, Module)
         place = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
-        if place.startswith(state.shared):
-            raise fail(BoundaryError(f"{spec.name} was written while tests ran: it is not run here"))
+        if state.is_shared(place):
+            raise fail(
+                BoundaryError(f"{spec.name} was written while tests ran: it is not run here")
+            )
         if place and state.is_ours(place):
             return not self.is_authors(place)
         if not place:  # a directory without __init__.py
@@ -70,7 +76,7 @@ class Finder:
         return not rest and self._is_in_source(top)  # installed, but what is tested has that name
 
     def _holds_tests(self, directory: str) -> bool:
-        is_named = os.path.basename(directory) in _TEST_DIRECTORIES  # noqa: PTH119
+        is_named = os.path.basename(directory) in _TEST_DIRECTORIES
         return is_named or any(one.startswith(directory + os.sep) for one in self._hidden)
 
     def is_authors(self, place: str) -> bool:
@@ -83,7 +89,7 @@ class Finder:
         if any(part in _TEST_DIRECTORIES for part in above):
             return True
         try:
-            with open(place, "rb") as file:  # noqa: PTH123
+            with open(place, "rb") as file:
                 text = file.read(_LARGEST)
         except OSError:
             return False
@@ -92,10 +98,10 @@ class Finder:
 
     def _is_in_source(self, top: str) -> bool:
         for base in _SOURCES:
-            place = os.path.join(state.root, base, top)  # noqa: PTH118
-            if os.path.isfile(f"{place}.py"):  # noqa: PTH113
+            place = os.path.join(state.root, base, top)
+            if os.path.isfile(f"{place}.py"):
                 return True
-            if os.path.isdir(place) and not self._holds_tests(place):  # noqa: PTH112
+            if os.path.isdir(place) and not self._holds_tests(place):
                 return True
         return False
 

@@ -83,7 +83,7 @@ def install(
     _mirror_mock()
     _send_to_host()
     sys.addaudithook(_watch)
-    return Finder(frozenset(os.path.join(root, one) for one in told["hidden"]))  # noqa: PTH118
+    return Finder(frozenset(os.path.join(root, one) for one in told["hidden"]))
 
 
 def enter(module: str) -> None:
@@ -123,7 +123,7 @@ def _place_of(target: Any) -> tuple[str, list[str]] | None:
 def patch(target: Any, name: Any, value: Any) -> None:
     """Make a patch of the tests hold in the host, too."""
     place = _place_of(target)
-    if place is None or type(name) is not str or target is sys and name in _SYSTEM_NAMES:
+    if place is None or type(name) is not str or (target is sys and name in _SYSTEM_NAMES):
         return
     state.patches.append((*place, name, value))
     for talk in list(state.sessions.values()):
@@ -192,7 +192,8 @@ def _send_to_host() -> None:
         place = importlib.import_module(module)
         for name in names:
             setattr(place, name, _elsewhere(module, name, getattr(place, name)))
-    vars(subprocess)["Popen"] = _ElsewhereKind("Popen", (subprocess.Popen,), {})
+    place = subprocess
+    setattr(place, "Popen", _ElsewhereKind("Popen", (subprocess.Popen,), {}))  # noqa: B010
     reload = importlib.reload
 
     def reload_(module: Any) -> Any:
@@ -222,7 +223,7 @@ def _elsewhere(module: str, name: str, original: Any) -> Any:
     """A function that runs in the host for tests, and here for everybody else."""
 
     def run(*arguments: Any, **named: Any) -> Any:
-        if not state.is_test_code(sys._getframe(1).f_code.co_filename):  # noqa: SLF001
+        if not state.is_test_code(sys._getframe(1).f_code.co_filename):
             return original(*arguments, **named)
         return _of_host(module, name)(*arguments, **named)
 
@@ -234,10 +235,10 @@ class _ElsewhereKind(type):
     """The class `subprocess.Popen`, whose processes run in the host for tests."""
 
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
-        frame: Any = sys._getframe(1)  # noqa: SLF001
+        frame: Any = sys._getframe(1)
         if state.is_test_code(frame.f_code.co_filename):
             return _of_host("subprocess", "Popen")(*arguments, **named)
-        return cls.__mro__[1](*arguments, **named)
+        return type.mro(cls)[1](*arguments, **named)
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -266,12 +267,12 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _caller() -> str:
-    return sys._getframe(3).f_code.co_filename  # noqa: SLF001 - above check, hook
+    return sys._getframe(3).f_code.co_filename
 
 
 def _compiled(arguments: tuple[Any, ...]) -> str:
     source, name = arguments[:2]
-    if type(name) is str and name.startswith(state.shared):
+    if type(name) is str and state.is_shared(name):
         return "a file that was written while tests ran is compiled"
     if type(source) not in (bytes, str):
         return ""
@@ -280,7 +281,7 @@ def _compiled(arguments: tuple[Any, ...]) -> str:
         return ""
     text = source.encode("utf-8", "replace") if isinstance(source, str) else source
     try:
-        with open(caller, "rb") as file:  # noqa: PTH123
+        with open(caller, "rb") as file:
             is_authors_text = bytes(text).strip() in file.read()
     except OSError:
         is_authors_text = False
@@ -289,11 +290,11 @@ def _compiled(arguments: tuple[Any, ...]) -> str:
 
 def _executed(arguments: tuple[Any, ...]) -> str:
     place: Any = getattr(arguments[0], "co_filename", "")
-    return "a file that was written while tests ran is run" if place.startswith(state.shared) else ""
+    return "a file that was written while tests ran is run" if state.is_shared(place) else ""
 
 
 def _loaded(arguments: tuple[Any, ...]) -> str:
-    place = arguments[1] if len(arguments) > 1 else arguments[0]
+    place = [*arguments, None][min(len(arguments) - 1, 1)]
     is_theirs = isinstance(place, (str, bytes)) and state.is_ours(os.fsdecode(place))
     return "a library that is no package's is loaded" if is_theirs else ""
 
@@ -310,7 +311,7 @@ def _started(arguments: tuple[Any, ...]) -> str:
     words: list[Any] = [arguments[0], *(arguments[1] or ()), *arguments[2:3]]
     for one in words:
         text = os.fsdecode(one) if isinstance(one, (str, bytes, os.PathLike)) else ""
-        is_python = os.path.basename(text).startswith("python")  # noqa: PTH119
+        is_python = os.path.basename(text).startswith("python")
         if is_python or state.root in text or any(part in text for part in state.shared):
             return "a test starts a program"
     return ""

@@ -26,7 +26,6 @@ from assay.graders.testing.inside.boundary.session import (
     is_module_of_both,
     ref_of,
     state,
-    undecided,
 )
 from assay.graders.testing.inside.boundary.stands import (
     BUILTINS,
@@ -43,10 +42,10 @@ _ENDING = ("_pytest", "pytest", "unittest", "pluggy")
 
 _TOO_WIDE = ("BaseException", "Exception", "AssertionError")
 _MOCKS = frozenset(
-    "assert_called assert_called_once assert_called_with assert_called_once_with assert_any_call "
-    "assert_has_calls assert_not_called assert_awaited call_args call_args_list call_count called "
-    "configure_mock mock_add_spec mock_calls method_calls reset_mock return_value side_effect "
-    "attach_mock await_count await_args await_args_list".split()
+    "assert_any_call assert_awaited assert_called assert_called_once assert_called_once_with "
+    "assert_called_with assert_has_calls assert_not_called attach_mock await_args "
+    "await_args_list await_count call_args call_args_list call_count called configure_mock "
+    "method_calls mock_add_spec mock_calls reset_mock return_value side_effect".split()
 )
 _FUNCTIONS = (FunctionType, MethodType, type(len), type("".join))
 
@@ -158,9 +157,11 @@ class Session(Talk):
                 cls = plain_kind(cls)
             base: Any = cls._assay_base or object
             if base in (object, list, dict, set, bytearray):
-                held = base.__new__(cls)
+                held = base.__new__(cast("Any", cls))
             else:
-                held = base.__new__(cls, _exactly(base, self.decode(self.request("base", ["R", number]))))
+                held = base.__new__(
+                    cls, _exactly(base, self.decode(self.request("base", ["R", number])))
+                )
             object.__setattr__(held, "_assay", Ref(self, number))
             self.known[number] = held
         return held
@@ -255,9 +256,15 @@ class Session(Talk):
         own = ref_of(found)
         if own is not None and own.path is None and ref.path is not None and len(ref.path) == 1:
             own.path = (*ref.path, name)
-        if found in (Exception, BaseException, AssertionError) if isinstance(found, type) else False:
+        if (
+            found in (Exception, BaseException, AssertionError)
+            if isinstance(found, type)
+            else False
+        ):
             # Under such a name every failure of the judge would be one that was expected.
-            return _mirror_kind(Ref(self, 0, (*(ref.path or ()), name)), name, "the submission", [found])
+            return _mirror_kind(
+                Ref(self, 0, (*(ref.path or ()), name)), name, "the submission", [found]
+            )
         return found
 
     def set(self, ref: Ref, name: str, value: Any) -> None:
@@ -303,7 +310,11 @@ class Session(Talk):
         if op == "call":
             return _run(value(*name, **rest[0]))
         if op == "operate" and name in OPERATORS and _offers(value, name):
-            return next(value) if name == "__next__" else _run(getattr(type(value), name)(value, *rest[0]))
+            return (
+                next(value)
+                if name == "__next__"
+                else _run(getattr(type(value), name)(value, *rest[0]))
+            )
         if op == "attribute" and _may_read(value, name):
             return getattr(value, name)
         if op == "assign" and _may_read(value, name) and _may_write(value, name):
@@ -380,7 +391,11 @@ def _offers(value: Any, name: str) -> bool:
 
 def _may_read(value: Any, name: Any) -> bool:
     """Whether the host may use an attribute of an object that it was given: a public one."""
-    if type(name) is not str or name.startswith("_") or isinstance(value, (*_FUNCTIONS, ModuleType)):
+    if (
+        type(name) is not str
+        or name.startswith("_")
+        or isinstance(value, (*_FUNCTIONS, ModuleType))
+    ):
         return False
     if isinstance(value, type):
         return is_authors(value)
@@ -389,7 +404,9 @@ def _may_read(value: Any, name: Any) -> bool:
 
 def _may_write(value: Any, name: str) -> bool:
     """Whether it may set it: data of an instance, nothing that its class defines."""
-    if isinstance(value, type) or type(value).__module__.startswith(("_pytest", "pytest", "unittest")):
+    if isinstance(value, type) or type(value).__module__.startswith(
+        ("_pytest", "pytest", "unittest")
+    ):
         return type(value).__module__.startswith("unittest.mock")
     member = getattr(type(value), name, None)
     return not callable(member) and not hasattr(value, "assertEqual")
@@ -437,7 +454,7 @@ def _made(cls: Any, values: list[Any]) -> Any:
     if cls.__module__ == "builtins":
         try:
             return cls(*values)
-        except Exception:  # noqa: BLE001 - arguments that it does not take
+        except Exception:
             return cls.__new__(cls)
     error = cls.__new__(cls, *values)
     error.args = tuple(values)
@@ -482,7 +499,7 @@ class Module(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         ref: Ref | None = self.__dict__.get("_assay")
-        if ref is None or is_quiet(name) or name.startswith("__") and name not in _MODULE_NAMES:
+        if ref is None or is_quiet(name) or (name.startswith("__") and name not in _MODULE_NAMES):
             raise AttributeError(name)
         if name == "__all__":
             return self._all(ref)
@@ -496,11 +513,11 @@ class Module(ModuleType):
             named: Any = ref.home().get(ref, "__all__")
         except AttributeError:
             named = [name for name in dir(self) if not name.startswith("_")]
-        taken = {*sys._getframe(2).f_globals, *vars(builtins)}  # noqa: SLF001
+        taken = {*sys._getframe(2).f_globals, *vars(builtins)}
         return [name for name in named if type(name) is str and name not in taken]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("__") and name not in _MODULE_NAMES or type(value) is ModuleType:
+        if (name.startswith("__") and name not in _MODULE_NAMES) or type(value) is ModuleType:
             ModuleType.__setattr__(self, name, value)
         elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
             ref: Ref = self.__dict__["_assay"]

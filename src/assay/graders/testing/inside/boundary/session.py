@@ -101,6 +101,10 @@ class State:
         """Whether a path lies in the judge's tree or where the host can write."""
         return path == self.root or path.startswith((f"{self.root}{os.sep}", *self.shared))
 
+    def is_shared(self, path: str) -> bool:
+        """Whether the host can write to a path."""
+        return path.startswith(self.shared)
+
     def is_test_code(self, path: str) -> bool:
         """Whether a code object's file is one of the author's."""
         return path.startswith(f"{self.root}{os.sep}")
@@ -183,6 +187,7 @@ def forward(value: Any, name: str, *arguments: Any) -> Any:
 
 
 def count(found: Any) -> int:
+    """A length that the host told."""
     if type(found) is not int:
         raise WireError("a length is no number")
     return found
@@ -317,7 +322,7 @@ class Talk(Plain):
         """What has changed around the tests since the host was told."""
         found: dict[str, Any] = {"environ": _environment()}
         try:
-            place = found["cwd"] = os.getcwd()  # noqa: PTH109 - no pathlib for speed
+            place = found["cwd"] = os.getcwd()
         except OSError:
             place = ""
         path = [entry or place for entry in sys.path if state.is_ours(entry or place)]
@@ -463,7 +468,7 @@ def is_authors(value: Any) -> bool:
         return False
     module = sys.modules.get(value.__module__ or "")
     place = module and getattr(module, "__file__", None)
-    return not place or state.is_ours(os.path.abspath(place))  # noqa: PTH100
+    return not place or state.is_ours(os.path.abspath(place))
 
 
 def is_module_of_both(value: object) -> bool:
@@ -471,7 +476,7 @@ def is_module_of_both(value: object) -> bool:
     if type(value) is not ModuleType:
         return False
     place = getattr(value, "__file__", None)
-    return not place or not state.is_ours(os.path.abspath(place))  # noqa: PTH100
+    return not place or not state.is_ours(os.path.abspath(place))
 
 
 doors = Doors()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import threading
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from assay.graders.testing.inside.boundary import decisions
 from assay.graders.testing.inside.boundary.session import (
@@ -33,15 +33,34 @@ if TYPE_CHECKING:
 _IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset)
 _MUTABLE = (list, dict, set, bytearray)
 _NAMELESS = frozenset(
-    "__wrapped__ __test__ __pytest_wrapped__ pytestmark __tracebackhide__ _mock_methods "
-    "_spec_class __set_name__ __isabstractmethod__ __abstractmethods__".split()
+    [
+        "__wrapped__",
+        "__test__",
+        "__pytest_wrapped__",
+        "pytestmark",
+        "__tracebackhide__",
+        "_mock_methods",
+        "_spec_class",
+        "__set_name__",
+        "__isabstractmethod__",
+        "__abstractmethods__",
+    ]
 )
 _NEVER_FORWARDED = ("_pytest", "_assay", "__hypothesis", "__array_", "__pytest")
 _LEFT_OUT = frozenset(
-    "__eq__ __ne__ __hash__ __bool__ __instancecheck__ __array__ __dir__ __missing__ "
-    "__length_hint__".split()
+    [
+        "__eq__",
+        "__ne__",
+        "__hash__",
+        "__bool__",
+        "__instancecheck__",
+        "__array__",
+        "__dir__",
+        "__missing__",
+        "__length_hint__",
+    ]
 )
-_ORDERS = frozenset("__lt__ __le__ __gt__ __ge__".split())
+_ORDERS = frozenset(["__lt__", "__le__", "__gt__", "__ge__"])
 
 
 def is_quiet(name: str) -> bool:
@@ -63,9 +82,7 @@ class StandKind(Kind):
             return super().__new__(mcs, name, bases, space)
         return _subclass(mcs, name, bases, space, named)
 
-    def __init__(
-        cls, name: str, bases: tuple[type, ...], space: dict[str, Any], **_: Any
-    ) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any], **_: Any) -> None:
         super().__init__(name, bases, space)
 
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
@@ -415,7 +432,9 @@ def _subclass(
 ) -> Any:
     """A class of the tests made of one of the submission's: the host makes one that calls back."""
     others = [base for base in bases if not isinstance(base, StandKind)]
-    if any(not is_authors(base) and base.__module__ not in ("builtins", "typing") for base in others):
+    if any(
+        not is_authors(base) and base.__module__ not in ("builtins", "typing") for base in others
+    ):
         raise fail(BoundaryError(f"{name} inherits from the submission and from a library at once"))
     first = next(base for base in bases if isinstance(base, StandKind))
     talk = the_ref(first).home()

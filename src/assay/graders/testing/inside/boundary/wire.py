@@ -33,16 +33,16 @@ DEEPEST = 60
 """How deep values may lie in each other."""
 
 OPERATORS = frozenset(
-    "__len__ __iter__ __next__ __getitem__ __setitem__ __delitem__ __contains__ __reversed__ "
-    "__call__ __enter__ __exit__ __aenter__ __aexit__ __aiter__ __anext__ __await__ "
-    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __hash__ "
-    "__add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ "
-    "__rtruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __matmul__ "
-    "__rmatmul__ __and__ __rand__ __iand__ __or__ __ror__ __ior__ __xor__ __rxor__ __lshift__ "
-    "__rshift__ __rlshift__ __rrshift__ __divmod__ __rdivmod__ __neg__ __pos__ __abs__ __invert__ "
-    "__int__ __float__ __complex__ __index__ __round__ __trunc__ __floor__ __ceil__ "
-    "__str__ __repr__ __format__ __bytes__ __fspath__ __dir__ __length_hint__ "
-    "__copy__ __deepcopy__ __missing__ __array__ __instancecheck__".split()
+    "__abs__ __add__ __aenter__ __aexit__ __aiter__ __and__ __anext__ __array__ __await__ "
+    "__bool__ __bytes__ __call__ __ceil__ __complex__ __contains__ __copy__ __deepcopy__ "
+    "__delitem__ __dir__ __divmod__ __enter__ __eq__ __exit__ __float__ __floor__ "
+    "__floordiv__ __format__ __fspath__ __ge__ __getitem__ __gt__ __hash__ __iadd__ __iand__ "
+    "__imul__ __index__ __instancecheck__ __int__ __invert__ __ior__ __isub__ __iter__ __le__ "
+    "__len__ __length_hint__ __lshift__ __lt__ __matmul__ __missing__ __mod__ __mul__ __ne__ "
+    "__neg__ __next__ __or__ __pos__ __pow__ __radd__ __rand__ __rdivmod__ __repr__ "
+    "__reversed__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __round__ "
+    "__rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __setitem__ __str__ "
+    "__sub__ __truediv__ __trunc__ __xor__".split()
 )
 """What is forwarded of an object's operators."""
 
@@ -111,7 +111,7 @@ def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
             raise TimeoutError
         try:
             chunk = link.recv(min(size - len(chunks), 1 << 20))
-        except socket.timeout:
+        except TimeoutError:
             raise TimeoutError from None
         except (ConnectionError, ValueError) as error:
             raise GoneError(str(error)) from None
@@ -280,7 +280,12 @@ def _read_array(dtype: str, shape: list[int], data: str) -> Any:
 
 
 def _plain_dtype(name: str) -> str:
-    if type(name) is not str or len(name) > 12 or name[:1] not in "<>|" or name[1:2] not in "?biufcSUMm":
+    if (
+        type(name) is not str
+        or len(name) > 12
+        or name[:1] not in "<>|"
+        or name[1:2] not in "?biufcSUMm"
+    ):
         raise WireError("a value of an unknown dtype")
     return name
 

@@ -1,0 +1,111 @@
+// One end of the socket between a judge and a solution host: bounded, length-prefixed frames.
+//
+// A thread of its own reads, so that a frame can be waited for (with a deadline) while nothing
+// else runs, or be heard from the event loop; and so that both ends may write at once.
+'use strict';
+
+const workers = require('node:worker_threads');
+
+const LONGEST = 32 * 1024 * 1024;
+const MOST = 512 * 1024 * 1024;
+const { add, load, notify, wait } = Atomics;
+const now = performance.now.bind(performance);
+
+if (workers.workerData?.assayLink !== undefined) read(workers.workerData.assayLink);
+
+function read({ fd, port, count }) {
+  const socket = new (require('node:net').Socket)({ fd, readable: true, writable: false });
+  let parts = [];
+  let size = 0;
+  let total = 0;
+  const tell = (message) => {
+    port.postMessage(message);
+    add(count, 0, 1);
+    notify(count, 0);
+  };
+  const end = (why) => {
+    socket.destroy();
+    tell({ why });
+  };
+  socket.on('error', () => {});
+  socket.on('close', () => tell({ why: 'it ended' }));
+  socket.on('data', (chunk) => {
+    parts.push(chunk);
+    size += chunk.length;
+    total += chunk.length;
+    if (total > MOST) return end('it said too much');
+    while (size >= 4) {
+      if (parts.length > 1 && parts[0].length < 4) parts = [Buffer.concat(parts)];
+      const length = parts[0].readUInt32LE(0);
+      if (length > LONGEST) return end('it said too much at once');
+      if (size < 4 + length) return undefined;
+      const whole = parts.length > 1 ? Buffer.concat(parts) : parts[0];
+      tell(whole.toString('utf8', 4, 4 + length));
+      size -= 4 + length;
+      parts = size > 0 ? [whole.subarray(4 + length)] : [];
+    }
+    return undefined;
+  });
+}
+
+function open(fd) {
+  const { writeSync } = require('node:fs');
+  const { Buffer: Bytes } = globalThis;
+  const from = Bytes.from;
+  const { receiveMessageOnPort } = workers;
+  const { port1, port2 } = new workers.MessageChannel();
+  const count = new Int32Array(new SharedArrayBuffer(8));
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  const reader = new workers.Worker(__filename, {
+    workerData: { assayLink: { fd, port: port2, count } },
+    transferList: [port2],
+    execArgv: [],
+    env: {},
+  });
+  reader.unref();
+  const link = {
+    // Why nothing more will come; undefined while something may.
+    lost: undefined,
+    // Called for each frame that nobody waited for, and at the end.
+    heard: () => {},
+    send(text) {
+      const body = from(`0000${text}`, 'utf8');
+      if (body.length - 4 > LONGEST) throw new RangeError('the value is too large to cross');
+      body.writeUInt32LE(body.length - 4, 0);
+      for (let at = 0; at < body.length; ) {
+        try {
+          at += writeSync(fd, body, at);
+        } catch (error) {
+          if (error.code !== 'EAGAIN') {
+            link.lost ??= 'it ended';
+            return;
+          }
+          wait(pause, 0, 0, 1);
+        }
+      }
+    },
+    // The next frame; undefined if there is none within a time, or will be none.
+    wait(milliseconds) {
+      const until = now() + milliseconds;
+      while (link.lost === undefined) {
+        const seen = load(count, 0);
+        const got = receiveMessageOnPort(port1);
+        if (got !== undefined) {
+          if (typeof got.message === 'string') return got.message;
+          link.lost = got.message.why;
+        } else if (wait(count, 0, seen, until - now()) === 'timed-out') return undefined;
+      }
+      return undefined;
+    },
+    hold: () => port1.ref(),
+    release: () => port1.unref(),
+  };
+  port1.on('message', (message) => {
+    if (typeof message !== 'string') link.lost ??= message.why;
+    link.heard(typeof message === 'string' ? message : undefined);
+  });
+  port1.unref();
+  return link;
+}
+
+module.exports = { open };

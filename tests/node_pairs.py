@@ -1,0 +1,134 @@
+"""`node --test` with the submission in a process of its own, without sandboxes around either.
+
+What the orchestration does in a grading run is done here by hand: a judge's tree and a solution's,
+a listening socket that the judge's runner inherits, and a launcher of solution hosts that connect.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.graders.testing.frames import FrameReader
+
+__all__ = ["INSIDE", "NODE", "Told", "judge_apart"]
+
+NODE = shutil.which("node") or "node"
+INSIDE = Path(__file__).parents[1] / "src" / "assay" / "graders" / "testing" / "inside"
+_KEY = bytes(range(32))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of a run.
+
+    Attributes:
+        outcomes: By id.
+        messages: Of what did not pass, by id.
+        tampering: What the runner noticed.
+        canaries: What became of the planted test.
+        output: Of both sides.
+        forged: Why the report cannot be genuine.
+    """
+
+    outcomes: Mapping[str, str]
+    messages: Mapping[str, str]
+    tampering: Sequence[str] = ()
+    canaries: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
+    output: str = ""
+    forged: str = ""
+
+
+def judge_apart(
+    hidden: Mapping[str, str],
+    solution: Mapping[str, str],
+    *words: str,
+    loose: Sequence[str] = (),
+    patience: float = 20.0,
+    protected: Mapping[str, str] | None = None,
+    launcher: str | None = None,
+) -> Told:
+    """Run hidden test files against a solution.
+
+    Args:
+        hidden: Test files and what they load, by path.
+        solution: Files of the submission.
+        words: Of the command line behind ``node --test``.
+        loose: What may decide by itself.
+        patience: Seconds that one call may take.
+        protected: Files that both sides have.
+        launcher: Source of a program that is run instead of the launcher of hosts.
+    """
+    with tempfile.TemporaryDirectory(prefix="nj-") as root:
+        judge, host = Path(root, "judge"), Path(root, "host")
+        _write(judge, {**(protected or {}), **hidden})
+        _write(host, {**solution, **(protected or {})})
+        place = Path(root, "link")
+        start = INSIDE / "boundary" / "hosts.cjs"
+        if launcher is not None:
+            start = Path(root, "launcher.cjs")
+            start.write_text(launcher, encoding="utf-8")
+        ours, theirs = socket.socketpair()
+        with socket.socket(socket.AF_UNIX) as listener, ours, theirs:
+            listener.bind(str(place))
+            listener.listen(16)
+            hosts = subprocess.Popen(
+                [NODE, str(start)],
+                cwd=host,
+                env={**os.environ, "ASSAY_LINK": str(place)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            brief = {
+                "key": _KEY.hex(),
+                "hidden": {},
+                "canary": {"name": "canary", "planted": "planted"},
+                "skip": [],
+                "apart": {"hidden": list(hidden), "allow": list(loose), "seconds": patience},
+            }
+            ours.sendall(json.dumps(brief).encode() + b"\n")
+            env = {
+                "ASSAY_LINK": str(listener.fileno()),
+                "ASSAY_CHANNEL": str(theirs.fileno()),
+                "ASSAY_ROOT": str(judge),
+            }
+            try:
+                run = subprocess.run(
+                    [NODE, str(INSIDE / "node_run.cjs"), "--test", *words],
+                    cwd=judge,
+                    env={**os.environ, **env},
+                    pass_fds=[listener.fileno(), theirs.fileno()],
+                    capture_output=True,
+                    timeout=60,
+                )
+            finally:
+                os.killpg(hosts.pid, 9)
+                printed = hosts.communicate()[0]
+            theirs.close()
+            reader = FrameReader(_KEY)
+            while chunk := ours.recv(1 << 18):
+                reader.feed(chunk)
+    heard = reader.heard
+    return Told(
+        {name: one.outcome for name, one in heard.outcomes.items()},
+        {name: one.message for name, one in heard.outcomes.items() if one.outcome != "passed"},
+        tuple(heard.tampering),
+        heard.canaries,
+        (run.stdout + run.stderr + printed).decode(errors="replace"),
+        reader.forged,
+    )
+
+
+def _write(root: Path, files: Mapping[str, str]) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
