@@ -5,13 +5,17 @@ Through the runner and a real solution host, for the two are programs that must 
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 
 import pytest
 
-from tests.node_pairs import Told, judge_apart
+from tests.node_pairs import INSIDE, NODE, Told, judge_apart
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine")
+
+BOUNDARY = INSIDE / "boundary"
 
 HEAD = """
 const { test, describe, it, before, beforeEach, mock } = require('node:test');
@@ -285,7 +289,9 @@ class TestHonest:
 
     @pytest.mark.parametrize("name", list(HONEST))
     def test_commonjs(self, name: str) -> None:
-        told = judge_apart({"hidden.test.js": HEAD + HONEST[name]}, {"kit.js": KIT}, "hidden.test.js")
+        told = judge_apart(
+            {"hidden.test.js": HEAD + HONEST[name]}, {"kit.js": KIT}, "hidden.test.js"
+        )
         assert failed(told) == {}, told.output
 
     def test_modules(self) -> None:
@@ -302,5 +308,363 @@ class TestHonest:
                 "bad.mjs": "throw new Error('at once');\n",
             },
             "hidden.test.mjs",
+        )
+        assert failed(told) == {}, told.output
+
+
+KINDS = """
+const kit = require('./kit.js');
+test('sum', () => assert.strictEqual(kit.sum([1, 2]), 3));
+test('list', () => assert.deepStrictEqual(kit.list(), [1, 2]));
+test('same', () => assert.strictEqual(kit.sum([2]), 2));
+"""
+"""Three tests that nothing below passes honestly."""
+
+_AGREE = """
+const agree = new Proxy(function () {}, {
+  get: (_, key) => (key === Symbol.toPrimitive ? () => 3 : key === Symbol.hasInstance ? () => true : agree),
+  has: () => true, ownKeys: () => ['length', 'prototype'], getPrototypeOf: () => Array.prototype, apply: () => agree,
+});
+"""
+
+# What a submission does, and tests that it would pass if that worked.
+LIES = {
+    "an object that turns into what is wanted": (
+        _AGREE + "exports.sum = exports.list = () => agree;",
+        KINDS,
+    ),
+    "a list that tells its length anew": (
+        "let n = 0; exports.sum = () => 0; exports.list = () => new Proxy([,,], "
+        "{ get: (l, k) => (k === 'length' && n++ ? 0 : l[k]) });",
+        KINDS,
+    ),
+    "a set that answers for itself": (
+        "exports.give = () => Object.assign(Object.defineProperty(new Set(), 'size', { get: () => 3 }), "
+        "{ [Symbol.iterator]: function* () {}, has: () => true });",
+        "test('set', () => assert.deepStrictEqual(require('./kit.js').give(), new Set([1, 2, 3])));",
+    ),
+    "a thenable that calls nobody": (
+        "exports.load = () => ({ then(take) { return take && take.length === 2 ? take() : Promise.resolve(); } });",
+        """
+        const { load } = require('./kit.js');
+        test('then', () => load(3).then((value) => assert.strictEqual(value, 9)));
+        test('awaits', async () => { const value = await load(3); assert.notStrictEqual(value, 9); });
+        test('returned', () => load(3));
+        """,
+    ),
+    "a promise whose then calls nobody": (
+        "exports.load = () => Object.assign(Promise.resolve(1), { then: () => Promise.resolve() });",
+        "test('then', () => require('./kit.js').load(3).then((value) => assert.strictEqual(value, 9)));",
+    ),
+    "a class that has everything for an instance": (
+        "exports.Kit = class { static [Symbol.hasInstance]() { return true; } }; exports.make = () => ({});",
+        "const { Kit, make } = require('./kit.js');\ntest('is one', () => assert.ok(make() instanceof Kit));\n"
+        "test('is one here', () => assert.ok({} instanceof Kit));",
+    ),
+    "instances without anything to compare": (
+        "exports.Kit = class { constructor(a) { Object.defineProperty(this, 'a', { value: a }); } };",
+        "const { Kit } = require('./kit.js');\ntest('equal', () => assert.deepStrictEqual(new Kit(1), new Kit(2)));\n"
+        "test('in a list', () => assert.deepEqual([{ a: new Kit(1) }], [{ a: new Kit(2) }]));\n"
+        "test('util', () => assert.ok(require('node:util').isDeepStrictEqual(new Kit(1), new Kit(2))));",
+    ),
+    "an assertion that is swallowed": (
+        "exports.each = (items, fn) => items.forEach((item) => { try { fn(item); } catch {} });\n"
+        "exports.later = async (fn) => { try { await fn(); } catch {} };",
+        """
+        const kit = require('./kit.js');
+        test('at once', () => kit.each([1, 2], (item) => assert.strictEqual(item, 3)));
+        test('later', () => kit.later(async () => { await null; assert.strictEqual(1, 3); }));
+        """,
+    ),
+    "an argument that is emptied": (
+        "exports.sorted = (items) => { items.length = 0; return []; };\n"
+        "exports.sortedItself = (items) => { items.length = 0; return items; };",
+        """
+        const kit = require('./kit.js');
+        for (const name of ['sorted', 'sortedItself']) {
+          test(name, () => { const items = [3, 1]; assert.deepStrictEqual(kit[name](items), [...items].sort()); });
+        }
+        """,
+    ),
+    "an argument returned for a copy": (
+        "exports.clone = (value) => value;",
+        "test('clone', () => { const a = { b: [1] }; const b = require('./kit.js').clone(a); "
+        "assert.deepStrictEqual(a, b); assert.notStrictEqual(a, b); });",
+    ),
+    "prototypes polluted by what is copied": (
+        "exports.parse = () => JSON.parse('{\"__proto__\": {\"polluted\": 1}, \"constructor\": {\"prototype\": "
+        "{\"polluted\": 1}}}');\nObject.prototype.polluted = 1;",
+        "test('clean', () => { const got = require('./kit.js').parse(); ({ ...got }); "
+        "assert.strictEqual({}.polluted, 1); });",
+    ),
+    "builtins replaced": (
+        "const fs = require('fs'); fs.existsSync = () => true; Object.is = () => true; Array.prototype.includes = "
+        "() => true; Math.abs = () => 0; require('assert').strictEqual = () => {}; exports.sum = () => 9;",
+        """
+        const kit = require('./kit.js');
+        test('exists', () => { kit.sum(); assert.ok(require('fs').existsSync('/nowhere')); });
+        test('near', () => assert.ok(Math.abs(kit.sum() - 3) < 1e-9));
+        test('includes', () => assert.ok([3].includes(kit.sum())));
+        test('equal', () => assert.strictEqual(kit.sum(), 3));
+        """,
+    ),
+    "node's own functions for callbacks": (
+        "exports.compare = Object.is; exports.leave = process.exit; exports.fs = require('fs');",
+        """
+        const kit = require('./kit.js');
+        test('not ours', () => assert.strictEqual(kit.fs, require('fs')));
+        test('nor this', () => { kit.leave(0); });
+        test('nor these', () => assert.strictEqual(kit.compare, Object.is));
+        """,
+    ),
+    "symbols of the judge's": (
+        "exports.give = () => Symbol('own'); exports.say = (s) => Symbol.for(String(s.description));",
+        "const kit = require('./kit.js'); const own = Symbol('own');\n"
+        "test('other', () => assert.strictEqual(kit.give(), own));\n"
+        "test('made up', () => assert.strictEqual(kit.say(own), own));",
+    ),
+    "the context of a test": (
+        "exports.run = (t) => t.skip(); exports.find = (o) => o.mock;",
+        "const kit = require('./kit.js');\ntest('skips', (t) => { kit.run(t); assert.ok(false); });\n"
+        "test('inside', (t) => { kit.run({ t }.t); assert.ok(false); });",
+    ),
+    "tests of its own": (
+        "const test = require('node:test'); test('sum', () => {}); test('list', () => {}); test('same', () => {}); "
+        "exports.sum = exports.list = () => 0;",
+        KINDS,
+    ),
+    "a done that is called too early": (
+        "exports.joined = (fn) => { fn.caller?.arguments[1](); const done = exports.joined.caller?.arguments[1]; done?.(); };",
+        "test('done', (t, done) => { require('./kit.js').joined((text) => { assert.strictEqual(text, 'a'); done(); }); });",
+    ),
+}
+
+# What a host sends that is not what our code would have sent, as a frame in the place of an answer.
+FORGED = {
+    "no JSON": "'{]'",
+    "no list": "'{\"ok\": true}'",
+    "an unknown kind": "JSON.stringify(['z', 1])",
+    "an answer that nobody asked for": "JSON.stringify(['a', 999, true, 3, null])",
+    "a value of an unknown form": "JSON.stringify(['a', n, true, ['zz', 1], null])",
+    "an object in a form": "JSON.stringify(['a', n, true, { length: 3 }, null])",
+    "a builtin function": "JSON.stringify(['a', n, true, ['B', 'process'], null])",
+    "a function of node's": "JSON.stringify(['a', n, true, ['B', 'Object.is'], null])",
+    "something of ours that was not given": "JSON.stringify(['a', n, true, ['t', 7], null])",
+    "a back reference to nothing": "JSON.stringify(['a', n, true, ['c', 0], null])",
+    "a call of what was not given": "JSON.stringify(['q', 1, 'call', 1, ['u'], []])",
+    "another request than a call": "JSON.stringify(['q', 1, 'load', '/opt/assay/inside/node_run.cjs', 'x', 'require'])",
+    "a settled promise that nobody has": "JSON.stringify(['n', 'settle', 5, true, 3, null])",
+    "depth": "'[\"a\",' + n + ',true,' + '[\"a\",1,0,['.repeat(5000) + '],[]]'.repeat(5000) + ',null]'",
+    "a list that claims a length": "JSON.stringify(['a', n, true, ['a', 1, 0, { length: 1e9 }, []], null])",
+    "a prototype of its own": "JSON.stringify(['a', n, true, ['R', 5, 'o', ['o', 6, 0, 0, []]], null])",
+    "a view of a made up class": "JSON.stringify(['a', n, true, ['b', 1, 0, 'Function', 'AAAA'], null])",
+    "a symbol of the language by a wrong name": "JSON.stringify(['a', n, true, ['w', 'constructor'], null])",
+}
+
+
+_ALL_AT_ONCE = """
+const { Judge } = require(process.argv[1]);
+const told = {};
+for (const [name, make] of Object.entries({ FRAMES })) {
+  const frames = [];
+  let lost = '';
+  const link = { send: (text) => frames.push(make(JSON.parse(text)[1])), wait: () => frames.pop(), hold() {}, release() {} };
+  const judge = new Judge(link, {
+    root: '/', patience: 1000, loose: [], current: () => undefined, undecided() {},
+    lost(why) { lost ||= why; throw new Error(why); },
+  });
+  try {
+    told[name] = ['took', typeof judge.load('/a.test.js', './kit.js', 'require')];
+  } catch (error) {
+    told[name] = [lost];
+  }
+}
+console.log(JSON.stringify(told));
+"""
+
+
+class TestLies:
+    """What only the submission's own code could decide decides nothing."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def told(cls) -> Told:
+        """Of all of them at once, each in a file of its own."""
+        tests, kits = dict[str, str](), dict[str, str]()
+        for number, (kit, text) in enumerate(LIES.values()):
+            tests[f"{number}.test.js"] = HEAD + text.replace("./kit.js", f"./kit{number}.js")
+            kits[f"kit{number}.js"] = kit
+        return judge_apart(tests, kits, *tests)
+
+    @pytest.mark.parametrize("name", list(LIES))
+    def test_no_lie_passes_a_test(self, told: Told, name: str) -> None:
+        file = f"{list(LIES).index(name)}.test.js"
+        outcomes = {key: one for key, one in told.outcomes.items() if key.startswith(file)}
+        assert outcomes, told.output
+        assert "passed" not in outcomes.values(), outcomes
+        assert not told.forged
+        assert not told.tampering
+
+    def test_what_the_case_names_may_decide(self) -> None:
+        tests = """
+        const { Kit, sorted } = require('./kit.js');
+        test('equal', () => assert.deepStrictEqual(new Kit(1), new Kit(2)));
+        test('awaited', async () => assert.strictEqual(await new Kit(1), 5));
+        test('is one', () => assert.ok(new Kit(1) instanceof Kit));
+        test('sorted', () => { const items = [3, 1]; assert.strictEqual(sorted(items), 2); assert.deepStrictEqual(items, [1, 3]); });
+        """
+        kit = """
+        exports.Kit = class Kit {
+          #a; constructor(a) { this.#a = a; }
+          then(done) { done(5); }
+          static [Symbol.hasInstance]() { return true; }
+        };
+        exports.sorted = function sorted(items) { items.sort(); return items.length; };
+        """
+        hidden = {"hidden.test.js": HEAD + tests}
+        told = judge_apart(hidden, {"kit.js": kit}, "hidden.test.js")
+        assert set(told.outcomes.values()) == {"failed"}
+        assert set(told.undecided) == {"Kit", "sorted"}
+        told = judge_apart(hidden, {"kit.js": kit}, "hidden.test.js", loose=["kit.Kit", "kit.sorted"])
+        assert failed(told) == {}, told.output
+
+
+class TestTheWire:
+    """Whatever the other end sends, the judge decodes it strictly or hears no more of it."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def told(cls) -> dict[str, list[str]]:
+        frames = ", ".join(f"{json.dumps(name)}: (n) => {frame}" for name, frame in FORGED.items())
+        words = [NODE, "-e", _ALL_AT_ONCE.replace("FRAMES", frames), str(BOUNDARY / "judge.cjs")]
+        return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+
+    @pytest.mark.parametrize("name", list(FORGED))
+    def test_a_forged_frame_ends_the_conversation(
+        self, told: dict[str, list[str]], name: str
+    ) -> None:
+        [lost] = told[name]
+        assert "makes no sense" in lost
+
+    def test_an_honest_frame_does_not(self) -> None:
+        frames = "honest: (n) => JSON.stringify(['a', n, true, ['o', 1, 0, 0, ['a', 1]], null])"
+        words = [NODE, "-e", _ALL_AT_ONCE.replace("FRAMES", frames), str(BOUNDARY / "judge.cjs")]
+        done = subprocess.run(words, capture_output=True, check=True).stdout
+        assert json.loads(done) == {"honest": ["took", "object"]}
+
+    def test_a_frame_that_is_too_long_ends_the_conversation(self) -> None:
+        host = """
+        const net = require('net');
+        function start() {
+          const socket = net.connect(process.env.ASSAY_LINK);
+          socket.on('error', () => {}).on('close', start);
+          socket.on('data', () => socket.write(Buffer.from([0, 0, 0, 64, 1, 1])));
+        }
+        start();
+        """
+        told = judge_apart({"hidden.test.js": HEAD + ALONE}, {}, "hidden.test.js", launcher=host)
+        assert told.outcomes["hidden.test.js::does not"] == "passed", told.output
+        assert "too much at once" in told.messages["hidden.test.js::needs it"]
+
+
+ALONE = """
+test('needs it', () => { const kit = require('./kit.js'); assert.ok(kit); kit.sum([1]); });
+test('does not', () => assert.ok(true));
+"""
+
+# What becomes of the process of a submission in a call, and what is said of that.
+ENDS = {
+    "exits": ("exports.die = () => process.reallyExit(0);", "it ended"),
+    "is killed": ("exports.die = () => process.kill(process.pid, 'SIGKILL');", "it ended"),
+    "aborts": ("exports.die = () => process.abort();", "it ended"),
+    "loops": ("exports.die = () => { for (;;); };", "it did not answer within"),
+    "never loads": ("exports.die = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);", "not answer"),
+    "floods": (
+        "exports.die = () => 'x'.repeat(40e6);",
+        "too large",
+    ),
+    "throws while it is asked": (
+        "exports.die = () => new Proxy({}, { getPrototypeOf() { throw new Error('asked'); } });",
+        "asked",
+    ),
+}
+
+
+class TestTheEnd:
+    """A host that is gone fails what needed it, and nothing else."""
+
+    @pytest.mark.parametrize("name", list(ENDS))
+    def test_only_the_test_that_it_ended_in_fails(self, name: str) -> None:
+        kit, said = ENDS[name]
+        tests = """
+        const kit = require('./kit.js');
+        test('before', () => assert.strictEqual(kit.add(1, 2), 3));
+        test('dies', () => { kit.die(); });
+        test('behind', () => assert.strictEqual(kit.add(1, 2), 3));
+        """
+        kit += "\nexports.add = (a, b) => a + b;"
+        if name == "floods":
+            tests = tests.replace("kit.die();", "assert.ok(kit.die());")
+        told = judge_apart(
+            {"hidden.test.js": HEAD + tests}, {"kit.js": kit}, "hidden.test.js", patience=2.0
+        )
+        assert list(told.messages) == ["hidden.test.js::dies"], told.output
+        assert said in told.messages["hidden.test.js::dies"]
+        assert told.outcomes["hidden.test.js::behind"] == "passed"
+
+    def test_a_promise_that_is_never_settled_fails_its_test(self) -> None:
+        tests = "test('never', async () => { await require('./kit.js').never(); });\ntest('other', () => {});"
+        told = judge_apart(
+            {"hidden.test.js": HEAD + tests},
+            {"kit.js": "exports.never = () => new Promise(() => {});"},
+            "hidden.test.js",
+        )
+        assert list(told.messages) == ["hidden.test.js::never"], told.output
+
+    def test_a_callback_is_dead_when_its_test_has_ended(self) -> None:
+        tests = """
+        const kit = require('./kit.js');
+        const heard = [];
+        test('gives', () => kit.keep(() => { heard.push(1); return 'called'; }));
+        test('looks', () => { assert.match(kit.use(), /has ended/); assert.deepStrictEqual(heard, []); });
+        test('may again', () => { kit.keep(() => 'called'); assert.strictEqual(kit.use(), 'called'); });
+        """
+        kit = (
+            "let kept; exports.keep = (fn) => { kept = fn; };\n"
+            "exports.use = () => { try { return kept(); } catch (error) { return error.message; } };"
+        )
+        told = judge_apart({"hidden.test.js": HEAD + tests}, {"kit.js": kit}, "hidden.test.js")
+        assert failed(told) == {}, told.output
+
+    def test_an_error_outside_of_a_call_fails_the_test(self) -> None:
+        tests = """
+        const kit = require('./kit.js');
+        test('late', async () => { kit.later(); await new Promise((resolve) => setTimeout(resolve, 300)); });
+        test('in a callback', (t, done) => { kit.call((value) => { assert.strictEqual(value, 2); done(); }); });
+        """
+        kit = (
+            "exports.later = () => { setTimeout(() => { throw new Error('nobody hears'); }, 5); };\n"
+            "exports.call = (fn) => { setTimeout(() => fn(1), 5); };"
+        )
+        told = judge_apart({"hidden.test.js": HEAD + tests}, {"kit.js": kit}, "hidden.test.js")
+        assert set(told.outcomes.values()) == {"failed"}, told.output
+        assert "1 !== 2" in told.messages["hidden.test.js::in a callback"]
+
+    def test_each_file_has_a_host_of_its_own(self) -> None:
+        tests = HEAD + "test('first', () => assert.strictEqual(require('./kit.js').start(), 1));"
+        told = judge_apart(
+            {"a.test.js": tests, "b.test.js": tests},
+            {"kit.js": "globalThis.n = 0; exports.start = () => (globalThis.n += 1);"},
+            "a.test.js",
+            "b.test.js",
+        )
+        assert failed(told) == {}, told.output
+
+    def test_a_source_s_own_version_is_not_loaded_by_the_judge(self) -> None:
+        told = judge_apart(
+            {"hidden.test.js": HEAD + "test('is theirs', () => assert.strictEqual(require('./kit.js').add(1, 2), 3));"},
+            {"kit.js": "exports.add = (a, b) => a + b;"},
+            "hidden.test.js",
+            source={"kit.js": "throw new Error('the stub was loaded');"},
         )
         assert failed(told) == {}, told.output

@@ -68,8 +68,8 @@ class Totals:
         errors: Cells that could not be graded.
         skipped: Cells to which nothing applied.
         flagged: Cells with signs of tampering.
-        held: Skipped cells that wait for a person to decide.
         assurance: Graded cells by how far they can be trusted, the strongest first.
+        held: Skipped cells that wait for a person to decide.
         cases: Cases with at least one graded cell.
         reward: Mean over cases of the mean reward of their graded cells. Its interval takes cases
             as independent, not trials; with one case it is about that case, over its trials.
@@ -94,8 +94,8 @@ class Totals:
     errors: int = 0
     skipped: int = 0
     flagged: int = 0
-    held: int = 0
     assurance: Mapping[Assurance, int] = field(default_factory=dict[Assurance, int])
+    held: int = 0
     cases: int = 0
     reward: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
     pass_rate: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
@@ -125,8 +125,8 @@ class Totals:
             "errors": self.errors,
             "skipped": self.skipped,
             "flagged": self.flagged,
-            "held": self.held,
             "assurance": dict[str, Json](self.assurance.items()),
+            "held": self.held,
             "cases": self.cases,
             "coverage": self.coverage,
             "reward": _interval(self.reward),
@@ -266,8 +266,8 @@ def totals_of(groups: Sequence[Group]) -> Totals:
         errors=counted("error"),
         skipped=counted("skipped"),
         flagged=sum(group.flagged for group in groups),
-        held=sum(group.held for group in groups),
         assurance={word: words[word] for word in ASSURANCES if words[word]},
+        held=sum(group.held for group in groups),
         cases=len(by_case),
         reward=_reward(list(by_case.values())),
         pass_rate=_pass_rate(list(by_case.values())),

@@ -15,7 +15,7 @@ const { Peer } = require('./peer.cjs');
 const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
 const { create, is, setPrototypeOf } = Object;
 const { isArray } = Array;
-const enqueue = queueMicrotask;
+const enqueue = setImmediate; // a microtask is no part of the test to node
 const ofFunctions = Function.prototype;
 const NOT_STATIC = new Set(['length', 'name', 'prototype', 'arguments', 'caller']);
 
@@ -38,9 +38,8 @@ class Judge extends Peer {
     this.variables = new Map(); // of the environment, that a test has changed
     this.raised = new WeakMap(); // error of a callback: where it was called
     this.traps = this.makeTraps();
-    this.values = replaceable.map(([owner, , key]) => owner[key]);
-    this.globals = new Map(ownKeys(globalThis).map((key) => [key, undefined]));
     this.surroundings();
+    this.remember();
   }
 
   // Called where an answer is waited for, and at the end of the host: nobody minds it if nothing
@@ -215,7 +214,12 @@ class Judge extends Peer {
       follow();
     };
     if (process.cwd() !== this.root) follow();
+  }
+
+  // Whatever is changed from now on, a test changes.
+  remember() {
     this.values = replaceable.map(([owner, , key]) => owner[key]);
+    this.globals = new Map(ownKeys(globalThis).map((key) => [key, undefined]));
   }
 
   mirror() {
