@@ -109,7 +109,7 @@ def judge_apart(
                     env={**os.environ, **env},
                     pass_fds=[listener.fileno(), theirs.fileno()],
                     capture_output=True,
-                    timeout=40,
+                    timeout=100,
                 )
             finally:
                 os.killpg(hosts.pid, 9)
