@@ -104,6 +104,7 @@ def test_what_can_be_graded(client: Client) -> None:
     assert [one.score for one in graded] == [1.0, 1.0, 1.0, 0.0]
     assert [one.id for one in graded] == ["right", "2", "3", "wrong"]
     assert {one.grader for one in graded} == {"exact@1"}
+    assert {one.assurance for one in graded} == {"separate"}
 
 
 @pytest.mark.parametrize(

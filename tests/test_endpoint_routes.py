@@ -105,6 +105,7 @@ async def test_a_batch_is_graded_item_by_item() -> None:
         "reason": "'4' is given",
         "details": {"extra": {"a": 1}},
         "flags": [],
+        "assurance": "separate",
         "error": None,
     }
     codes = [cast("dict[str, str]", r["error"])["code"] for r in results[2:]]

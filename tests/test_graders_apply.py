@@ -192,6 +192,21 @@ async def test_keeping_a_budget_is_no_credit_for_being_cheap() -> None:
     assert [node.value for node in result.subscores or ()] == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("answer", "cheap"), [("a b c d", 1.0), ("a b c", 0.5), ("a b", 0.0), ("a", 0.0)]
+)
+async def test_attack_full_credit_for_being_cheap_beside_a_crumb_of_work(
+    answer: str, cheap: float
+) -> None:
+    specs = [
+        *(GraderSpec(type="contains", options={"substring": letter}) for letter in "abcd"),
+        GraderSpec(type="efficiency", options={"target_tool_calls": 5}),
+    ]
+    trace = Trace(steps=[AgentStep(content=answer)])
+    result = await grade_submission(specs, Submission(answer=answer, trace=trace))
+    assert [node.value for node in result.subscores or ()][-1] == cheap
+
+
 async def test_secrets_among_the_options_are_not_recorded(own: str) -> None:
     result = await grade_submission(
         [GraderSpec(type="exact_match", options={"expected": "sk-" + "a1" * 12})],

@@ -244,6 +244,7 @@ BELIEVED: list[tuple[str, Json, float | None, str]] = [
     ("flag-number", [{**GOOD, "flags": ["odd", 1]}], None, "one of its 'flags' is of type int"),
     ("details-list", [{**GOOD, "details": ["why"]}], None, "its 'details' is a list; it must be"),
     ("details-text", [{**GOOD, "details": "why"}], None, "its 'details' is of type str"),
+    ("assurance", [{**GOOD, "assurance": "best"}], None, "its 'assurance' is none of separate"),
     ("nothing-said", [{**GOOD, "reason": None, "flags": None, "details": None}], 1.0, ""),
     ("negative-zero", [{"id": "0", "score": -0.0}], 0.0, ""),
     ("error-text", [{**GOOD, "error": "try later"}], None, "error: try later"),
@@ -316,6 +317,14 @@ async def test_details_do_not_stand_for_what_is_known_here() -> None:
     assert found[0].digest == found[1].digest != "0"
     assert found[0].details["score"] == 0.5
     assert found[0].details["_parameters"] != {}
+
+
+@pytest.mark.parametrize(("told", "word"), [(None, "separate"), ("model", "model")])
+async def test_what_an_endpoint_knows_to_be_weaker_is_believed(told: Json, word: str) -> None:
+    results: Json = [{**GOOD, "assurance": told}]
+    with faulty(answering(lambda _: {"results": results})) as server:
+        (found,) = await grade_many(spec(server.url), [("a", PLAIN)])
+    assert (found.score, found.assurance) == (1.0, word)
 
 
 async def test_a_skip_is_no_score() -> None:
@@ -486,7 +495,7 @@ WRONG: list[tuple[dict[str, Json], str]] = [
     ({"retries": -1}, "retries must be"),
     ({"auth": "bearer"}, "needs a secret"),
     ({"auth": "none", "secret_env": "ASSAY_SECRET_X"}, "secret_env is given"),
-    ({"auth": "basic"}, "got 'basic'"),
+    ({"auth": "basic"}, "'basic' is not valid"),
     ({"secret_env": "sk-1234567890"}, "secret_env must name a variable"),
     ({"secret_env": "AWS_SECRET_ACCESS_KEY"}, "begins with ASSAY_SECRET_"),
     ({"protocol": "adaptve"}, "'adaptve' is not valid"),

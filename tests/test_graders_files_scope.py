@@ -73,6 +73,15 @@ STUFFED: dict[str, Tree] = {
     "docstring_of_a_new_file": {"notes.py": CODE_OF_WORDS},
     "prose_for_code": {"client.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
     "prose_in_a_new_file": {"notes.py": "I added retry, where backoff *= 2 up to max_retries.\n"},
+    "string": {"client.py": f"{SOURCE['client.py']}def _(): return {WORDS!r}\n"},
+    "strings_in_a_list": {"client.py": f"{SOURCE['client.py']}_ = {WORDS.splitlines()!r}\n"},
+    "f_string": {"client.py": f"{SOURCE['client.py']}_ = f{WORDS!r}\n"},
+    "bytes": {"client.py": f"{SOURCE['client.py']}_ = b{WORDS!r}\n"},
+    "strings_of_other_languages": {
+        "more.js": "f(`retry max_retries`, 'backoff *= 2', \"retry\");\n",
+        "more.go": "var s = `retry max_retries backoff *= 2`\n",
+        "more.c": 'char *s = "retry max_retries backoff *= 2";\n',
+    },
     "old_code_and_comments": {
         "client.py": "# retry max_retries\n" + SOURCE["client.py"],
     },
@@ -112,6 +121,23 @@ HONEST_WORK: dict[str, Tree] = {
     },
     "named_prose": {"README.md": WORDS},
 }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changes"),
+    [
+        (r"['\"]application/json['\"]", {"client.py": "TYPE = 'application/json'\n"}),
+        (r"max_retries", {"client.py": "print(f'after {max_retries} of {many}')\n"}),
+        (r"max_retries", {"client.js": "log(`after ${max_retries}`);\n"}),
+        (r"kit\.h", {"client.c": '#include "kit.h"\n'}),
+        (r"express", {"client.js": "const e = require('express');\n"}),
+        (r"left-pad", {"client.js": "import pad from 'left-pad';\n"}),
+    ],
+)
+async def test_honest_strings_that_are_asked_for(
+    pattern: str, changes: Tree, tmp_path: Path
+) -> None:
+    assert (await grade(tmp_path, changes, patterns=[pattern])).value == 1.0
 
 
 @pytest.mark.parametrize("name", HONEST_WORK)
@@ -176,7 +202,7 @@ async def test_the_evidence_says_what_was_not_searched_and_what_was_found(tmp_pa
     assert [row["file"] for row in rows] == [None, None, "config.yaml"]
     assert evidence["not_searched"] == [
         "a.py does not parse",
-        "the comments of client.py, without code that matches",
+        "the comments and strings of client.py, without code that matches",
         "notes.txt is new and no program",
         "docs/guide.md is prose",
     ]

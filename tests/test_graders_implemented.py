@@ -254,3 +254,74 @@ async def test_attack_source_that_a_parser_needs_quadratic_time_for(
     node = await grade(tmp_path, left, {}, files=["a.js", "b.js"])
     assert node.value == 0.5
     assert "too long" in reasons(node)["a.js"]
+
+
+BASES: dict[str, tuple[str, bool]] = {
+    "says_so": (
+        (
+            'class Handler:\n    """Base of handlers."""\n'
+            "    def handle(self, x):\n        raise NotImplementedError\n"
+        ),
+        True,
+    ),
+    "calls_its_own": (
+        (
+            "class Handler:\n    def handle(self, x):\n        raise NotImplementedError\n"
+            "    def run(self, x):\n        return self.handle(x)\n"
+        ),
+        True,
+    ),
+    "has_a_subclass": (
+        (
+            "class Handler:\n    def handle(self, x):\n        raise NotImplementedError\n"
+            "class Other(Handler):\n    def other(self, x):\n        return x\n"
+        ),
+        True,
+    ),
+    "below_type_checking": (
+        "import typing\nif typing.TYPE_CHECKING:\n    def reveal(x: object) -> None: ...\n",
+        True,
+    ),
+    "a_class_like_any_other": (
+        "class Handler:\n    def handle(self, x):\n        raise NotImplementedError\n",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("file", ["kit.py", "more.py"])
+@pytest.mark.parametrize("name", BASES)
+async def test_new_methods_that_subclasses_fill_in_are_no_stubs(
+    name: str, file: str, tmp_path: Path
+) -> None:
+    text, honest = BASES[name]
+    left = {"kit.py": GOOD, file: f"{GOOD}{text}"}
+    node = await grade(tmp_path, left, {"kit.py": STUB})
+    assert (node.value == 1.0) is honest
+
+
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        (
+            "class Box:\n    def run(self, a):\n        return self.add(a)\n"
+            "    def add(self, a):\n        raise NotImplementedError\n"
+        ),
+        (
+            "TYPE_CHECKING = True\nif TYPE_CHECKING:\n    class Box:\n"
+            "        def run(self, a):\n            return self.add(a)\n"
+            "        def add(self, a):\n            return a\n"
+        ),
+        (
+            'class Box:\n    """Base."""\n    def run(self, a):\n        return self.add(a)\n'
+            "    def add(self, a):\n        raise NotImplementedError('subclass')\n"
+        ),
+    ],
+    ids=["left", "moved_below_type_checking", "called_abstract"],
+)
+async def test_attack_a_stub_that_was_given_is_called_a_base(cheat: str, tmp_path: Path) -> None:
+    source = (
+        "class Box:\n    def run(self, a):\n        return self.add(a)\n"
+        "    def add(self, a):\n        raise NotImplementedError\n"
+    )
+    assert (await grade(tmp_path, {"kit.py": cheat}, {"kit.py": source})).value == 0.0

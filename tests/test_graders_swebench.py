@@ -110,7 +110,7 @@ def test_score_is_the_share_of_the_bug_s_tests_and_the_rest_is_a_gate(
 ) -> None:
     runs(ran({**ALL_PASS, **outcomes}))
     score = grade(workspace, fail_to_pass=BUG, pass_to_pass=OLD)
-    assert score.value == value
+    assert (score.value, score.assurance) == (value, "shared")
     regression = child(score, "pass_to_pass")
     assert (regression.gate, regression.value) == (True, gate)
     assert score.passed is (value == gate == 1.0)
@@ -551,3 +551,17 @@ def test_cheat_earns_no_more_than_its_work(tmp_path: Path, name: str) -> None:
     assert (score.value or 0.0) <= 2 / 5, score.to_dict()
     assert (child(score, "pass_to_pass").value or 0.0) < 1.0
     assert not score.passed
+
+
+@pytest.mark.parametrize(
+    ("listed", "reported"),
+    [
+        ("t.py::test_a[/home/ci/repo/x-1]", "t.py::test_a[/workspace/repo/x-1]"),
+        ("t.py::test_a[2024-01-05T10:11:12.345]", "t.py::test_a[2026-11-22 09:00:01]"),
+        ("t.py::test_a[<f at 0x7f01ab>]", "t.py::test_a[<f at 0x55cd20>]"),
+    ],
+)
+def test_an_id_with_a_time_or_a_directory_was_never_found(listed: str, reported: str) -> None:
+    other = "t.py::test_a[plain]"
+    assert resolve_ids([listed, other], [reported, other]) == {listed: (reported,), other: (other,)}
+    assert resolve_ids([listed], [reported.replace("test_a", "test_b")]) == {listed: ()}

@@ -62,7 +62,7 @@ def test_canaries_fail_with_the_planted_value_and_are_no_results(run: Runner) ->
 
 def test_there_is_a_canary_where_nothing_is_hidden(run: Runner) -> None:
     heard = run({"mathkit.py": HONEST, "test_own.py": TESTS}, {}, "-q")
-    assert len(heard.of("canary")) == 1
+    assert len(heard.of("canary")) == 2
     assert heard.passed == {f"test_own.py::test_{name}" for name in ("add", "is_prime", "fib")}
 
 
@@ -314,7 +314,7 @@ def test_every_outcome_of_unittest_has_its_word(run: Runner) -> None:
     }
     assert "tests/test_hidden.py::Broken::test_never" in heard.ids
     assert not heard.tampering
-    assert len(heard.of("canary")) == 2
+    assert len(heard.of("canary")) == 1
     assert heard.frames[-1] == {"event": "end", "exit": 1}
 
 

@@ -289,7 +289,9 @@ class TestHonest:
 
     @pytest.mark.parametrize("name", list(HONEST))
     def test_commonjs(self, name: str) -> None:
-        told = judge_apart({"hidden.test.js": HEAD + HONEST[name]}, {"kit.js": KIT}, "hidden.test.js")
+        told = judge_apart(
+            {"hidden.test.js": HEAD + HONEST[name]}, {"kit.js": KIT}, "hidden.test.js"
+        )
         assert failed(told) == {}, told.output
 
     def test_modules(self) -> None:

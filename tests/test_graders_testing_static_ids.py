@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.graders.testing.canaries import Canary, plant_canary, without_canaries
-from assay.graders.testing.left_out import declared_tests, left_out
+from assay.graders.testing.authors import Authors, read_authors
+from assay.graders.testing.foreign import Canary, plant_canary, without_canaries
 from assay.graders.testing.outcomes import Outcome, TestOutcome
 from assay.graders.testing.static_ids import (
     language_of,
@@ -20,6 +20,7 @@ from assay.graders.testing.static_ids import (
     unheard,
 )
 from assay.graders.testing.toolchains import Toolchain, tools_for
+from assay.types import Workspace
 
 GO = """package kit
 
@@ -218,6 +219,10 @@ def test_broken_sources_do_not_raise(text: str) -> None:
         read_static_tests(path, text)
 
 
+def authors_of(files: Mapping[str, str]) -> Authors:
+    return read_authors(files, Workspace(path="/nowhere"), console=None, junit=True)
+
+
 class TestLeftOut:
     """Tests that their author leaves out, as each runner reports them."""
 
@@ -259,23 +264,23 @@ class TestLeftOut:
         ],
     )
     def test_by_name(self, test_id: str, *, spared: bool) -> None:
-        declared = declared_tests(self.FILES)
+        authors = authors_of(self.FILES)
         for outcome in ("skipped", "passed", "failed"):
-            found = left_out(declared, {test_id: TestOutcome(id=test_id, outcome=outcome)})
+            found = authors.left_out({test_id: TestOutcome(id=test_id, outcome=outcome)})
             assert found == ({test_id} if spared and outcome == "skipped" else set())
 
     def test_where_a_report_only_counts_no_more_are_left_out_than_the_author_does(self) -> None:
-        declared = declared_tests({"a.test.js": "it.skip('a', f); it.skip('b', f); it('c', f);"})
+        authors = authors_of({"a.test.js": "it.skip('a', f); it.skip('b', f); it('c', f);"})
         outcomes: dict[str, TestOutcome] = {}
         for name in ("passed 1", "skipped 1", "skipped 2", "skipped 3"):
             outcome: Outcome = "passed" if name == "passed 1" else "skipped"
             outcomes[name] = TestOutcome(id=name, outcome=outcome)
-        assert left_out(declared, outcomes) == {"skipped 1", "skipped 2"}
-        assert left_out(declared_tests({"a.test.js": "it('c', f);"}), outcomes) == set()
+        assert authors.left_out(outcomes) == {"skipped 1", "skipped 2"}
+        assert authors_of({"a.test.js": "it('c', f);"}).left_out(outcomes) == set()
 
     def test_a_name_that_another_file_runs_is_expected(self) -> None:
-        declared = declared_tests({"a.test.js": "it.skip('a', f)", "b.test.js": "it('a', f)"})
-        assert left_out(declared, {"a": TestOutcome(id="a", outcome="skipped")}) == set()
+        authors = authors_of({"a.test.js": "it.skip('a', f)", "b.test.js": "it('a', f)"})
+        assert authors.left_out({"a": TestOutcome(id="a", outcome="skipped")}) == set()
 
 
 CANARY = Canary(name="c0ffee", planted="0123456789abcdef")

@@ -367,6 +367,7 @@ class TestPytest:
         kept = evidence(node)
         assert kept["counts"] == {"expected": 2, "passed": 2}
         assert (kept["channel"], kept["sandbox"]) == ("private", "bwrap")
+        assert node.assurance == "shared"
 
     async def test_half_of_it_is_half_paid(self, case: Case) -> None:
         case.submit("kit.py", HONEST.replace("2 * n", "n"))
@@ -493,7 +494,7 @@ class TestPytest:
         case.submit("kit.py", HONEST.partition("\n\n\n")[0] + f"\n{skipping}")
         node = await case.grade(inject=[hidden])
         assert node.value == 0.0, evidence(node)
-        assert evidence(node)["counts"] == {"expected": 7, "skipped": 7}
+        assert evidence(node)["counts"] == {"expected": 8, "skipped": 8}
 
     async def test_hidden_doctests_count(self, case: Case) -> None:
         hidden = case.hide("checks/docs.py", DOCTESTS)
@@ -529,14 +530,11 @@ class TestPytest:
             read_inject([{**inject, "on_disk": "yes"}])
 
     async def test_a_class_may_be_allowed_to_equal_what_it_likes(self, case: Case) -> None:
-        whole = (
-            "class Whole:\n    def __eq__(self, other):\n        return isinstance(other, int)\n"
-        )
-        case.submit("kit.py", whole)
+        case.submit("kit.py", "class Whole:\n    def __eq__(self, other):\n        return True\n")
         hidden = case.hide("test_hidden.py", MATCHING)
         node = await case.grade(inject=[hidden])
         assert node.value == 0.0
-        assert "answers equal to everything: kit.Whole (it equals " in str(node.flags)
+        assert "answers equal to everything: kit.Whole" in str(node.flags)
         node = await case.grade(inject=[hidden], allow_equality=["kit.Whole"])
         assert node.value == 1.0, evidence(node)
         node = await case.grade(inject=[hidden], allow_equality=["kit.Other"])
@@ -558,7 +556,8 @@ class TestPytest:
         hidden = case.hide("test_hidden.py", skipping("sys.platform == 'win32'"))
         case.submit("kit.py", f"import sys\nsys.platform = 'win32'\n{HONEST.replace('2 * n', 'n')}")
         node = await case.grade(inject=[hidden])
-        assert node.value == 0.5, evidence(node)
+        assert node.value == 0.0, evidence(node)
+        assert "sys.platform" in str(node.flags)
 
     async def test_a_true_condition_of_the_author_leaves_a_test_out(self, case: Case) -> None:
         hidden = case.hide("test_hidden.py", skipping("sys.platform != 'win32'"))
@@ -693,6 +692,7 @@ class TestForeignRunners:
         tap = "echo 1..2; echo 'ok 1 - adds'; echo 'not ok 2 - doubles'; exit 1"
         node = await self.run(case, tap, format="tap")
         assert (node.value, evidence(node)["channel"]) == (0.5, "console"), evidence(node)
+        assert node.assurance == "reported"
         node = await self.run(case, "echo 1..1; echo 'ok 1 - adds'", format="tap")
         assert node.value == 1.0
         with pytest.raises(GraderError, match=r"'sh run\.sh' has no test"):
@@ -712,6 +712,7 @@ class TestForeignRunners:
         script = f"mkdir -p out; echo '{report('adds')}' > out/real.xml"
         node = await self.run(case, script, junit_xml="out/*.xml")
         assert (node.value, evidence(node)["channel"]) == (1.0, "junit"), evidence(node)
+        assert node.assurance == "reported"
         assert evidence(node)["counts"] == {"expected": 1, "passed": 1}
         node = await self.run(case, "true", junit_xml="out/*.xml")
         assert node.value == 0.0

@@ -233,7 +233,7 @@ def test_case_is_written_from_a_directory(tmp_path: Path, base: Path) -> None:
     assert "angle" not in (base / "xmltodict.py").read_text("utf-8"), "the source was changed"
 
 
-def test_case_from_a_clone_names_the_repository_and_not_the_clone(
+def test_case_from_a_clone_needs_neither_the_clone_nor_the_remote(
     tmp_path: Path, base: Path
 ) -> None:
     def git(*words: str) -> str:
@@ -248,10 +248,31 @@ def test_case_from_a_clone_names_the_repository_and_not_the_clone(
     (base / "xmltodict.py").write_text("later work\n", encoding="utf-8")
     into = tmp_path / "bug"
     convert(into, Source(git=str(base), commit=commit), base_commit=commit)
-    source = load_case(str(into)).source
-    assert source is not None
-    assert (source.url, source.commit) == ("https://github.com/martinblech/xmltodict", commit)
+    shutil.rmtree(base)
+    case = load_case(str(into))
+    assert case.source_path == str(into / "source")
+    text = (into / "source/xmltodict.py").read_text("utf-8")
+    assert "angle" not in text
+    assert text != "later work\n"
+    assert not (into / "source/.git").exists()
     assert (into / "recordings/reference/files/xmltodict.py").is_file()
+    assert commit in (into / "case.yaml").read_text("utf-8")
+
+
+def test_a_project_in_src_that_nothing_put_on_the_path_got_everybody_0(tmp_path: Path) -> None:
+    whole = tmp_path / "base"
+    (whole / "src" / "sums").mkdir(parents=True)
+    (whole / "src" / "sums" / "__init__.py").write_text("def add(a, b):\n    return a - b\n")
+    patch = "--- a/src/sums/__init__.py\n+++ b/src/sums/__init__.py\n"
+    patch += "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"
+    tests = "--- /dev/null\n+++ b/test_sums.py\n@@ -0,0 +1,3 @@\n+import sums\n"
+    tests += "+def test_add():\n+    assert sums.add(2, 3) == 5\n"
+    into = tmp_path / "bug"
+    lists: dict[str, Json] = {"FAIL_TO_PASS": ["test_sums.py::test_add"], "PASS_TO_PASS": []}
+    convert(into, Source(path=str(whole)), patch=patch, test_patch=tests, **lists)
+    environment = load_case(str(into)).environment
+    assert environment is not None
+    assert environment.env == {"PYTHONPATH": "/workspace/src"}
 
 
 def test_without_a_source_the_case_says_what_is_missing_and_does_not_load(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from assay.cli.template_warnings import file_warnings
 from assay.errors import InputError, nearest
 from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.eval.matrix import require_case_parts
-from assay.graders.spec import GraderSpec, spec_schema
+from assay.graders.spec import spec_schema
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
@@ -42,7 +42,7 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
             continue
         for one in found:
             checked.append(one.name)
-            warnings.extend(f"{one.file}: {warning}" for warning in file_warnings(one.graders))
+            warnings.extend(f"{one.file}: {warning}" for warning in one.warnings)
             notes.extend(f"{one.file}: {note}" for note in one.notes)
     if as_json:
         result: dict[str, Json] = {
@@ -67,18 +67,18 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A case or a file of graders that is well-formed."""
+    """A case or a file of graders that is well-formed, and what is worth a look in it."""
 
     name: str
     file: str
-    graders: Sequence[GraderSpec]
+    warnings: Sequence[str]
     notes: Sequence[str] = ()
 
 
 def _load(path: str) -> list[_Found]:
     if _is_grader_file(path):
         graders = load_graders(path)
-        return [_Found(f"{path} ({len(graders)} graders)", path, graders)]
+        return [_Found(f"{path} ({len(graders)} graders)", path, file_warnings(graders))]
     return [_checked(case) for case in load_cases([path])]
 
 
@@ -87,7 +87,8 @@ def _checked(case: Case) -> _Found:
     named = {harness for harness, _ in case.matrix.pairs()}
     require_harnesses(case, named, declared_harnesses(case))
     require_case_parts(case)
-    return _Found(case.id, case.file, case.graders, isolation_notes(case))
+    warnings = (*file_warnings(case.graders), *case.out_of_reach())
+    return _Found(case.id, case.file, warnings, isolation_notes(case))
 
 
 def _is_grader_file(path: str) -> bool:

@@ -48,8 +48,11 @@ async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
 
     def tell(case: Case, file: str) -> None:
         modes = "; ".join(map(str, isolated_graders(case)))
-        _tell(f"{case.id}: {modes} (written to {os.path.relpath(file)})")
+        kept = f"written to {os.path.relpath(file)}" if file else "not kept"
+        _tell(f"{case.id}: {modes} ({kept})")
 
+    count = sum(1 for lock in locks if lock.undecided and lock.reference)
+    _tell(f"playing the reference of {_cases(count)} to learn how its tests can be isolated")
     with redirect_stdout(sys.stderr):
         cache = str(Path(state_home(), "cache"))
         async with arena(cache=cache, workers=workers) as place:
@@ -68,6 +71,10 @@ def _not_locked(lock: CaseLock) -> InputError:
         hint="run assay selftest and keep the lock file with the case; or give the grader "
         "isolation: shared",
     )
+
+
+def _cases(number: int) -> str:
+    return "a case" if number == 1 else f"each of {number} cases"
 
 
 def _file(lock: CaseLock) -> str:

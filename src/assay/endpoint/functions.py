@@ -180,7 +180,12 @@ def _outcome(name: str, returned: object) -> Graded:
         return _bad(name, f"returned no score: {error}")
     evidence: dict[str, Json] = record_evidence(details) if details else {}
     return Graded(
-        id=name, status="scored", score=number, reason=(reason or "")[:2_000], details=evidence
+        id=name,
+        status="scored",
+        score=number,
+        reason=(reason or "")[:2_000],
+        details=evidence,
+        assurance="separate",
     )
 
 

@@ -20,9 +20,11 @@ from typing import TypeAlias, TypeVar
 
 from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
+from assay.eval.commands import require_runners, stand_ins
 from assay.eval.isolation import settled
 from assay.eval.layout import lay_out
 from assay.eval.provision import provision
+from assay.eval.suspicion import audited
 from assay.graders.apply import grade_submission
 from assay.graders.digest import grader_digest
 from assay.sandbox import remove_tree
@@ -75,7 +77,8 @@ async def case_session(
 
     Raises:
         SourceError: If the source or the hidden files cannot be had.
-        ProvisionError: If the environment or the set-up fails.
+        ProvisionError: If the environment or the set-up fails, or if a command of the case runs
+            pytest and there is none.
     """
     async with _scratch() as scratch:
         home = home or str(scratch / "store")
@@ -87,6 +90,7 @@ async def case_session(
             workspace, source = Workspace(path=str(directory)), None
         else:
             workspace = await lay_out(case, directory, cache)
+            await require_runners(case.graders, workspace, case=case.id)
             source = await asyncio.to_thread(keep_source, home, workspace.path)
         yield CaseSession(case, workspace, home, source)
 
@@ -196,7 +200,8 @@ class CaseSession:
             self._left_out += kept.dropped
         digest, entries = self._source.digest, self._source.entries
         asked_for = await _blocking(path, lambda: grading_tree.asked_for(home, digest, entries))
-        rules = Rules(self._case.submission, asked_for=asked_for)
+        modules = stand_ins(self._case.graders, entries, self._workspace)
+        rules = Rules(self._case.submission, asked_for=asked_for, stand_ins=modules)
         chosen = grading_tree.plan(entries, left, rules)
         self.notes["snapshot"] = self._snapshot
         self.notes["source"] = self._source.digest
@@ -225,8 +230,12 @@ class CaseSession:
                 submitted=path,
                 source=source_tree(home, digest),
                 changes=chosen.changes,
+                left_out=tuple(one.path for one in (*chosen.dropped, *chosen.restored)),
             )
-            return await self._score(replace(submission, workspace=graded))
+            complete = replace(submission, workspace=graded)
+            result = await self._score(complete)
+            policy = self._case.submission.on_suspicion
+            return await audited(self._case.graders, complete, result, policy)
         finally:
             await _remove(directory)
 

@@ -68,13 +68,18 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
     touched: list[str] = []
     dropped: list[Dropped] = []
     restored: list[Dropped] = []
-    hooks: list[str] = []
+    signs: list[str] = []
     for path in sorted({*source, *left}):
         theirs, ours = left.get(path), source.get(path)
         if theirs == ours:
             entries[path] = ours
             continue
-        verdict, why = rules.decide(path)
+        # A link may lead to a package, and is then asked about as one.
+        asked = f"{path}/__init__.py" if ours is None and _is_link(theirs) else path
+        verdict, why = rules.decide(asked)
+        if verdict == "taken":
+            asked = path
+            verdict, why = rules.decide(path)
         if _is_directory(theirs) and ours is None and verdict != "taken":
             continue  # its files are reported one by one
         if not (_is_directory(theirs) or _is_directory(ours)):
@@ -87,8 +92,8 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
             restored.append(Dropped(path, why))
         else:
             dropped.append(Dropped(path, why))
-            if rules.is_hook(path):
-                hooks.append(f"planted a start-up hook: {path}")
+            if sign := rules.sign(asked):
+                signs.append(f"{sign}: {path}")
     _make_room(entries, source, dropped)
     _add_directories(entries)
     # A test whose change was not taken is the author's still, and so is one with another mode.
@@ -99,7 +104,7 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
         dropped=tuple(dropped),
         restored=tuple(restored),
         touched=len(touched),
-        flags=tuple(hooks[:10]),
+        flags=tuple(signs[:10]),
     )
 
 
@@ -173,6 +178,10 @@ def _above(path: str) -> list[str]:
 
 def _is_directory(entry: Json) -> bool:
     return isinstance(entry, dict) and entry.get("type") == "directory"
+
+
+def _is_link(entry: Json) -> bool:
+    return isinstance(entry, dict) and entry.get("type") == "link"
 
 
 def _content(entry: Json) -> Json:

@@ -26,7 +26,7 @@ from assay.agents.replay import recordings_of
 from assay.errors import InputError, nearest
 from assay.graders.digest import declared_digest, framed
 from assay.graders.spec import GraderSpec
-from assay.graders.testing.separation import BOUNDARY, Mode
+from assay.graders.testing.separation import BOUNDARY, Mode, separable_runners
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import read_json
 from assay.tasks.case import Case
@@ -52,7 +52,6 @@ _REFERENCES = ("reference", "honest", "fix", "solution", "gold")
 _NO_REFERENCE = "no reference recording: run assay selftest"
 _NOT_YET = "not decided yet: run assay selftest"
 _STALE = "the lock file is stale, and there is no reference recording to decide anew"
-_INSEPARABLE = "only pytest, unittest and node --test can be judged in a process of their own"
 _BASIS = ("source", "fixtures", "environment", "setup", "submission")
 """Blocks of a case that decide what the reference's tests run over."""
 
@@ -97,9 +96,9 @@ class Decision:
 class _Document:
     """A lock file."""
 
+    about: str = ""
     boundary: int
     graders: Mapping[str, Decision]
-    about: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,14 +142,12 @@ class CaseLock:
         own: Whether the graders are the case's own; those of others leave its lock file alone.
 
     Raises:
-        InputError: If the case names a reference that does not exist.
         SourceError: If a file that a decision rests on cannot be read.
     """
 
     def __init__(self, case: Case, cache: str | None = None, *, own: bool = True) -> None:
         self.case = case
         self.reference = ""
-        self.trouble = ""
         self._cache = cache
         self._own = own
         self._slots = _slots(case)
@@ -233,7 +230,7 @@ class CaseLock:
 
     def _reason(self, slot: _Slot) -> str:
         if not slot.separable:
-            return _INSEPARABLE
+            return f"only {separable_runners()} can be judged in a process of their own"
         if self.reference:
             return _NOT_YET
         return _STALE if self.stale else _NO_REFERENCE
@@ -241,14 +238,17 @@ class CaseLock:
     def _look(self) -> None:
         """Find the decisions that still hold."""
         case = self.case
-        self.reference = reference_of(case)
+        with suppress(InputError):  # one that is named may have been taken out: see `Decision`
+            self.reference = reference_of(case)
         if self.reference:
             recording = recordings_of(str(Path(case.root, "recordings")))[self.reference]
             self._reference_digest = tree_digest(str(recording))
         basis = _basis(case)
         for slot in self._slots:
             if slot.separable:
-                whole = hashlib.sha256(framed(basis, declared_digest(slot.spec).encode()))
+                options = {k: v for k, v in slot.spec.options.items() if k != "isolation"}
+                declared = declared_digest(replace(slot.spec, options=options))
+                whole = hashlib.sha256(framed(basis, declared.encode()))
                 self._digests[slot.place] = whole.hexdigest()
         beside = _read(case.lock_file) if self._own else None
         cached = _read(self._cache_file) if self._cache else None
@@ -257,7 +257,7 @@ class CaseLock:
                 decision = document.graders.get(slot.name) if document else None
                 if decision and self._holds(slot.place, decision):
                     self._found.setdefault(slot.place, decision)
-        self.stale = bool(self.undecided) and self._own and Path(case.lock_file).exists()
+        self.stale = bool(self.undecided) and self._own and Path(case.lock_file).is_file()
 
     def _holds(self, place: int, decision: Decision) -> bool:
         same = decision.digest == self._digests.get(place)
@@ -277,9 +277,10 @@ class CaseLock:
         places = [self.case.lock_file] if self._own else []
         if self._cache:
             places.append(self._cache_file)
-            Path(self._cache_file).parent.mkdir(parents=True, exist_ok=True)
         for file in places:
             with suppress(OSError):  # read-only, such as what was installed
+                if file != self.case.lock_file:
+                    Path(file).parent.mkdir(parents=True, exist_ok=True)
                 _replace(file, text)
                 return file
         return ""
@@ -349,7 +350,8 @@ def _apart(one: Isolated) -> bool:
 def _slots(case: Case) -> list[_Slot]:
     slots: list[_Slot] = []
     for place, (name, spec) in enumerate(zip(_names(case.graders), case.graders, strict=True)):
-        if spec.options.get("isolation", "auto") != "auto":
+        asked = spec.options.get("isolation", "auto")
+        if asked != "auto" or "isolation" not in spec.kind.parameters:
             continue
         separable = spec.kind.grader.separable(spec.options, case.source_path)
         if separable is not None:

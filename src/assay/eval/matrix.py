@@ -114,6 +114,7 @@ class Launch:
                 run_id=self.run.id,
                 case=case.id,
                 threshold=case.expect.pass_threshold,
+                min_assurance=case.expect.min_assurance,
                 digest=graded_by(self.digests[case.id]),
                 file=case.file,
             )

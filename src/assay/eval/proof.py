@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from assay.eval.isolation import Isolated
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore, reaches
 from assay.types.run import Run
 
 __all__ = [
@@ -96,8 +96,8 @@ class Proof:
         return {"proven": self.code == 0, "cases": [_case_dict(case) for case in self.cases]}
 
 
-def reference_check(name: str, runs: Sequence[Run]) -> Check:
-    """Whether right work gets everything."""
+def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = None) -> Check:
+    """Whether right work gets everything, with the least assurance that the case asks for."""
     run = runs[0]
     if (broken := _not_graded(name, run)) is not None:
         return broken
@@ -111,6 +111,14 @@ def reference_check(name: str, runs: Sequence[Run]) -> Check:
             reward=reward,
             said=f"right work gets {reward:.2f} and has to get 1.00; {why}",
             mend="mend the recording if it is not right, else the grader that marks it down",
+        )
+    if not reaches(word := run.grade.result.assurance, least):
+        return Check(
+            name=name,
+            verdict="failed",
+            reward=reward,
+            said=f"right work cannot pass: its assurance is {word or 'unknown'}, below {least}",
+            mend="let graders that reach it give the credit, or lower expect.min_assurance",
         )
     skipped = [node.name for node in run.grade.subscores if node.status == "skipped"]
     said = f"full marks; skipped: {', '.join(skipped)}" if skipped else "full marks"

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
+from assay.scoring.results import Assurance, reaches
+from assay.store.decisions import HELD
 from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store, new_run_id
 from assay.types.codec import to_json
@@ -54,11 +56,19 @@ def start_run(
 
 
 def record_of(
-    run: Run, *, run_id: str, case: str, threshold: float, digest: str, file: str
+    run: Run,
+    *,
+    run_id: str,
+    case: str,
+    threshold: float,
+    digest: str,
+    file: str,
+    min_assurance: Assurance | None = None,
 ) -> CellRecord:
     """The narrow row of a run.
 
-    A cell passes if its reward reaches the threshold, give or take 1e-9 of rounding.
+    A cell passes if its reward reaches the threshold, give or take 1e-9 of rounding, and its
+    assurance is at least the one that is needed.
     """
     status: CellStatus = "graded"
     if run.grade.is_error:
@@ -66,7 +76,10 @@ def record_of(
     elif run.reward is None:
         status = "skipped"
     reward = run.reward if status == "graded" else None
+    result = run.grade.result
+    assurance = result.assurance if status == "graded" else None
     answer = run.trace.content or ""
+    assured = reaches(assurance, min_assurance)
     return CellRecord(
         run_id=run_id,
         case=case,
@@ -75,10 +88,12 @@ def record_of(
         trial=run.trial,
         status=status,
         reward=reward,
-        passed=None if reward is None else reward >= threshold - _PRECISION,
+        passed=None if reward is None else reward >= threshold - _PRECISION and assured,
         threshold=threshold,
+        assurance=assurance,
+        min_assurance=min_assurance,
         error=(run.grade.content or run.trace.error or "not graded") if status == "error" else "",
-        flags=run.grade.result.flags,
+        flags=result.flags,
         seconds=run.seconds,
         cost_usd=run.cost_usd,
         tokens=run.tokens,
@@ -92,10 +107,11 @@ def record_of(
 
 
 def _notes(run: Run) -> dict[str, Json]:
-    """What of the submission was left out, if anything."""
+    """What of the submission was left out, and the reward that is held back, if any."""
     noted = run.metadata.get("submission")
     found = noted if isinstance(noted, dict) else {}
-    return {name: found[name] for name in ("dropped", "restored") if found.get(name)}
+    kept = {name: found[name] for name in ("dropped", "restored") if found.get(name)}
+    return {**kept, **{name: run.grade.info[name] for name in (HELD,) if name in run.grade.info}}
 
 
 def graders_digest(graders: Sequence[GraderSpec]) -> str:

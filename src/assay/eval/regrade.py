@@ -73,6 +73,7 @@ class Regrade:
                 run_id=self.run.id,
                 case=before.case,
                 threshold=before.threshold,
+                min_assurance=before.min_assurance,
                 digest=self.digests[before.case],
                 file=before.file,
             )

@@ -225,7 +225,8 @@ class _Bench:
             yield Check(name="begin", verdict=verdict, said=str(self._trouble))
             return
         if self._reference:
-            yield reference_check(f"reference {self._reference}", self.runs["reference"])
+            least = self.case.expect.min_assurance
+            yield reference_check(f"reference {self._reference}", self.runs["reference"], least)
         else:
             yield Check(
                 name="reference",

@@ -138,6 +138,7 @@ def record_trial(trial: Trial, run: Run) -> CellRecord:
         run_id="",
         case=trial.case.id,
         threshold=trial.case.expect.pass_threshold,
+        min_assurance=trial.case.expect.min_assurance,
         digest="",
         file=trial.case.file,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -15,7 +16,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["grade_many", "grade_submission", "require_parts"]
+__all__ = ["grade_alone", "grade_many", "grade_submission", "require_parts"]
 
 
 def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
@@ -55,8 +56,8 @@ async def grade_submission(
 
     A parameter that a declaration leaves out is taken from the submission. A grader that fails
     becomes an error node; its siblings still run. A gate among the children of a node gates the
-    whole. How cheaply something was done (a grader with ``needs_credit``) is worth nothing where
-    every grader of the work itself gave 0.
+    whole. How cheaply something was done (a grader with ``needs_credit``) is scaled by what the
+    graders of the work itself gave: nothing up to half, all of it for all.
 
     Args:
         specs: The graders.
@@ -70,6 +71,16 @@ async def grade_submission(
         for number, spec in enumerate(specs)
     ]
     return _combined(specs, nodes, clamp=clamp)
+
+
+async def grade_alone(spec: GraderSpec, submission: Submission) -> SubScore:
+    """The node of one declared grader, combined with nothing; an error node where it fails.
+
+    Args:
+        spec: The grader.
+        submission: What is graded.
+    """
+    return (await _grade_each(spec, [submission]))[0]
 
 
 async def grade_many(
@@ -114,18 +125,28 @@ def _combined(
 
 
 def _without_free_credit(specs: Sequence[GraderSpec], nodes: list[SubScore]) -> list[SubScore]:
-    """Take credit away from doing cheaply what was not done at all."""
+    """Scale the credit for doing something cheaply by how much of it was done.
+
+    Half of the work is worth none of it: the cheapest way to half a task is to leave out the rest.
+    """
     kinds = [spec.kind.grader for spec in specs]
     work = [
         node
         for node, kind in zip(nodes, kinds, strict=True)
         if not kind.of_conduct and not node.gate and node.weight > 0 and node.status != "skipped"
     ]
-    if not work or any(node.status == "error" or node.value for node in work):
+    if not work or any(node.status == "error" for node in work):
         return nodes
-    reason = "no credit: the graders of the work itself gave none"
+    weight = math.fsum(node.weight for node in work)
+    earned = math.fsum(node.weight * (node.value or 0.0) for node in work) / weight
+    share = max(0.0, 2 * earned - 1)
+    if share >= 1:
+        return nodes
+    reason = f"{share:.2f} of its credit, for the work itself earned {earned:.2f}"
+    if not earned:
+        reason = "no credit: the graders of the work itself gave none"
     return [
-        replace(node, value=0.0, passed=False, reason=reason)
+        replace(node, value=node.value * share, passed=False, reason=reason)
         if kind.needs_credit and node.status == "scored" and node.value
         else node
         for node, kind in zip(nodes, kinds, strict=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 from assay.errors import AssayError, GraderError, InputError, nearest
 from assay.scoring.combine import combine_all, combine_any
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
-from assay.scoring.results import SubScore, finite_number
+from assay.scoring.results import Assurance, SubScore, finite_number, weakest
 from assay.types.thread import StringThread
 
 __all__ = ["Grader", "Parameter", "Score", "signature_parameters"]
@@ -67,6 +67,8 @@ class Grader:
     """Whether it mostly waits for somebody else, such as a model: many may be at it at once."""
     most_at_once: ClassVar[int] = 16
     """How many scores of a batch are computed at the same time."""
+    assurance: ClassVar[Assurance | None] = "separate"
+    """How far its scores can be trusted, unless a node says so itself."""
 
     @classmethod
     def compute_score(cls, *args: Any, **parameters: Any) -> Score | Awaitable[Score]:  # noqa: ANN401 - gradual on purpose: an override names its own parameters
@@ -226,6 +228,12 @@ class Grader:
         return None
 
     @classmethod
+    def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
+        """The strongest assurance that a score of a declaration can have; None where unknown."""
+        del options
+        return cls.assurance
+
+    @classmethod
     def check_parameters(cls, parameters: Mapping[str, object]) -> None:
         """Refuse parameters that ``compute_score`` does not take or that are missing.
 
@@ -272,9 +280,16 @@ class Grader:
     @classmethod
     def _package(cls, score: object, node: SubScore, recorded: Mapping[str, Json]) -> SubScore:
         if isinstance(score, SubScore):
-            metadata = {**(score.metadata or {}), **recorded}
+            assurance = score.assurance
+            if assurance is None and score.status == "scored":
+                assurance = weakest((cls.assurance, score.weakest_assurance))
             return replace(
-                score, name=node.name, weight=node.weight, gate=node.gate, metadata=metadata
+                score,
+                name=node.name,
+                weight=node.weight,
+                gate=node.gate,
+                metadata={**(score.metadata or {}), **recorded},
+                assurance=assurance,
             )
         evidence: dict[str, Json] = {}
         if isinstance(score, tuple):
@@ -295,6 +310,7 @@ class Grader:
             weight=node.weight,
             metadata={**evidence, **recorded},
             gate=node.gate,
+            assurance=cls.assurance,
         )
 
     @classmethod

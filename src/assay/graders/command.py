@@ -38,6 +38,7 @@ class BashGrader(Grader):
     """
 
     name: ClassVar[str] = "BashGrader"
+    assurance = "status"
 
     @classmethod
     async def compute_score(
@@ -87,6 +88,7 @@ class CommandGrader(Grader):
     """
 
     name: ClassVar[str] = "command"
+    assurance = "status"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

@@ -24,6 +24,9 @@ _REGEX = r"(?<=[=(,:;!&|?{}\[+>])[ ]*+/(?![/*])(?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|
 _DASHED = r"--[^\n]*"
 
 
+_IMPORTS = re.compile(r"^\s*(?:\#\s*include|import|use|require|from)\b|\brequire\(\s*$|\bfrom\s*$")
+
+
 def _lexer(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.VERBOSE | re.DOTALL | re.MULTILINE)
 
@@ -39,14 +42,18 @@ _LEXERS = {
 }
 
 
-def without_comments(text: str, language: str) -> str:
+def without_comments(text: str, language: str, *, texts: bool = True) -> str:
     """Blank the comments of a source file, keeping lines and columns.
 
     Args:
         text: A source file.
         language: A name that `assay.graders.languages.language_of` gives, but ``python``.
+        texts: Whether to keep what stands in strings; the names of what is imported are kept.
     """
-    return _LEXERS[comment_style(language)].sub(_blank_comment, text)
+    lexer = _LEXERS[comment_style(language)]
+    if texts:
+        return lexer.sub(_blank_comment, text)
+    return lexer.sub(lambda match: _blank_text(match, text), text)
 
 
 def squeezed(code: str) -> str:
@@ -56,6 +63,19 @@ def squeezed(code: str) -> str:
 
 def _blank_comment(match: re.Match[str]) -> str:
     return match[0] if match["comment"] is None else _blank(match[0])
+
+
+def _blank_text(match: re.Match[str], whole: str) -> str:
+    """Blank a comment or a string, but for what a template computes and imports name."""
+    if match["comment"] is not None:
+        return _blank(match[0])
+    line = whole[whole.rfind("\n", 0, match.start()) + 1 : match.start()]
+    if _IMPORTS.search(line):
+        return match[0]
+    if not match[0].startswith("`"):
+        return _blank(match[0])
+    pieces = re.split(r"(\$\{[^{}]*\})", match[0])
+    return "".join(piece if piece.startswith("${") else _blank(piece) for piece in pieces)
 
 
 def _blank(text: str) -> str:

@@ -32,6 +32,7 @@ class EfficiencyGrader(Grader):
     name: ClassVar[str] = "efficiency"
     needs_credit: ClassVar[bool] = True
     of_conduct: ClassVar[bool] = True
+    assurance = "read"
     """Worth nothing where the other graders of the case gave no credit."""
 
     @classmethod

@@ -129,6 +129,7 @@ class EndpointGrader(Grader):
             reason=graded.error if graded.status == "error" else graded.reason,
             flags=graded.flags,
             metadata=metadata,
+            assurance=graded.assurance,
         )
 
 

@@ -32,12 +32,14 @@ class FilesGrader(Grader):
       is.
     * Otherwise in programs, old and new; in other files that the source has, prose excepted; and in
       files that the task names. A new ``notes.txt`` is no work on a program. In a program a pattern
-      must be found in the code. One that stands only in a comment, or in a docstring or a bare word
-      of Python, counts if the file's code was changed and another pattern is found in that code. A
-      Python file that does not parse is no program.
+      must be found in the code, outside of strings unless the pattern has a quotation mark itself.
+      One that stands only in a string, a comment, or in a docstring or a bare word of Python,
+      counts if the file's code was changed and another pattern is found in that code. A Python
+      file that does not parse is no program.
     """
 
     name: ClassVar[str] = "files"
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

@@ -42,6 +42,7 @@ class ImplementedGrader(Grader):
     """
 
     name: ClassVar[str] = "implemented"
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:

@@ -20,6 +20,8 @@ _MAX_FILE = 1 << 20
 _MAX_FILES = 20_000
 _MAX_TOTAL = 64 << 20
 _MAX_CPU_SECONDS = 100.0
+_QUOTES = frozenset("'\"`")
+"""A pattern with one of them asks for a string; any other must stand outside of strings."""
 
 
 @dataclass(slots=True)
@@ -35,6 +37,7 @@ class PatternSearch:
     root: Path
     scope: Scope
     not_searched: list[str]
+    _patterns: Sequence[str] = ()
 
     def find(self, patterns: Sequence[str]) -> list[Json]:
         """Look for each pattern; the evidence says in which file it was found first.
@@ -44,6 +47,7 @@ class PatternSearch:
             GraderError: If the process that reads Python does not start.
         """
         compiled = [compile_pattern(pattern) for pattern in patterns]
+        self._patterns = patterns
         where: dict[int, str] = {}
         with SourceReader() as reader:
             for name, data in self._files():
@@ -76,12 +80,19 @@ class PatternSearch:
                 return found  # what was given does not parse either
             self.not_searched.append(f"{name} does not parse")
             return []
-        in_code = [n for n, pattern in enumerate(compiled) if pattern.search(code)]
+        bare = _code(data, name, reader, texts=False) or ""
+        in_code = [
+            n
+            for n, pattern in enumerate(compiled)
+            if pattern.search(code if _QUOTES & set(self._patterns[n]) else bare)
+        ]
         counted = [n for n in found if n in in_code]
         if len(counted) < len(found):
             if in_code and (before is None or squeezed(before) != squeezed(code)):
                 return found
-            self.not_searched.append(f"the comments of {name}, without code that matches")
+            self.not_searched.append(
+                f"the comments and strings of {name}, without code that matches"
+            )
         return counted
 
     def _files(self) -> Iterator[tuple[str, bytes]]:
@@ -105,9 +116,14 @@ class PatternSearch:
                 self.not_searched.append(f"{name} {data}")
 
 
-def _code(data: bytes, name: str, reader: SourceReader) -> str | None:
-    """What of a program is executed; None for Python that does not parse."""
+def _code(data: bytes, name: str, reader: SourceReader, *, texts: bool = True) -> str | None:
+    """What of a program is executed, with its strings or without.
+
+    None for Python that does not parse.
+    """
     language = language_of(name) or ""
     if language != "python":
-        return without_comments(data.decode("utf-8", "replace"), language)
-    return reader.python_code(data) if reader.spent < _MAX_CPU_SECONDS else None
+        return without_comments(data.decode("utf-8", "replace"), language, texts=texts)
+    if reader.spent >= _MAX_CPU_SECONDS:
+        return None
+    return reader.python_code(data, texts=texts)

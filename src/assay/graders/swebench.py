@@ -33,7 +33,7 @@ from assay.graders.testing.separation import (
     mode_of,
 )
 from assay.scoring.json_safe import Json, record_evidence
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore
 from assay.types.submission import Workspace
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class SweBenchGrader(Grader):
     """
 
     name: ClassVar[str] = "swebench"
+    assurance = "reported"
+    """Of a run that does not say how its outcomes were learnt."""
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -84,6 +86,11 @@ class SweBenchGrader(Grader):
     def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
         """Whether the command's tests can be judged in a process of their own."""
         return is_separable(str(options.get("cmd_prefix", _PREFIX)), tree)
+
+    @classmethod
+    def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
+        """What the options allow."""
+        return "shared" if options.get("isolation") == "shared" else "separate"
 
     @classmethod
     async def compute_score(
@@ -167,6 +174,7 @@ class SweBenchGrader(Grader):
             metadata=_evidence(command, run),
             children=children,
             flags=run.flags,
+            assurance=run.assurance,
         )
 
 

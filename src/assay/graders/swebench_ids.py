@@ -2,7 +2,8 @@
 
 SWE-bench's lists were read from console logs. Most of their names are the runner's own; some are
 not: parametrised names were cut at the first space, a ``- message`` was left behind, and unittest
-printed ``test_x (module.Class)``. A name is only ever taken for a test that it can mean; where it
+printed ``test_x (module.Class)``; others hold a time or a directory of the machine that wrote the
+list. A name is only ever taken for a test that it can mean; where it
 can mean several, it stands for all of them (cut names) or for none.
 """
 
@@ -21,6 +22,12 @@ _NODE = re.compile(r"[^\s:\[\]]+\.py(::\w+)*::\w+(\[.*\])?")
 _IN_CLASS = re.compile(r"(\w+) \(([\w.]+)\)(?:\s.*)?")
 _DOTTED = re.compile(r"\w+(\.\w+)+")
 _MOST_COMPARED = 5_000
+_CHANGING = re.compile(
+    r"0x[0-9a-fA-F]+"  # an address
+    r"|(?<![\w/])(?:/[^/\s\]:]+){2,}"  # an absolute path
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?|\d\d:\d\d:\d\d(?:\.\d+)?"
+)
+"""What in the values of a test's id is another in each run, or on each machine."""
 
 
 def read_ids(given: object, *, what: str) -> tuple[str, ...]:
@@ -106,9 +113,12 @@ class _Index:
         self._seen = frozenset(seen)
         self._by_start: dict[str, list[str]] = defaultdict(list)
         self._by_test: dict[str, list[tuple[tuple[str, ...], str]]] = defaultdict(list)
+        self._by_lasting: dict[str, list[str]] = defaultdict(list)
         for name in sorted(self._seen):
             if " " in name and "[" in name:
                 self._by_start[name.partition(" ")[0]].append(name)
+            if (lasting := _lasting(name)) != name:
+                self._by_lasting[lasting].append(name)
             if parts := _parts(name):
                 self._by_test[parts[-1]].append((parts, name))
 
@@ -120,6 +130,8 @@ class _Index:
         for bare in _without_message(name):
             if bare in self._seen:
                 return (bare,)
+        if (lasting := _lasting(name)) in self._by_lasting:
+            return tuple(self._by_lasting[lasting])
         return self._find_elsewhere(name)
 
     def _find_elsewhere(self, name: str) -> tuple[str, ...]:
@@ -135,6 +147,12 @@ class _Index:
         same = [seen for found, seen in fitting if found == parts]
         chosen = same or [seen for _, seen in fitting]
         return (chosen[0],) if len(chosen) == 1 else ()
+
+
+def _lasting(name: str) -> str:
+    """A name without the times, addresses and absolute paths among its values."""
+    base, bracket, values = name.partition("[")
+    return f"{base}{bracket}{_CHANGING.sub('*', values)}"
 
 
 def _without_message(name: str) -> Iterable[str]:

@@ -20,13 +20,13 @@ from assay.graders.testing.separation import (
     mode_of,
 )
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore
 from assay.types.submission import Workspace
 
 if TYPE_CHECKING:
     from assay.graders.testing.outcomes import TestRun
 
-__all__ = ["PytestGrader", "TestsGrader", "test_evidence"]
+__all__ = ["PytestGrader", "TestsGrader", "reason_of", "test_evidence"]
 
 _MOST_TESTS = 200
 _MOST_NAMES = 50
@@ -51,6 +51,8 @@ class TestsGrader(Grader):
 
     __test__ = False
     name: ClassVar[str] = "tests"
+    assurance = "reported"
+    """Of a run that does not say how its outcomes were learnt."""
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -81,6 +83,16 @@ class TestsGrader(Grader):
         """Whether the command's tests can be judged in a process of their own."""
         cmd = options.get("cmd")
         return cls._has_default() if cmd is None else is_separable(str(cmd), tree)
+
+    @classmethod
+    def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
+        """What the runner and the options allow: a foreign runner only ever reports."""
+        from assay.graders.testing.commands import read_command
+
+        cmd = options.get("cmd")
+        if isinstance(cmd, str) and read_command(cmd).runner is None:
+            return "reported"
+        return "shared" if options.get("isolation") == "shared" else "separate"
 
     @classmethod
     async def compute_score(
@@ -149,9 +161,10 @@ class TestsGrader(Grader):
             name=cls.name,
             value=value,
             passed=value >= pass_threshold and bool(run.expected),
-            reason=_reason(run),
+            reason=reason_of(run),
             flags=run.flags,
             metadata=test_evidence(run, cmd=cmd),
+            assurance=run.assurance,
         )
 
     @classmethod
@@ -237,7 +250,8 @@ def _unreported(program: str) -> InputError:
     )
 
 
-def _reason(run: TestRun) -> str:
+def reason_of(run: TestRun) -> str:
+    """What a run came to, in a few words."""
     if not run.complete:
         return run.why
     if not run.expected:

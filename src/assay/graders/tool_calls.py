@@ -6,12 +6,23 @@ import fnmatch
 import posixpath
 import re
 import typing
+import unicodedata
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from assay.errors import InputError
+from assay.graders.globs import overlap
+from assay.graders.shell_lines import LIVE
+from assay.graders.tool_effects import (
+    Touch,
+    command_line,
+    does_nothing,
+    is_scratch,
+    possible_kinds,
+    touches,
+)
 from assay.graders.usage import walk
 from assay.scoring.json_safe import Json
 from assay.types.steps import AgentStep, ToolCall, ToolKind, ToolStep
@@ -32,6 +43,8 @@ TOOL_KINDS: tuple[str, ...] = typing.get_args(ToolKind)
 _WORKSPACE = "/workspace"
 _LONGEST_PATH = 4_096
 _MOST_WORDS = 1_000_000
+_LONGEST_LINE = 200_000
+_CWD = re.compile(r"^/proc/(?:self|thread-self|\d+)/cwd(?=/|$)")
 _BETWEEN_WORDS = re.compile(r"[\s;|&<>()'\"`=,:]+")
 
 
@@ -134,9 +147,10 @@ def _key(level: int, call: ToolCall) -> tuple[int, str, str]:
 class CallMatching:
     """Matches the calls of one trace.
 
-    A demand is read strictly: a path is a whole text of the call's input. A ban is read
-    generously: any word of a text may be one, so that ``rm tests/a.py`` counts. Input too long to
-    be read through (1,000,000 words in all) counts as banned.
+    A demand is read strictly: the call ran, did something, and a path is a whole text of its input.
+    A ban is read by what a call may do: any word of a text may be a path, a shell line is read with
+    its quotes, variables and globs, and a tool of unknown kind may be of any. Input too long to be
+    read through (1,000,000 words in all) counts as banned.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -147,25 +161,54 @@ class CallMatching:
             roots.append(posixpath.normpath(cwd))
         self._roots = roots
         self._left = _MOST_WORDS
+        self._touched: dict[int, tuple[ToolCall, list[Touch]]] = {}
+
+    def idles(self, observed: ObservedCall) -> bool:
+        """Whether a call did nothing that anybody could have asked for."""
+        return does_nothing(observed.call) or is_scratch(observed.call, self._roots)
 
     def meets(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
-        """Whether a call did what is demanded: it matches, and it ran."""
-        if not (observed.ran and _fits(matcher, observed)):
+        """Whether a call did what is demanded: it matches, it ran, and it was no empty gesture."""
+        kind_fits = matcher.kind is None or matcher.kind == observed.kind
+        if not (observed.ran and kind_fits and _is_named(matcher, observed)):
             return False
         glob = matcher.path_glob
-        return glob is None or any(
+        if glob is None:
+            return not self.idles(observed)
+        return not does_nothing(observed.call) and any(
             self._is_at(text, glob) for text in _texts(observed.call.arguments)
         )
 
     def breaks(self, matcher: ToolMatcher, observed: ObservedCall) -> bool:
         """Whether a call is what is banned; to have asked for it is enough."""
-        if not _fits(matcher, observed):
+        if not _is_named(matcher, observed):
             return False
-        glob = matcher.path_glob
-        return glob is None or any(
-            self._left < 0 or self._is_at(text, glob)
-            for text in self._words(observed.call.arguments)
-        )
+        kind, glob = matcher.kind, matcher.path_glob
+        kinds = possible_kinds(observed.call)
+        if kind is None or kind in kinds:
+            if glob is None or self._left < 0:
+                return True
+            if any(self._may_be_at(word, glob) for word in self._words(observed.call.arguments)):
+                return True
+        if "execute" not in kinds:
+            return False
+        touched = self._touches(observed.call)
+        if kind not in (None, "execute"):
+            # Under /tmp a command may write what it likes, unless just that is banned.
+            touched = [one for one in touched if kind in one.kinds]
+            if glob is None:
+                return any(not one.path.startswith("/tmp/") for one in touched)  # noqa: S108
+        return glob is not None and any(self._reaches(one, glob) for one in touched)
+
+    def _touches(self, call: ToolCall) -> list[Touch]:
+        """What a call's shell line touches; read once, for it may be long."""
+        known = self._touched.get(id(call))
+        if known is None:
+            line = command_line(call.arguments)
+            self._left -= len(line) // 8
+            found = list(touches(line[:_LONGEST_LINE]))
+            known = self._touched[id(call)] = (call, found)
+        return known[1]
 
     def _words(self, arguments: Mapping[str, Json]) -> Iterator[str]:
         for text in _texts(arguments):
@@ -182,6 +225,26 @@ class CallMatching:
         pattern = _compiled(glob.removeprefix("./"))
         return any(pattern.match(form) for form in self._forms(text.removeprefix("file://")))
 
+    def _may_be_at(self, text: str, glob: str) -> bool:
+        """As `_is_at`, whatever the case or the Unicode form."""
+        return self._left < 0 or self._is_at(_folded(text), _folded(glob))
+
+    def _reaches(self, touch: Touch, glob: str) -> bool:
+        path = _folded(_CWD.sub(".", touch.path))
+        if not path or len(path) > _LONGEST_PATH or "\n" in path:
+            return False
+        banned = _folded(glob.removeprefix("./"))
+        is_live = any(live in path for live in LIVE.values())
+        if is_live and not touch.kinds and not re.search(r"[^\W_]", path):
+            return False  # a bare * behind a program that nobody knows
+        for form in self._forms(path.removeprefix("file://")):
+            if overlap(form, banned):
+                return True
+            below = "" if form in (".", *self._roots) else f"{form.rstrip('/')}/"
+            if touch.deep and overlap(below, banned, open_end=True):
+                return True
+        return False
+
     def _forms(self, path: str) -> Iterator[str]:
         """A path as written, absolute, and relative to the workspace; without ``..`` inside."""
         yield path
@@ -193,13 +256,15 @@ class CallMatching:
                 yield absolute.removeprefix(inside)
 
 
-def _fits(matcher: ToolMatcher, observed: ObservedCall) -> bool:
+def _is_named(matcher: ToolMatcher, observed: ObservedCall) -> bool:
     call = observed.call
-    return (
-        (matcher.kind is None or matcher.kind == observed.kind)
-        and (matcher.name is None or matcher.name == call.name)
-        and (matcher.raw_name is None or matcher.raw_name == (call.raw_name or call.name))
+    return (matcher.name is None or matcher.name == call.name) and (
+        matcher.raw_name is None or matcher.raw_name == (call.raw_name or call.name)
     )
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFKC", path).casefold()
 
 
 def _texts(arguments: Mapping[str, Json]) -> Iterator[str]:

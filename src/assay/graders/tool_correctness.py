@@ -40,6 +40,7 @@ class ToolCorrectnessGrader(Grader):
 
     name: ClassVar[str] = "tool_correctness"
     of_conduct: ClassVar[bool] = True
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -178,7 +179,7 @@ def _masks(
     known: dict[tuple[object, ...], int] = {}
     masks: list[int] = []
     for call in calls:
-        key = (call.kind, call.call.name, call.call.raw_name, call.ran)
+        key = (call.kind, call.call.name, call.call.raw_name, call.ran, matching.idles(call))
         if key not in known:
             known[key] = sum(bits[m] for m in plain if matching.meets(m, call))
         masks.append(known[key] | sum(bits[m] for m in pathed if matching.meets(m, call)))

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError, nearest
 from assay.graders.base import Grader, Score
@@ -18,9 +18,11 @@ from assay.graders.tool_calls import (
     as_matcher,
     observed_calls,
 )
+from assay.graders.tool_effects import possible_kinds
 from assay.graders.usage import did_nothing, is_observed, missing_part, totals_of
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.types.steps import ToolKind
 from assay.types.submission import Workspace
 from assay.types.trace import Trace
 
@@ -40,6 +42,7 @@ class TraceGrader(Grader):
 
     name: ClassVar[str] = "trace"
     of_conduct: ClassVar[bool] = True
+    assurance = "read"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -167,7 +170,10 @@ class _Seen:
         tried = [call for call in self.calls if self.matching.breaks(matcher, call)]
         if any(call.denied for call in tried):
             return "only a call that was denied"
-        return "only a call that failed" if any(c.failed for c in tried) else "no such call"
+        if any(call.failed for call in tried):
+            return "only a call that failed"
+        idle = any(call.ran and self.matching.idles(call) for call in tried)
+        return "only a call that did nothing" if idle else "no such call"
 
     def bans(self, matchers: list[ToolMatcher]) -> Iterator[Check]:
         for matcher in matchers:
@@ -177,10 +183,13 @@ class _Seen:
     def calls_within(self, limit: int | Mapping[str, int] | None) -> Iterator[Check]:
         if limit is None:
             return
-        by_kind = Counter(call.kind for call in self.calls)
+        by_kind = Counter(kind for call in self.calls for kind in possible_kinds(call.call))
         limits = {"": limit} if isinstance(limit, int) else limit
         for kind, most in limits.items():
             count = by_kind[kind] if kind in TOOL_KINDS else len(self.calls)
+            if kind in TOOL_KINDS and not most:  # a ban, in other words
+                ban = ToolMatcher(kind=cast("ToolKind", kind))
+                count = sum(1 for call in self.calls if self.matching.breaks(ban, call))
             over = f"{count} calls, {most} allowed" if count > most else self.missing
             yield _check("max_tool_calls", kind, over)
 

@@ -49,12 +49,14 @@ class _Parts:
     Attributes:
         source: The block ``source`` of the case.
         hidden: Paths of the test files that are injected.
+        in_src: Whether the project's packages are below ``src``.
         runnable: Whether these files are there.
         notes: See `WrittenCase`.
     """
 
     source: dict[str, Json]
     hidden: tuple[str, ...] = ()
+    in_src: bool = False
     runnable: bool = False
     notes: list[str] = field(default_factory=list[str])
 
@@ -76,8 +78,8 @@ def write_case(
         instance: The row.
         directory: Where to; absent or empty. It appears only when it is complete.
         source: Where the files of the base commit are: a directory, a source distribution, or a
-            repository (then ``commit`` is the row's). A local repository is only read: the case
-            itself names the one on GitHub.
+            repository (then ``commit`` is the row's). The files of a local repository are copied
+            into the case, which then needs neither it nor a network.
         cache_dir: Where what is fetched is kept.
 
     Raises:
@@ -131,6 +133,9 @@ def _write_parts(
         tree = str(Path(scratch, "tree"))
         Path(tree).mkdir()
         _fetch(source, tree, cache_dir)
+        parts.in_src = _is_in_src(Path(tree))
+        if _is_clone(source):
+            shutil.copytree(tree, case / "source", symlinks=True)
         tests = apply_patch(instance.test_patch, tree, what=f"test_patch of {instance.instance_id}")
         _copy(tests.written, tree, case / "hidden")
         solution = apply_patch(instance.patch, tree, what=f"patch of {instance.instance_id}")
@@ -161,9 +166,27 @@ def _source_block(
         return {"pypi": source.pypi, "sha256": source.sha256}
     if source is not None and source.path is not None:
         return {"path": os.path.relpath(Path(source.path).resolve(), target.resolve())}
-    given = source.url if source is not None else None
-    url = given if given and not is_local(given) else instance.url
+    if _is_clone(source):
+        return {"path": "source"}
+    url = source.url if source is not None and source.url else instance.url
     return {"git": url, "commit": instance.base_commit}
+
+
+def _is_clone(source: Source | None) -> bool:
+    """Whether the source is a repository on this machine."""
+    return source is not None and bool(source.url) and is_local(source.url or "")
+
+
+def _is_in_src(tree: Path) -> bool:
+    """Whether a project keeps its packages below ``src``, where nothing finds them by itself."""
+    src = tree / "src"
+    if not src.is_dir() or (src / "__init__.py").exists():
+        return False
+    return any(
+        one.suffix == ".py" or (one / "__init__.py").is_file()
+        for one in src.iterdir()
+        if not one.is_symlink()
+    )
 
 
 def _note_oddities(tests: Change, solution: Change, parts: _Parts) -> None:
@@ -198,6 +221,10 @@ _ENVIRONMENT = """
 environment:
   kind: pip-venv
   requirements: [pytest]
+"""
+_SRC = """\
+  # The project's packages are below src.
+  env: {PYTHONPATH: /workspace/src}
 """
 _MATRIX = """
 # Two recordings prove the case: the project's own repair has to pass and doing nothing has to fail.
@@ -237,6 +264,7 @@ def _case_text(instance: SweBenchInstance, parts: _Parts) -> str:
             "\n# Where the agent starts: before the repair.\n",
             _yaml({"source": parts.source}),
             _ENVIRONMENT,
+            _SRC if parts.in_src else "",
             _MATRIX,
             _GRADERS,
             "" if parts.runnable else _NOT_THERE,

@@ -15,7 +15,7 @@ from assay.reports.figures import MINUS, TIMES, apart, score
 from assay.reports.outcome import GLYPHS, node_outcome, outcome, reward_of, trouble
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
+from assay.scoring.results import SubScore, reaches
 from assay.store.records import CellRecord
 
 __all__ = ["MAX_DEPTH", "heading", "name_of", "nodes", "sentence", "tree", "walk"]
@@ -44,10 +44,20 @@ def sentence(cell: CellRecord) -> str:
         return "; ".join([f"could not be graded: {one_line(trouble(cell), 300)}", *_judged(parts)])
     number, bar = apart(reward, cell.threshold)
     verdict = "pass" if state == "pass" else "fail"
-    if (reward >= cell.threshold - _SAME) != (state == "pass"):
+    if state == "fail" and not reaches(cell.assurance, cell.min_assurance):
+        verdict = _unassured(cell, enough=reward >= cell.threshold - _SAME)
+    elif (reward >= cell.threshold - _SAME) != (state == "pass"):
         verdict = f"recorded as {verdict}"
     clauses = [_reward(reward, number, parts), *_gates(parts), *_left_out(parts)]
     return f"{'; '.join(clauses)}; needs {bar} → {verdict}"
+
+
+def _unassured(cell: CellRecord, *, enough: bool) -> str:
+    """The verdict on a cell whose assurance is not what its case asks for."""
+    below = f"assurance `{cell.assurance}` is below `{cell.min_assurance}`"
+    if cell.assurance is None:
+        below = f"nothing says its assurance, which must be `{cell.min_assurance}`"
+    return f"fail: passed its tests, but {below}" if enough else f"fail; {below}"
 
 
 def tree(subscores: Sequence[SubScore], *, limit: int = 200) -> list[str]:
@@ -76,10 +86,12 @@ def walk(subscores: Sequence[SubScore], depth: int = 0) -> Iterator[tuple[int, S
 
 
 def heading(node: SubScore) -> str:
-    """One node on one line: ``✗ 0.40 judge (weight 0.30)``."""
+    """One node on one line: ``✗ 0.40 judge (model, weight 0.30)``."""
     state = node_outcome(node)
     value = score(node.value) if node.value is not None else state
-    notes = ["gate"] if node.gate else []
+    notes: list[str] = [node.assurance] if node.assurance else []
+    if node.gate:
+        notes.append("gate")
     if not node.gate and node.weight != 1.0:
         notes.append(f"weight {_weight(node.weight)}")
     suffix = f" ({', '.join(notes)})" if notes else ""

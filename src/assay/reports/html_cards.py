@@ -8,6 +8,7 @@ from assay.reports.markup import Html, element
 from assay.reports.plain import one_line
 from assay.reports.statistics import (
     agreement_text,
+    assurance_text,
     basis,
     coverage_text,
     judgements_text,
@@ -36,6 +37,7 @@ def cards_element(summary: Summary) -> Html:
             score(totals.reward.mean),
             basis(totals) if totals.graded else "nothing was graded",
             coverage_text(totals),
+            f"assurance: {assurance_text(totals)}" if totals.assurance else None,
             bar=interval_bar(totals.reward),
         ),
         _card(

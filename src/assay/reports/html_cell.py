@@ -43,12 +43,14 @@ def cell_element(
     agent = " · ".join(one_line(name, 60) for name in (cell.harness, cell.model) if name)
     details = " · ".join(text for text in (agent, f"trial {cell.trial}") if text)
     flags = element("span", "flagged", class_="tag error") if cell.flags else None
+    assurance = element("span", cell.assurance, class_="tag") if cell.assurance else None
     summary = element(
         "summary",
         status_element(state),
         element("span", one_line(cell.case, 120), class_="name"),
         element("span", details, class_="note"),
         flags,
+        assurance,
         element(
             "span", apart(reward, cell.threshold)[0] if reward is not None else "", class_="end"
         ),
@@ -103,7 +105,8 @@ def _node(node: SubScore, budget: list[int], depth: int) -> Html:
     """One score, its evidence and the scores below it; the budget is what may still be shown."""
     budget[0] -= 1
     state = node_outcome(node)
-    tags = [element("span", "gate", class_="tag")] if node.gate else []
+    words = [word for word in (node.assurance, "gate" if node.gate else None) if word]
+    tags = [element("span", word, class_="tag") for word in words]
     if not node.gate and node.weight != 1.0:
         word = "penalty" if node.weight < 0 else "weight"
         tags.append(element("span", f"{word} {score(abs(node.weight))}", class_="note"))

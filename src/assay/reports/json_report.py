@@ -76,6 +76,8 @@ def cell_dict(cell: CellRecord) -> dict[str, Json]:
         "reward": reward_of(cell) if graded else None,
         "passed": state == "pass" if graded else None,
         "threshold": cell.threshold,
+        "assurance": cell.assurance,
+        "min_assurance": cell.min_assurance,
         "flags": list(cell.flags),
         "subscores": [dict(part) for part in cell.subscores],
         "error": trouble(cell) if state == "error" else "",

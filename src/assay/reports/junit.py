@@ -147,15 +147,17 @@ def _properties(element: Element, cell: CellRecord, parts: Sequence[SubScore]) -
     values = {
         "reward": score(reward_of(cell)) if outcome(cell) in ("pass", "fail") else None,
         "threshold": score(cell.threshold),
+        "assurance": cell.assurance,
+        "min_assurance": cell.min_assurance,
         "cost_usd": None if cell.cost_usd is None else f"{cell.cost_usd:.6g}",
         "tokens": None if cell.tokens is None else str(cell.tokens),
         "digest": cell.digest or None,
         "flags": ", ".join(cell.flags) or None,
     }
     for node in parts:
-        values[f"score.{name_of(node)}"] = (
-            score(node.value) if node.value is not None else node.status
-        )
+        name = name_of(node)
+        values[f"score.{name}"] = score(node.value) if node.value is not None else node.status
+        values[f"assurance.{name}"] = node.weakest_assurance
     holder = SubElement(element, "properties")
     for name, value in values.items():
         if value is not None:

@@ -19,6 +19,7 @@ from assay.reports.totals import PassK, Totals
 
 __all__ = [
     "agreement_text",
+    "assurance_text",
     "basis",
     "coverage_text",
     "judgements_text",
@@ -57,6 +58,8 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     lines.append(("Time", [f"{duration(totals.seconds)}, all cells added up"]))
     if summary.mixed:
         lines.append(("Mixed", [(_mixed(summary), "yellow")]))
+    if totals.assurance:
+        lines.append(("Assurance", [assurance_text(totals)]))
     if totals.flagged:
         flagged = f"{count(totals.flagged, 'cell')} with signs of tampering"
         lines.append(("Flagged", [(flagged, "yellow")]))
@@ -80,6 +83,11 @@ def basis(totals: Totals) -> str:
 def coverage_text(totals: Totals) -> str:
     """How many cells the numbers stand for."""
     return f"{totals.graded:,} of {count(totals.total, 'cell')} graded"
+
+
+def assurance_text(totals: Totals) -> str:
+    """How many graded cells have which assurance, the strongest first."""
+    return " · ".join(f"{number:,} {word}" for word, number in totals.assurance.items())
 
 
 def pass_k_text(each: PassK) -> str:

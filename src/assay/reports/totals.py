@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite
@@ -19,6 +20,8 @@ from assay.scoring.intervals import (
     wilson,
 )
 from assay.scoring.json_safe import Json
+from assay.scoring.results import ASSURANCES, Assurance
+from assay.store.decisions import HELD
 from assay.store.records import CellRecord
 
 __all__ = ["Group", "PassK", "Totals", "totals_of"]
@@ -65,6 +68,8 @@ class Totals:
         errors: Cells that could not be graded.
         skipped: Cells to which nothing applied.
         flagged: Cells with signs of tampering.
+        assurance: Graded cells by how far they can be trusted, the strongest first.
+        held: Skipped cells that wait for a person to decide.
         cases: Cases with at least one graded cell.
         reward: Mean over cases of the mean reward of their graded cells. Its interval takes cases
             as independent, not trials; with one case it is about that case, over its trials.
@@ -89,6 +94,8 @@ class Totals:
     errors: int = 0
     skipped: int = 0
     flagged: int = 0
+    assurance: Mapping[Assurance, int] = field(default_factory=dict[Assurance, int])
+    held: int = 0
     cases: int = 0
     reward: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
     pass_rate: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
@@ -118,6 +125,8 @@ class Totals:
             "errors": self.errors,
             "skipped": self.skipped,
             "flagged": self.flagged,
+            "assurance": dict[str, Json](self.assurance.items()),
+            "held": self.held,
             "cases": self.cases,
             "coverage": self.coverage,
             "reward": _interval(self.reward),
@@ -143,11 +152,13 @@ class Group:
         "_judged",
         "_seconds",
         "_tokens",
+        "assurances",
         "case",
         "counts",
         "digests",
         "flagged",
         "harness",
+        "held",
         "judgements",
         "judgements_cached",
         "judgements_unknown",
@@ -162,9 +173,10 @@ class Group:
         self.case, self.harness, self.model = case, harness, model
         self.counts: dict[Outcome, int] = {"fail": 0, "error": 0, "skipped": 0, "pass": 0}
         self.rewards = array("d")
+        self.assurances: list[Assurance] = []
         self.outcomes: list[Outcome] = []
         self.digests: set[str] = set()
-        self.flagged = self.unknown_costs = self.unknown_tokens = 0
+        self.flagged = self.held = self.unknown_costs = self.unknown_tokens = 0
         self.judgements = self.judgements_cached = self.judgements_unknown = 0
         self._costs, self._judged, self._seconds = array("d"), array("d"), array("d")
         self._tokens: int | None = None
@@ -175,10 +187,13 @@ class Group:
         self.counts[state] += 1
         self.outcomes.append(state)
         self.flagged += bool(cell.flags)
+        self.held += cell.status == "skipped" and HELD in cell.notes
         reward = reward_of(cell)
         if reward is not None:
             self.rewards.append(reward)
             self.digests.add(cell.digest)
+            if cell.assurance is not None:
+                self.assurances.append(cell.assurance)
         if isfinite(cell.seconds) and cell.seconds > 0:
             self._seconds.append(cell.seconds)
         if cell.cost_usd is not None and isfinite(cell.cost_usd) and cell.cost_usd >= 0:
@@ -241,6 +256,7 @@ def totals_of(groups: Sequence[Group]) -> Totals:
     costs = list(chain.from_iterable(group.costs for group in groups))
     judged = list(chain.from_iterable(group.judge_costs for group in groups))
     tokens = [group.tokens for group in groups if group.tokens is not None]
+    words = Counter(chain.from_iterable(group.assurances for group in groups))
     passed, failed = counted("pass"), counted("fail")
     return Totals(
         total=sum(group.total for group in groups),
@@ -250,6 +266,8 @@ def totals_of(groups: Sequence[Group]) -> Totals:
         errors=counted("error"),
         skipped=counted("skipped"),
         flagged=sum(group.flagged for group in groups),
+        assurance={word: words[word] for word in ASSURANCES if words[word]},
+        held=sum(group.held for group in groups),
         cases=len(by_case),
         reward=_reward(list(by_case.values())),
         pass_rate=_pass_rate(list(by_case.values())),

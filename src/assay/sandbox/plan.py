@@ -16,8 +16,8 @@ class Tree(TypedDict):
 
     ``name``: where, below the stage. ``mode``: ``read``; ``write``: changes go to the host;
     ``layer``: changes go to a layer in memory that dies with the command. ``over``: names of trees,
-    put down before this one, that are laid over a ``layer``, the first on top. ``links``: whether links in
-    it are followed.
+    put down before this one, that are laid over a ``layer``, the first on top. ``links``: whether
+    links in it are followed.
     """
 
     source: str

@@ -201,8 +201,7 @@ def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[s
             raise InputError(f"the {what} {directory!r} is not a directory")
     names = [f"layer{number}" for number in range(len(layers))]
     trees: list[Tree] = [
-        _tree(layer, name, "read", [])
-        for name, layer in zip(names, layers, strict=True)
+        _tree(layer, name, "read", []) for name, layer in zip(names, layers, strict=True)
     ]
     mode = "write" if changes == "keep" else "layer"
     return [*trees, _tree(workspace, "workspace", mode, names)]

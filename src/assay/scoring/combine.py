@@ -17,7 +17,7 @@ from typing import cast
 
 from assay.errors import AssayError, ScoreError
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult, SubScore
+from assay.scoring.results import EvaluationResult, SubScore, weakest
 
 __all__ = ["combine", "combine_all", "combine_any", "combine_scores", "unique_names"]
 
@@ -164,7 +164,15 @@ def _collapse(weight: float, subscores: list[SubScore], *, name: str, best: bool
     value = (max if best else min)(values) if values else None
     failed = [child for child in children if child.status == "error"]
     if value == decisive or (value is not None and not failed):
-        return SubScore(name=name, value=value, weight=weight, metadata=metadata, children=children)
+        scored = (child for child in children if child.status == "scored")
+        return SubScore(
+            name=name,
+            value=value,
+            weight=weight,
+            metadata=metadata,
+            children=children,
+            assurance=weakest(child.weakest_assurance for child in scored),
+        )
     status = "error" if failed else "skipped"
     reason = "; ".join(f"{c.name}: {c.reason}" for c in failed) or "every input was skipped"
     return SubScore(

@@ -8,7 +8,14 @@ from typing import cast
 
 from assay.errors import ScoreError
 from assay.scoring.json_safe import Json, plain
-from assay.scoring.results import EvaluationResult, Status, SubScore, finite_number
+from assay.scoring.results import (
+    Assurance,
+    EvaluationResult,
+    Status,
+    SubScore,
+    assurance_from,
+    finite_number,
+)
 
 __all__ = ["Graded"]
 
@@ -32,9 +39,11 @@ class Graded:
         details: Evidence as plain JSON: output, times, sub-scores, verdicts.
         grader: The grader and its version, such as ``exact-match@3``, where it is stored.
         digest: Digest of what gave the score.
+        assurance: How far the score can be trusted; None where nothing says.
 
     Raises:
-        ScoreError: For a score that is not finite, or one where there must be none.
+        ScoreError: For a score that is not finite, one where there must be none, and an unknown
+            assurance.
     """
 
     id: str
@@ -47,8 +56,10 @@ class Graded:
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
     grader: str = ""
     digest: str = ""
+    assurance: Assurance | None = None
 
     def __post_init__(self) -> None:
+        assurance_from(self.assurance)
         if self.status not in _STATUSES:
             raise ScoreError(f"status of item {self.id!r} is {self.status!r}")
         if self.status == "scored":
@@ -81,6 +92,7 @@ class Graded:
             flags=tuple(node.flags),
             details=details,
             digest=str(digest),
+            assurance=node.weakest_assurance if node.status == "scored" else None,
         )
 
     @classmethod
@@ -106,6 +118,7 @@ class Graded:
             error=(said or "could not be graded") if is_error else "",
             flags=result.flags,
             details={"subscores": nodes, **(details or {})},
+            assurance=result.assurance,
         )
 
     def by(self, grader: str, digest: str) -> Graded:
@@ -122,6 +135,7 @@ class Graded:
             "reason": self.reason,
             "error": self.error or None,
             "flags": list(self.flags),
+            "assurance": self.assurance,
             "details": plain(self.details),
             "grader": self.grader,
             "digest": self.digest,
@@ -147,4 +161,5 @@ class Graded:
             details=details if isinstance(details, dict) else {},
             grader=str(data.get("grader") or ""),
             digest=str(data.get("digest") or ""),
+            assurance=assurance_from(data.get("assurance")),
         )

@@ -8,19 +8,68 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from assay.errors import ScoreError
+from assay.errors import ScoreError, nearest
 from assay.scoring.json_safe import Json, json_safe, plain
 
-__all__ = ["EvaluationResult", "Status", "SubScore", "finite_number"]
+__all__ = [
+    "ASSURANCES",
+    "Assurance",
+    "EvaluationResult",
+    "Status",
+    "SubScore",
+    "assurance_from",
+    "finite_number",
+    "reaches",
+    "weakest",
+]
 
 Status: TypeAlias = Literal["scored", "skipped", "error"]
 _STATUSES = ("scored", "skipped", "error")
 _HEAVIEST = 1e100
 """Weights beyond this are refused: their sum would come near the end of the float range."""
+
+Assurance: TypeAlias = Literal["separate", "shared", "reported", "status", "read", "model"]
+"""How far a score can be trusted: in what way its grader learnt what it says.
+
+``separate`` (the judge shares no process with what it judges, and decides on values), ``shared``
+(tests share a process with the submission), ``reported`` (JUnit or console text, which the
+submission's processes can write), ``status`` (the exit status of a command that runs its code),
+``read`` (files, syntax and traces are read), ``model`` (a language model decides).
+"""
+ASSURANCES: tuple[Assurance, ...] = get_args(Assurance)
+"""The strongest first."""
+
+
+def weakest(words: Iterable[Assurance | None]) -> Assurance | None:
+    """The weakest of the words; None where none is said."""
+    said = set(words)
+    return next((word for word in reversed(ASSURANCES) if word in said), None)
+
+
+def reaches(word: Assurance | None, least: Assurance | None) -> bool:
+    """Whether a score of one assurance will do where another is the least that is needed."""
+    if word is None or least is None:
+        return least is None
+    return ASSURANCES.index(word) <= ASSURANCES.index(least)
+
+
+def assurance_from(word: object) -> Assurance | None:
+    """Read what `Assurance` a score says that it has; None for None.
+
+    Raises:
+        ScoreError: For anything else than one of the words.
+    """
+    if word is None:
+        return None
+    for known in ASSURANCES:
+        if known == word:
+            return known
+    hint = nearest(str(word), list(ASSURANCES))
+    raise ScoreError(f"there is no assurance {word!r:.80}", hint=hint)
 
 
 def finite_number(value: object, *, what: str) -> float:
@@ -73,9 +122,10 @@ class SubScore:
         reason: Why it was skipped or is an error, or a one-line explanation of the score.
         passed: Whether the grader itself calls this a pass; by default a value of 1.
         flags: Signs of tampering found by the grader.
+        assurance: How far the score can be trusted; None leaves that to its children.
 
     Raises:
-        ScoreError: For a value or weight that may not be a score.
+        ScoreError: For a value or weight that may not be a score, and an unknown assurance.
     """
 
     name: str
@@ -88,6 +138,7 @@ class SubScore:
     reason: str = ""
     passed: bool | None = None
     flags: Sequence[str] = ()
+    assurance: Assurance | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -96,6 +147,7 @@ class SubScore:
             raise ScoreError(
                 f"status of {self.name!r} is {self.status!r}", hint="scored, skipped or error"
             )
+        assurance_from(self.assurance)
         # Written again only where something changes: scores are made by the million in training.
         if type(self.flags) is not tuple:
             object.__setattr__(self, "flags", tuple(self.flags))
@@ -158,6 +210,13 @@ class SubScore:
             raise ScoreError(f"{self.name!r} has no score: it is {self.status}", hint=self.reason)
         return self.value
 
+    @property
+    def weakest_assurance(self) -> Assurance | None:
+        """Its own word, else the weakest of its scored children; None where nothing says."""
+        if self.assurance is not None or not self.children:
+            return self.assurance
+        return weakest(c.weakest_assurance for c in self.children if c.status == "scored")
+
     def to_dict(self) -> dict[str, Json]:
         """This node and all below it as plain JSON."""
         return {
@@ -169,6 +228,7 @@ class SubScore:
             "passed": self.passed,
             "reason": self.reason,
             "flags": list(self.flags),
+            "assurance": self.assurance,
             "metadata": None if self.metadata is None else plain(self.metadata),
             "children": None if self.children is None else [c.to_dict() for c in self.children],
         }
@@ -201,6 +261,7 @@ class SubScore:
             reason=str(data.get("reason") or ""),
             passed=passed if isinstance(passed, bool) else None,
             flags=tuple(str(flag) for flag in flags) if isinstance(flags, list) else (),
+            assurance=assurance_from(data.get("assurance")),
         )
 
 
@@ -258,6 +319,17 @@ class EvaluationResult:
         named = [str(flag) for flag in own] if isinstance(own, list) else []
         return tuple(dict.fromkeys([*named, *_flags(self.subscores or ())]))
 
+    @property
+    def assurance(self) -> Assurance | None:
+        """The weakest assurance of the scored nodes that give credit.
+
+        None where nothing says, and where there is no reward.
+        """
+        if self.reward is None:
+            return None
+        credit = (n for n in self.subscores or () if n.status == "scored" and n.weight > 0)
+        return weakest(node.weakest_assurance for node in credit if not node.gate)
+
     def to_dict(self) -> dict[str, Json]:
         """The result as plain JSON."""
         return {
@@ -278,8 +350,6 @@ class EvaluationResult:
         """
         known = {"reward", "score", "done", "content", "info", "isError", "subscores"}
         if unknown := sorted(set(data) - known):
-            from assay.errors import nearest
-
             raise ScoreError(
                 f"unknown key {unknown[0]!r} in an evaluation result",
                 hint=nearest(unknown[0], sorted(known)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from assay.scoring.json_safe import Json
+from assay.scoring.results import Assurance
 
 __all__ = ["CellKey", "CellRecord", "CellStatus", "Counts", "RunRecord"]
 
@@ -51,8 +52,11 @@ class CellRecord:
         trial: 1-based repeat.
         status: ``graded``, ``error`` (could not be graded) or ``skipped`` (nothing applied).
         reward: In [0, 1] where graded, else None.
-        passed: Whether the reward reached the threshold; None unless graded.
+        passed: Whether the reward reached the threshold, and the assurance its minimum; None
+            unless graded.
         threshold: The reward needed to pass.
+        assurance: How far the reward can be trusted; None where nothing says.
+        min_assurance: The assurance needed to pass, if one is.
         error: Why it could not be graded; empty otherwise.
         flags: Signs of tampering.
         seconds: Wall time of agent and grading.
@@ -64,7 +68,8 @@ class CellRecord:
         answer: The final answer, shortened.
         file: The case file or dataset row it came from, for people.
         notes: What was done to the submission before it was graded: ``dropped`` and ``restored``
-            list the changes that were left out, and why.
+            list the changes that were left out, and why; ``held`` has the reward that waits for a
+            person's decision, ``review`` that decision.
     """
 
     run_id: str
@@ -76,6 +81,8 @@ class CellRecord:
     reward: float | None = None
     passed: bool | None = None
     threshold: float = 1.0
+    assurance: Assurance | None = None
+    min_assurance: Assurance | None = None
     error: str = ""
     flags: tuple[str, ...] = ()
     seconds: float = 0.0

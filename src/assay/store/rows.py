@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
+from assay.scoring.results import assurance_from
 from assay.store.records import CellRecord, CellStatus, RunRecord
 
 if TYPE_CHECKING:
@@ -124,12 +125,13 @@ def cell_row(cell: CellRecord) -> CellRow:
         plain(cell.content),
         plain(cell.answer),
         _encode(cell.subscores, f"the subscores of cell {cell.key}"),
-        _encode(cell.notes, f"the notes of cell {cell.key}"),
+        _encode({**cell.notes, **_assurances(cell)}, f"the notes of cell {cell.key}"),
     )
 
 
 def read_cell(row: CellRow) -> CellRecord:
     """The cell behind the values of `CELL_COLUMNS`."""
+    notes = cast("dict[str, Json]", json.loads(row[19]))
     return CellRecord(
         run_id=row[0],
         case=row[1],
@@ -140,6 +142,8 @@ def read_cell(row: CellRow) -> CellRecord:
         reward=row[6],
         passed=None if row[7] is None else bool(row[7]),
         threshold=row[8],
+        assurance=assurance_from(notes.pop("assurance", None)),
+        min_assurance=assurance_from(notes.pop("min_assurance", None)),
         seconds=row[9],
         cost_usd=row[10],
         tokens=row[11],
@@ -150,8 +154,14 @@ def read_cell(row: CellRow) -> CellRecord:
         content=row[16],
         answer=row[17],
         subscores=tuple(cast("list[dict[str, Json]]", json.loads(row[18]))),
-        notes=cast("dict[str, Json]", json.loads(row[19])),
+        notes=notes,
     )
+
+
+def _assurances(cell: CellRecord) -> dict[str, Json]:
+    """The words of a cell, which stand among its notes; older cells have none."""
+    words = {"assurance": cell.assurance, "min_assurance": cell.min_assurance}
+    return {name: word for name, word in words.items() if word is not None}
 
 
 class Packer:

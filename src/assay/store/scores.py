@@ -8,7 +8,7 @@ from typing import cast
 
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
-from assay.scoring.results import Status
+from assay.scoring.results import Status, assurance_from
 from assay.store.catalog_records import ScoreRecord, ScoreSource
 from assay.store.checks import encode_json, is_sprawling, valid_limit, valid_number, valid_text
 from assay.store.database import Database
@@ -146,6 +146,7 @@ def read_score(row: Row) -> ScoreRecord:
         details=cast("dict[str, Json]", kept["details"]),
         grader=name,
         digest=cast("str", digest),
+        assurance=assurance_from(kept.get("assurance")),
     )
     return ScoreRecord(
         seq=cast("int", seq),
@@ -166,6 +167,7 @@ def _evidence(graded: Graded) -> str:
         "error": _shortened(graded.error),
         "flags": [_shortened(flag) for flag in graded.flags[:_MAX_FLAGS]],
         "details": graded.details,
+        "assurance": graded.assurance,
     }
     try:
         text = encode_json(evidence)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from assay.errors import nearest
 from assay.scoring.json_safe import Json
+from assay.scoring.results import Assurance
 from assay.tasks.checks import inside_problem, positive, refuse, texts
 from assay.types.codec import Problem
 
@@ -284,9 +285,12 @@ class Expect:
 
     Attributes:
         pass_threshold: Reward needed to pass, in [0, 1].
+        min_assurance: How far its reward must be to be trusted for a cell to pass, such as
+            `separate`; none is needed by default.
     """
 
     pass_threshold: float = 1.0
+    min_assurance: Assurance | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.pass_threshold <= 1.0:

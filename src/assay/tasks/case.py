@@ -13,6 +13,7 @@ from typing import Literal, cast
 from assay.errors import Location
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
+from assay.scoring.results import reaches
 from assay.tasks.blocks import (
     Artifacts,
     CaseTask,
@@ -178,6 +179,19 @@ class Case(CaseDocument):
             for harness, model in self.matrix.pairs()
             for trial in range(1, self.matrix.trials + 1)
         )
+
+    def out_of_reach(self) -> tuple[str, ...]:
+        """Sentences about graders that keep every cell below ``expect.min_assurance``."""
+        least = self.expect.min_assurance
+        found: list[str] = []
+        for spec in self.graders if least else ():
+            best = spec.kind.grader.best_assurance(spec.options)
+            if best and spec.weight > 0 and not spec.gate and not reaches(best, least):
+                found.append(
+                    f"expect.min_assurance is {least}, but a score of {spec.label!r} "
+                    f"({spec.type}) is {best} at best: no cell can pass"
+                )
+        return tuple(found)
 
     def with_fixtures(self, directory: str) -> Case:
         """The case with its injected files taken from its fetched fixtures.

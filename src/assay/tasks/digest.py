@@ -123,7 +123,7 @@ def tree_digest(path: str) -> str:
     Raises:
         SourceError: For a file that cannot be read.
     """
-    whole = hashlib.sha256()
+    whole, path = hashlib.sha256(), os.path.realpath(path)
     status = Path(path).lstat()
     whole.update(framed(*_content(path, status)))
     if stat.S_ISDIR(status.st_mode):

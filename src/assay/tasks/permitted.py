@@ -19,8 +19,9 @@ from typing import Literal, TypeAlias
 from assay.tasks.checks import refuse, texts
 from assay.types.codec import Problem
 
-__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Verdict", "make_targets"]
+__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Suspicion", "Verdict", "make_targets"]
 
+Suspicion: TypeAlias = Literal["flag", "hold", "zero"]
 Verdict: TypeAlias = Literal["taken", "protected", "excluded"]
 
 KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
@@ -182,6 +183,12 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
 
 _HOOKS = "start-up hooks"
 _TARGETS = "a target of the makefile"
+_STAND_INS = "a module in place of Python's own or an installed one"
+_SIGNS = {
+    _HOOKS: "planted a start-up hook",
+    _STAND_INS: "a new module has the name of one that is not the submission's",
+}
+_MODULE = re.compile(r"(.*?)(?:/__init__)?(?:\.pyc?|(?:\.[^/]*)?\.so)", re.DOTALL)
 _TARGET = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
 
 
@@ -194,11 +201,15 @@ class SubmissionSpec:
             package.json for a task that is about it.
         exclude: Paths whose changes are left out, whatever else is said.
         protect: Further paths that stay as they are in the source; ** for all but ``include``.
+        on_suspicion: What happens where the audit finds a sign that the submission speaks to its
+            judge: ``flag`` says so, ``hold`` gives no reward until a person has decided with
+            `assay review`, ``zero`` gives 0.
     """
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
+    on_suspicion: Suspicion = "flag"
 
     def __post_init__(self) -> None:
         problems: list[Problem] = []
@@ -219,10 +230,15 @@ class Rules:
         spec: What the case says.
         asked_for: Paths that commands build or are called by, and that the source does not have: a
             file there would stand for work that was never done.
+        stand_ins: Modules of Python that a module at this path, without its suffix, would replace.
     """
 
     def __init__(
-        self, spec: SubmissionSpec | None = None, *, asked_for: Iterable[str] = ()
+        self,
+        spec: SubmissionSpec | None = None,
+        *,
+        asked_for: Iterable[str] = (),
+        stand_ins: Iterable[str] = (),
     ) -> None:
         spec = spec or SubmissionSpec()
         self._include = _matcher(spec.include)
@@ -230,6 +246,7 @@ class Rules:
         self._protect = _matcher(spec.protect)
         self._defaults = [(what, _matcher(globs)) for what, globs in KEPT_FROM_SOURCE.items()]
         self._defaults.append((_TARGETS, _matcher(f"/{path}" for path in asked_for)))
+        self._stand_ins = frozenset(map(_fold, stand_ins))
 
     def decide(self, path: str) -> tuple[Verdict, str]:
         """Whose version of a path is graded, and why where it is not the submission's.
@@ -247,11 +264,15 @@ class Rules:
         for what, matcher in self._defaults:
             if matcher.match(folded):
                 return "protected", what
+        module = _MODULE.fullmatch(folded)
+        if module and module[1] in self._stand_ins:
+            return "protected", _STAND_INS
         return "taken", ""
 
-    def is_hook(self, path: str) -> bool:
-        """Whether a file at this path would run by itself when a program starts."""
-        return self.decide(path) == ("protected", _HOOKS)
+    def sign(self, path: str) -> str:
+        """What a new file at this path is a sign of, for a flag; empty where of nothing."""
+        verdict, what = self.decide(path)
+        return _SIGNS.get(what, "") if verdict == "protected" else ""
 
 
 def make_targets(makefile: str) -> frozenset[str]:

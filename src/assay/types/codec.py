@@ -211,8 +211,8 @@ def _fits(option: object, data: Json) -> bool:  # noqa: PLR0911 - one return per
         return kind in (dict, Mapping) or dataclasses.is_dataclass(kind)
     if isinstance(data, list):
         return kind in _LISTS
-    if kind is Literal:
-        return data in typing.get_args(option)
+    if kind is Literal:  # also where it is none of the words: reading it names the nearest one
+        return any(type(data) is type(word) for word in typing.get_args(option))
     if kind is float:
         return isinstance(data, int | float) and not isinstance(data, bool)
     return type(data) is kind

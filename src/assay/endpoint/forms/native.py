@@ -102,5 +102,6 @@ def _result(name: Json, outcome: Graded) -> dict[str, Json]:
         "reason": outcome.reason,
         "details": plain(outcome.details),
         "flags": list(outcome.flags),
+        "assurance": outcome.assurance,
         "error": {"code": outcome.outcome, "message": outcome.error} if failed else None,
     }

@@ -8,14 +8,14 @@ that item, never a 0. Scores keep the endpoint's own scale here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from assay.errors import ScoreError
 from assay.graders.endpoints.settings import Protocol
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, json_safe, plain, record_parameters
-from assay.scoring.results import finite_number
+from assay.scoring.results import ASSURANCES, assurance_from, finite_number
 from assay.types.submission import Submission
 
 __all__ = ["WIRES", "Item", "Wire", "base_url", "turns_of"]
@@ -129,7 +129,10 @@ def _assay_result(item: str, result: Mapping[str, Json], span: Span) -> Graded:
     flags = result.get("flags")
     given = flags[:_MOST_FLAGS] if isinstance(flags, list) else []
     named = tuple(_cut(str(flag), _MOST_FLAG) for flag in given)
-    return _scored(item, result.get("score"), span, reason=reason, details=evidence, flags=named)
+    # It is apart from what it judges, but may know of something weaker behind it, such as a model.
+    word = assurance_from(result.get("assurance")) or "separate"
+    scored = _scored(item, result.get("score"), span, reason=reason, details=evidence, flags=named)
+    return scored if scored.assurance is None else replace(scored, assurance=word)
 
 
 def _malformed(result: Mapping[str, Json]) -> str:
@@ -139,6 +142,8 @@ def _malformed(result: Mapping[str, Json]) -> str:
         return f"its 'reason' is {_kind(reason)}; it must be text"
     if details is not None and not isinstance(details, dict):
         return f"its 'details' is {_kind(details)}; it must be an object"
+    if result.get("assurance") not in (None, *ASSURANCES):
+        return f"its 'assurance' is none of {', '.join(ASSURANCES)}"
     if flags is not None and not isinstance(flags, list):
         return f"its 'flags' is {_kind(flags)}; it must be a list of texts"
     odd = next((flag for flag in flags or () if not isinstance(flag, str)), "")
@@ -330,7 +335,13 @@ def _scored(
     if not low <= number <= high:
         return _bad(item, f"its score {number:g} is not from {low:g} to {high:g}, the range")
     return Graded(
-        id=item, status="scored", score=number, reason=reason, details=details or {}, flags=flags
+        id=item,
+        status="scored",
+        score=number,
+        reason=reason,
+        details=details or {},
+        flags=flags,
+        assurance="separate",
     )
 
 

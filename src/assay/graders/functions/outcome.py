@@ -104,6 +104,7 @@ def too_long(item: str, thread: StringThread, limit: int, source: FunctionSource
         reason=f"{reason}, because of its answer",
         flags=("too_long",),
         digest=source.digest,
+        assurance="separate",
     )
 
 
@@ -131,7 +132,7 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
     )
     if outcome.status in _TWICE:
         flag, reason = _TWICE[outcome.status]
-        return replace(known, reason=f"{reason}, twice", flags=(flag,))
+        return replace(known, reason=f"{reason}, twice", flags=(flag,), assurance="separate")
     if outcome.status != "ok" or outcome.score is None:
         error = outcome.message or outcome.status
         if outcome.status == "bad_return":
@@ -142,7 +143,7 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
         wrong = f"grade returned {outcome.score:g}, outside its range [{low:g}, {high:g}]"
         wrong += "; keep it in there, or declare another range"
         return replace(known, status="error", score=None, outcome="out_of_range", error=wrong)
-    return replace(known, score=outcome.score)
+    return replace(known, score=outcome.score, assurance="separate")
 
 
 _MENDS = {

@@ -30,6 +30,7 @@ class JudgeGrader(Grader):
     """
 
     waits: ClassVar[bool] = True
+    assurance = "model"
     most_at_once: ClassVar[int] = 256
     """The client has limits of its own, by endpoint."""
 

@@ -15,7 +15,7 @@ from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultErro
 from assay.graders.openai.scope import is_sampled, scope_of
 from assay.graders.openai.template import Scope, Template, parse_template
 from assay.scoring.json_safe import Json, record_evidence
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, SubScore
 from assay.types.codec import from_json
 from assay.types.thread import StringThread
 from assay.types.trace import Trace
@@ -78,6 +78,11 @@ class Definition:
     def bounds(self) -> tuple[float, float]:
         """Its scale: what is worth 0, and what is worth 1."""
         return 0.0, 1.0
+
+    @property
+    def assurance(self) -> Assurance:
+        """How far its rewards can be trusted."""
+        return "separate"
 
     @property
     def is_verdict(self) -> bool:
@@ -147,6 +152,11 @@ class OpenAIGrader(Grader):
             raise InputError(f"{field}{error.message}", hint=error.hint) from error
 
     @classmethod
+    def best_assurance(cls, options: Mapping[str, Json]) -> Assurance | None:
+        """That of the definition."""
+        return cls.defined(options).assurance
+
+    @classmethod
     async def compute_score(
         cls,
         *,
@@ -177,6 +187,7 @@ class OpenAIGrader(Grader):
                 reason=fault.message,
                 flags=fault.signs,
                 metadata=_evidence(fault),
+                assurance=definition.assurance,
             )
         except FaultError as fault:
             return SubScore.error(cls.name, fault.message, metadata=_evidence(fault))
@@ -234,4 +245,5 @@ def _scored(name: str, reward: Reward, definition: Definition) -> SubScore:
         passed=reward.passed,
         flags=reward.flags,
         metadata=evidence,
+        assurance=definition.assurance,
     )

@@ -27,6 +27,7 @@ from assay.graders.openai.messages import Message
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
+from assay.scoring.results import Assurance
 from assay.types.codec import to_json
 
 __all__ = [
@@ -97,6 +98,11 @@ class ModelDefinition(Definition):
     input: tuple[Message, ...]
     sampling_params: SamplingParams | None
     fence: Fence
+
+    @property
+    def assurance(self) -> Assurance:
+        """A model's word."""
+        return "model"
 
     @property
     def response_format(self) -> dict[str, Json]:

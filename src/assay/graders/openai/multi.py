@@ -21,6 +21,7 @@ from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultErro
 from assay.graders.openai.string_check import StringCheck
 from assay.graders.openai.template import Scope
 from assay.graders.openai.text_similarity import TextSimilarity
+from assay.scoring.results import Assurance, weakest
 from assay.types.codec import Problem, ShapeError
 
 __all__ = ["Multi", "MultiGrader", "Part"]
@@ -69,6 +70,11 @@ class Multi(Definition):
                 known = ", ".join(self.graders)
                 message = f"names {name!r}, which is none of the graders"
                 raise wrong("calculate_output", message, f"they are {known}")
+
+    @property
+    def assurance(self) -> Assurance:
+        """The weakest of its parts."""
+        return weakest(part.assurance for part in self.graders.values()) or "separate"
 
     @property
     def is_verdict(self) -> bool:

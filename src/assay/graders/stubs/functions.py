@@ -68,6 +68,8 @@ class Function:
         owner: The class it belongs to, or "".
         abstract: Its declaration says that others fill it in: an abstract method, an overload.
         hook: It may do nothing: a callback, a destructor, a method of a class with bases.
+        template: Its class looks like one that is meant to be subclassed: it says so, or calls the
+            method on itself.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Function:
     owner: str = ""
     abstract: bool = False
     hook: bool = False
+    template: bool = False
 
     @property
     def gap(self) -> bool:
@@ -159,11 +162,28 @@ def faults(
             continue
         seen.add(function.name)
         before = source.named(function.name) if source else []
-        why = [_why(each, before, classes, touched=touched) for each in code.named(function.name)]
+        new = source is not None and not before
+        why = [
+            ""
+            if new and each.body == "todo" and _is_for_subclasses(each, classes)
+            else _why(each, before, classes, touched=touched)
+            for each in code.named(function.name)
+        ]
         if all(why):
             yield Fault(function.name, function.line, why[0])
     if source is not None:
         yield from _gone(code, source, seen)
+
+
+def _is_for_subclasses(function: Function, classes: Classes) -> bool:
+    """Whether a new method is left to subclasses; of one that was given, nobody could tell."""
+    owner = function.owner
+    return bool(owner) and (
+        function.template
+        or any(
+            owner in bases for code in classes.files_with(owner) for bases in code.bases.values()
+        )
+    )
 
 
 def _why(function: Function, before: Sequence[Function], classes: Classes, *, touched: bool) -> str:

@@ -175,8 +175,9 @@ class _Judgement:
         if was is not None and was.fingerprint == code.fingerprint:
             stubs = list(map(str, faults(code, was, self.left)))
             return ["has the same code as the source", *stubs]
+        before = Code() if was is None and self.given else was  # a new file: all of it is new
         found = [
-            str(fault) for fault in faults(code, was, self.left) if not self._moved(path, fault)
+            str(fault) for fault in faults(code, before, self.left) if not self._moved(path, fault)
         ]
         if was is None and not found and hollow(code):
             return ["has no function that does anything with what it is given"]

@@ -37,6 +37,7 @@ _ABSTRACT_WORDS = re.compile(
     re.IGNORECASE,
 )
 _ABSTRACT_CLASS = re.compile(r"_*(?:Base|Abstract)[A-Z_].*|.*(?:Base|Interface|Mixin|ABC)")
+_BASE_WORDS = re.compile(r"\b(?:base|parent|interface)\b", re.IGNORECASE)
 _DUNDER = re.compile(r"__\w+__")
 _NULL_CLASS = re.compile(r"_*(?:Null|No|Noop|NoOp|Dummy|Fake|Empty)[A-Z].*")
 
@@ -74,22 +75,49 @@ def read_python(source: bytes) -> Code | str:
     )
 
 
-def python_code(source: bytes) -> str | None:
+def python_code(source: bytes, *, texts: bool = True) -> str | None:
     """A Python file without its comments and idle statements; None if it does not parse.
 
     Lines and columns are kept.
+
+    Args:
+        source: The file.
+        texts: Whether to keep what stands in strings. Without, what an f-string computes is moved
+            behind the end.
     """
     source = source.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     module = parse_python(source)
     if isinstance(module, str):
         return None
     lines = source.split(b"\n")
-    for first, start, last, end in _idle_spans(module, source):
+    spans = [*_idle_spans(module, source)]
+    if not texts:
+        for node, computed in _texts(module):
+            end = node.end_lineno or node.lineno
+            spans.append((node.lineno, node.col_offset, end, node.end_col_offset or 0))
+            lines += [line.encode("utf-8", "replace") for line in computed]
+    for first, start, last, end in spans:
         for number in range(first, min(last, len(lines)) + 1):
             line = lines[number - 1]
             begin, stop = (start if number == first else 0), (end if number == last else len(line))
             lines[number - 1] = line[:begin] + b" " * (stop - begin) + line[stop:]
     return b"\n".join(lines).decode("utf-8", "replace")
+
+
+def _texts(module: ast.Module) -> Iterator[tuple[ast.Constant | ast.JoinedStr, list[str]]]:
+    """Every string, and the expressions that an f-string holds, without their own strings."""
+    waiting: list[ast.AST] = [module]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.JoinedStr):
+            values = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+            names = [n for value in values for n in ast.walk(value) if isinstance(n, ast.Name)]
+            yield node, [" ".join(name.id for name in names)]
+        elif isinstance(node, ast.Constant):
+            if isinstance(node.value, str | bytes):
+                yield node, []
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _idle_spans(module: ast.Module, source: bytes) -> Iterator[tuple[int, int, int, int]]:
@@ -163,7 +191,9 @@ class _Reader:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield statement.body, _Place(f"{place.prefix}{statement.name}.", None, True)
             case ast.If():
-                if not (isinstance(statement.test, ast.Constant) and not statement.test.value):
+                never = isinstance(statement.test, ast.Constant) and not statement.test.value
+                # Never run either: what stands there is for readers of types.
+                if not never and _simple(statement.test) != "TYPE_CHECKING":
                     yield statement.body, place
                 yield statement.orelse, place
             case ast.Try() | ast.TryStar():
@@ -204,6 +234,7 @@ class _Reader:
             owner=place.owner.name if place.owner else "",
             abstract=_is_abstract(node, decorators, place.owner),
             hook=_is_hook(node, decorators, place),
+            template=place.owner is not None and _is_template(node.name, place.owner),
         )
 
 
@@ -244,6 +275,21 @@ def _is_abstract(
         or _DUNDER.fullmatch(node.name)  # `return NotImplemented` is how an operator declines
         or _ABSTRACT_CLASS.fullmatch(owner.name)
         or _ABSTRACT_WORDS.search(_said(node) + (ast.get_docstring(owner) or ""))
+    )
+
+
+def _is_template(method: str, owner: ast.ClassDef) -> bool:
+    """Whether a class says that it is a base, or calls one of its own methods on itself."""
+    if _BASE_WORDS.search(ast.get_docstring(owner) or ""):
+        return True
+    others = (node for node in owner.body if getattr(node, "name", method) != method)
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == method
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("self", "cls")
+        for other in others
+        for node in ast.walk(other)
     )
 
 

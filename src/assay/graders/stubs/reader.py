@@ -6,12 +6,13 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Self, cast
 
 from assay.errors import GraderError
+from assay.graders.signs.sign import Sign
 from assay.graders.stubs.functions import Body, Code, Function
 from assay.scoring.json_safe import Json
 
@@ -55,16 +56,45 @@ class SourceReader:
         answer = self._ask(source, language)
         return answer if isinstance(answer, str) else _code(answer)
 
-    def python_code(self, source: bytes) -> str | None:
+    def python_code(self, source: bytes, *, texts: bool = True) -> str | None:
         """A Python file without comments and statements that do nothing; None if it is no Python.
+
+        Args:
+            source: The file.
+            texts: Whether to keep what stands in strings.
 
         Raises:
             GraderError: If the process cannot be started.
         """
-        answer = self._ask(source, "python-code")
+        answer = self._ask(source, "python-code" if texts else "python-bare")
         return None if isinstance(answer, str) else str(answer["code"])
 
-    def _ask(self, source: bytes, language: str) -> dict[str, Json] | str:
+    def signs(
+        self, source: bytes, language: str, *, path: str, own: Iterable[str]
+    ) -> tuple[list[Sign], list[str]] | str:
+        """The signs in a file that it speaks to its judge, and texts that do nothing in it.
+
+        Args:
+            source: Its bytes.
+            language: Its language.
+            path: From the root of the workspace.
+            own: First parts of the names of the workspace's own modules.
+
+        Returns:
+            Both; as text, why it cannot be read.
+
+        Raises:
+            GraderError: If the process cannot be started.
+        """
+        answer = self._ask(source, language, {"path": path, "own": list[Json](own)})
+        if isinstance(answer, str):
+            return answer
+        signs = [Sign(*found) for found in cast("list[tuple[int, str, str]]", answer["signs"])]
+        return signs, cast("list[str]", answer["idle"])
+
+    def _ask(
+        self, source: bytes, language: str, more: Mapping[str, Json] | None = None
+    ) -> dict[str, Json] | str:
         if self._process is None:
             self._start()
         process = self._process
@@ -75,6 +105,7 @@ class SourceReader:
             "language": language,
             "source": base64.b64encode(source).decode(),
             "seconds": _CPU_SECONDS,
+            **(more or {}),
         }
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -137,4 +168,5 @@ def _function(fields: Mapping[str, Json]) -> Function:
         owner=str(fields["owner"]),
         abstract=fields["abstract"] is True,
         hook=fields["hook"] is True,
+        template=fields["template"] is True,
     )

@@ -16,7 +16,7 @@ from assay.graders.stubs.functions import Code, Function, comment_says_todo
 from assay.graders.stubs.grammars import GRAMMARS, Grammar
 from assay.graders.stubs.treesitter_bodies import Node, body_of, children, text_of
 
-__all__ = ["can_read", "read_tree", "require_grammar"]
+__all__ = ["can_read", "parse", "read_tree", "require_grammar"]
 
 _HOOKISH = re.compile(
     r"_*(?:on|before|after|pre|post|visit|handle)(?:[A-Z_].*)?"
@@ -81,10 +81,15 @@ def _parser(language: str) -> _Parser:
     return library.Parser(library.Language(entry()))
 
 
+def parse(source: bytes, language: str) -> Node:
+    """The syntax tree of a source in one of the languages of `GRAMMARS`."""
+    return _parser(language).parse(source).root_node
+
+
 def read_tree(source: bytes, language: str) -> Code | str:
     """Read a file of one of the languages of `GRAMMARS`; as text, why it cannot be read."""
     grammar = GRAMMARS[language]
-    root = _parser(language).parse(source).root_node
+    root = parse(source, language)
     if root.has_error and grammar.strict:
         return f"does not parse: line {_first_error(root)}"
     reader = _Reader(grammar)

@@ -65,7 +65,6 @@ class Plan:
         invocation: How the command starts its tests.
         layer: Directory of the hidden files, to be laid over the tree.
         told: Hidden sources that the runner is told, by path in the workspace.
-        given: The source's own tests, unaltered, that the runner is told as well.
         deadline: When the time is over, on the monotonic clock.
         hidden: Paths of all hidden files.
     """
@@ -75,7 +74,6 @@ class Plan:
     invocation: Invocation
     layer: str
     told: Mapping[str, str]
-    given: Mapping[str, str]
     deadline: float
     hidden: Sequence[str] = ()
 
@@ -109,7 +107,6 @@ async def attempt(
         shuffle=command.shuffle,
         skip=skip,
         loose=command.loose,
-        given=plan.given,
     )
     async with open_channel(brief) as channel:
         env, around = surroundings(

@@ -4,25 +4,26 @@ The author's are those of the hidden files, and of files of the source that the 
 they were. All else is the submission's own: a hundred empty tests beside one that fails would
 otherwise be worth 0.99, and a test that an honest solution brings along could lower its value.
 
-What nobody is seen to declare counts if it failed, for that gains nothing: it may be a file that
-could not be loaded, or tests that were never heard of.
+Names and ids are compared in steps: ``org.kit.KitTest::adds`` is ``org``, ``kit``, ``KitTest``,
+``adds``. A file claims an id that ends in one of its names, the more surely the more of the id its
+name and its path explain; whoever claims it most surely has it. What nobody is seen to declare
+counts if it failed, for that gains nothing.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from assay.graders.testing.claims import TestFile, kind_of, read_test_file
-from assay.graders.testing.left_out import Declared
 from assay.graders.testing.outcomes import TestOutcome
-from assay.graders.testing.static_ids import matches_id
+from assay.graders.testing.python_ids import read_python_tests
+from assay.graders.testing.static_ids import is_computed, language_of, read_static_tests
 from assay.types.submission import Workspace
 
-__all__ = ["Authors", "Counted", "read_authors"]
+__all__ = ["Authors", "Counted", "kind_of", "read_authors"]
 
 _KINDS: Mapping[str, str] = {
     "cargo": "rust",
@@ -38,16 +39,132 @@ _KINDS: Mapping[str, str] = {
 }
 """The language of a console format's tests; of the others any."""
 
+_JVM = {".java", ".kt", ".groovy", ".scala"}
 _PASSED_OVER = frozenset(
     {".git", ".venv", "__pycache__", "node_modules", "site-packages", "target", "venv"}
 )
 _MOST_FILES = 10_000
 _LARGEST = 1024 * 1024
-_MODULE = re.compile(r"^\s*module\s+\"?(?P<name>[^\s\"]+)", re.MULTILINE)
 _ONLY_COUNTED = re.compile(r"(?:passed|failed|error|skipped|xfailed|xpassed) \d+")
-_AGAIN = re.compile(r"(?: ?#\d+)$")
+_AGAIN = re.compile(r" ?#\d+$")
+_PARAMETERS = re.compile(r"[(\[{].*", re.DOTALL)
+_BETWEEN = re.compile(r"[\s/.>$:]+")
+_OF_THE_BUILD = frozenset({"src", "tests", "benches", "examples", "mod", "lib", "main"})
 _BAD = ("failed", "error")
+_NOT_RUN = frozenset({"skipped", "xfailed", "xpassed"})
 _SHOWN = 5
+
+_Steps = tuple[str, ...]
+
+
+def kind_of(path: str) -> str | None:
+    """The language that tests in a file are written in; None where they cannot be told."""
+    suffix = PurePosixPath(path).suffix
+    if suffix == ".go":
+        return "go" if path.endswith("_test.go") else None
+    return "java" if suffix in _JVM else "python" if suffix == ".py" else language_of(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TestFile:
+    """A source with tests: its path, its language, its tests, and whether it has others, too."""
+
+    path: str
+    kind: str
+    names: Mapping[_Steps, str]
+    skipped: frozenset[_Steps]
+    computed: bool
+    junit: bool
+
+    def claim(self, test_id: str) -> tuple[int, _Steps]:
+        """How many steps of an id this file explains, 0 if it is not its own; and the test."""
+        plain = _AGAIN.sub("", test_id)
+        whole = [plain, _PARAMETERS.sub("", plain)]
+        if self.kind == "go" and "/" in plain.rpartition("::")[2]:
+            package, _, test = plain.rpartition("::")
+            whole.append(f"{package}::{test.partition('/')[0]}")
+        for steps in map(_steps, whole):
+            for start in range(len(steps)):
+                name = steps[start:]
+                if name in self.names and self._may_begin(steps[:start], name):
+                    return len(name) + self._explained(steps[:start]), name
+        return self._claim_by_place(plain), ()
+
+    def _may_begin(self, rest: _Steps, name: _Steps) -> bool:
+        """Whether what stands before a name can: crates, packages, files, suites."""
+        left = rest[: len(rest) - self._explained(rest)]
+        if self.kind == "rust":
+            return len(left) <= (2 if self.junit else 0)
+        # Reporters of JavaScript say the whole name twice, or its suites.
+        return self.kind != "javascript" or not left or name[-len(left) :] == left
+
+    def _explained(self, rest: _Steps) -> int:
+        """How many of the last steps are of the file's path."""
+        place = [*_steps(self.path)[:-1]]
+        if self.kind == "go":
+            place = [*_steps(PurePosixPath(self.path).parent.as_posix())]
+        elif self.kind == "rust":
+            place = [step for step in place if step not in _OF_THE_BUILD]
+        elif rest and rest[-1:] == _steps(self.path)[-1:]:
+            place.append(rest[-1])
+        if self.kind == "java" and place and rest[-1:] != (place[-1],):
+            place.pop()  # its class is part of the name
+        found = 0
+        while found < min(len(rest), len(place)) and rest[-1 - found] == place[-1 - found]:
+            found += 1
+        return found
+
+    def _claim_by_place(self, test_id: str) -> int:
+        """By the file or class that an id names, whatever its test is called."""
+        if re.match(rf"(?:\S*/)?{re.escape(self.path)}(?: - |::| > |$)", test_id):
+            return len(_steps(self.path))
+        stem = PurePosixPath(self.path).name.partition(".")[0]
+        steps = _steps(_PARAMETERS.sub("", test_id))
+        if self.kind not in ("java", "python") or stem not in steps:
+            return 0
+        before = steps[: steps.index(stem) + 1]
+        # A module that has names is known whole.
+        return self._explained(before) if self.kind == "java" or not self.names else 0
+
+
+def _steps(text: str) -> _Steps:
+    return tuple(step for step in _BETWEEN.split(text) if step)
+
+
+def _read(path: str, text: str, *, junit: bool) -> _TestFile | None:
+    """Read a source; None if nothing in it looks like a test."""
+    kind = kind_of(path)
+    if kind is None:
+        return None
+    tests = read_static_tests(path, text)
+    names, skipped = [*tests.names, *tests.skipped], [*tests.skipped]
+    computed = is_computed(path, text)
+    if kind == "python":
+        found = read_python_tests({path: text})[path]
+        names = [*dict.fromkeys([*found.required, *found.possible])]
+        skipped = [name for name in names if found.skips.get(name)]
+        computed = found.open
+    bare = not names and not computed
+    if bare and not (kind == "java" and re.search(r"test|spec", f"{path} {text}", re.IGNORECASE)):
+        return None if kind != "rust" or "```" not in text else _file(path, kind, junit=junit)
+    by_steps = {_steps(_PARAMETERS.sub("", name)) or _steps(name): name for name in names}
+    by_steps |= {_steps(name): name for name in names}
+    left_out = frozenset(steps for steps, name in by_steps.items() if name in skipped)
+    return _file(path, kind, junit=junit, names=by_steps, skipped=left_out, computed=computed)
+
+
+def _file(
+    path: str,
+    kind: str,
+    *,
+    junit: bool,
+    names: Mapping[_Steps, str] | None = None,
+    skipped: frozenset[_Steps] = frozenset(),
+    computed: bool = False,
+) -> _TestFile:
+    return _TestFile(
+        path=path, kind=kind, junit=junit, names=names or {}, skipped=skipped, computed=computed
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +173,12 @@ class Counted:
 
     Attributes:
         ids: Their ids.
-        missing: Tests that hidden files declare and that were not heard of; None where names do
-            not tell.
+        missing: Tests that hidden files declare and that were not heard of.
         notes: What does not count, or could not be told apart.
     """
 
     ids: frozenset[str]
-    missing: tuple[str, ...] | None = None
+    missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -75,17 +191,27 @@ class Authors:
         own: Files with tests that the submission added or changed.
         hidden: Paths of the hidden files.
         known: Whether the source is known, and all of it was read.
-        bound: Whether the report can only be of the languages in these files.
-        touched: Whether the author's files are only such as the submission changed, so that
-            nothing but names can be held to.
     """
 
-    theirs: tuple[TestFile, ...]
-    own: tuple[TestFile, ...]
-    hidden: frozenset[str]
-    known: bool
-    bound: bool
-    touched: bool = False
+    theirs: tuple[_TestFile, ...]
+    own: tuple[_TestFile, ...] = ()
+    hidden: frozenset[str] = field(default_factory=frozenset[str])
+    known: bool = True
+
+    def left_out(self, outcomes: Mapping[str, TestOutcome]) -> set[str]:
+        """The ids of tests that were not run, and that their author always leaves out."""
+        not_run = [name for name, one in outcomes.items() if one.outcome in _NOT_RUN]
+        found = {name for name in not_run if self._is_left_out(name)}
+        counted = sorted({*not_run} - found & {*filter(_ONLY_COUNTED.fullmatch, not_run)})
+        unnamed = sum(len({file.names[one] for one in file.skipped}) for file in self.theirs)
+        only = [name for name in counted if _ONLY_COUNTED.fullmatch(name) and name not in found]
+        return {*found, *only[: max(unnamed - len(found), 0)]}
+
+    def _is_left_out(self, name: str) -> bool:
+        claims = [(*file.claim(name), file) for file in self.theirs]
+        best = max((score for score, _, _ in claims), default=0)
+        fitting = [test in file.skipped for score, test, file in claims if score == best]
+        return best > 0 and all(fitting)
 
     def count(self, outcomes: Mapping[str, TestOutcome], *, canaries: bool) -> Counted:
         """Tell the author's tests from the submission's.
@@ -94,134 +220,94 @@ class Authors:
             outcomes: What was reported, without canaries and what the author leaves out.
             canaries: Whether canaries were heard of, so that the hidden files did run.
         """
-        everything = frozenset(outcomes)
         if not self.known or not self.theirs:
-            return Counted(ids=everything, notes=self._doubt(outcomes))
+            why = "the author's tests cannot be read" if self.known else "the source was not read"
+            doubt = f"{why}, so tests of the submission's own cannot be told apart"
+            missing = self._unheard(outcomes)
+            return Counted(
+                ids=frozenset(outcomes), missing=missing, notes=(doubt,) if outcomes else ()
+            )
         owners = {name: self._owner(name) for name in outcomes}
-        if any(map(_ONLY_COUNTED.fullmatch, outcomes)):
-            named = {
-                name: one
-                for name, one in outcomes.items()
-                if _ONLY_COUNTED.fullmatch(name) or owners[name] != "own"
-            }
-            return self._capped(named, "the report does not name every test")
-        if not any(isinstance(owner, TestFile) for owner in owners.values()):
-            if not self.bound:
-                return Counted(ids=everything, notes=self._doubt(outcomes))
-            if canaries and any(owner is None for owner in owners.values()):
-                return self._capped(outcomes, "the report names tests in a way of its own")
-        counted = {name for name in outcomes if self._counts(outcomes[name], owners[name])}
-        counted -= self._repeated(counted, outcomes)
-        return Counted(
-            ids=frozenset(counted),
-            missing=tuple(self._missing(counted, owners)),
-            notes=_strangers(outcomes.keys() - counted),
-        )
-
-    def _owner(self, name: str) -> TestFile | str | None:
-        """The author's file that declares a test, ``own``, or None if nobody is seen to."""
-        plain = _AGAIN.sub("", name)
-        best: TestFile | None = None
-        most = 0
-        for file in self.theirs:
-            if (claim := max(file.claim(plain), file.claim(name))) > most:
-                best, most = file, claim
-        if any(file.claim(plain) > most for file in self.own):
-            return "own"
-        if best is None and any(file.may_mean(plain) for file in self.theirs):
-            return "loose"
-        return best
-
-    def _counts(self, one: TestOutcome, owner: TestFile | str | None) -> bool:
-        if owner == "own":
-            return False
-        if self.touched and isinstance(owner, TestFile) and owner.kind != "python":
-            return any(_is_heard(name, [one.id], owner) for name in owner.tests.names)
-        if owner is not None or one.outcome in _BAD:
-            return True
+        unnamed = any(map(_ONLY_COUNTED.fullmatch, outcomes))
+        if unnamed or (canaries and not any(file for file, _ in owners.values())):
+            named = {name: one for name, one in outcomes.items() if owners[name][1] != "own"}
+            return self._capped(named)
         anything = any(file.computed for file in self.theirs)
-        return anything and not any(file.computed for file in self.own)
+        anything = anything and not any(file.computed for file in self.own)
+        counted = {
+            name
+            for name, (file, whose) in owners.items()
+            if file or (whose != "own" and (anything or outcomes[name].outcome in _BAD))
+        }
+        counted -= self._repeated(counted, outcomes)
+        missing = tuple(self._missing(counted, owners))
+        notes = _strangers(outcomes.keys() - counted)
+        return Counted(ids=frozenset(counted), missing=missing, notes=notes)
+
+    def _owner(self, name: str) -> tuple[_TestFile | None, object]:
+        """The author's file that has a test, and which it is; or ``own``; or nobody."""
+        best, file, test = 0, None, ()
+        for one in self.theirs:
+            score, found = one.claim(name)
+            if score > best:
+                best, file, test = score, one, found
+        if any(one.claim(name)[0] > best for one in self.own):
+            return None, "own"
+        return file, test
 
     def _repeated(self, counted: set[str], outcomes: Mapping[str, TestOutcome]) -> set[str]:
         """All but the worst of several with one name, where some may be the submission's."""
         groups: dict[str, list[str]] = {}
         for name in sorted(counted):
-            groups.setdefault(_bare(name), []).append(name)
+            groups.setdefault(_AGAIN.sub("", name).rpartition("::")[2], []).append(name)
         found: set[str] = set()
         for group in groups.values():
-            if len(group) > 1 and any(
-                file.claim(_AGAIN.sub("", n)) for file in self.own for n in group
-            ):
+            if len(group) > 1 and any(file.claim(n)[0] for file in self.own for n in group):
                 found.update(sorted(group, key=lambda name: _rank(outcomes[name]))[1:])
         return found
 
     def _missing(
-        self, counted: set[str], owners: Mapping[str, TestFile | str | None]
+        self, counted: set[str], owners: Mapping[str, tuple[_TestFile | None, object]]
     ) -> Iterator[str]:
         """Hidden tests not heard of: of each file no more than too few of its tests were."""
-        elsewhere = sum(not isinstance(owners[name], TestFile) for name in counted)
+        elsewhere = sum(owners[name][0] is None for name in counted)
         for file in self.theirs:
-            if file.path not in self.hidden:
-                continue
-            heard = [name for name in counted if owners[name] is file]
-            number = len({_top(name) for name in heard} if file.kind == "go" else heard)
-            names = [name for name in file.tests.names if not _is_heard(name, heard, file)]
-            loose = elsewhere if file.computed or file.loose else 0
-            yield from names[: max(len(file.tests.names) - number - loose, 0)]
+            if file.path in self.hidden:
+                heard = [owners[name][1] for name in counted if owners[name][0] is file]
+                wanted = {name: s for s, name in file.names.items() if s not in file.skipped}
+                spoken = {file.names[one] for one in heard if one in file.names}  # type: ignore[index]
+                number = len(heard) if file.kind != "go" else len({*heard})
+                loose = elsewhere if file.computed else 0
+                most = max(len(wanted) - number - loose, 0)
+                yield from [name for name in wanted if name not in spoken][:most]
 
-    def _capped(self, outcomes: Mapping[str, TestOutcome], why: str) -> Counted:
+    def _unheard(self, ids: Collection[str]) -> tuple[str, ...]:
+        """Hidden tests that no id is of; no more than were too few."""
+        files = [file for file in self.theirs if file.path in self.hidden]
+        names = [n for file in files for s, n in file.names.items() if s not in file.skipped]
+        spoken = {file.names.get(file.claim(one)[1]) for file in files for one in ids}
+        left = [name for name in dict.fromkeys(names) if name not in spoken]
+        return tuple(left[: max(len({*names}) - len(ids), 0)])
+
+    def _capped(self, outcomes: Mapping[str, TestOutcome]) -> Counted:
         """No more tests than the author has, those that did not pass first."""
+        why = "the report does not name every test as its source does"
         doubt = f"{why}, so tests of the submission's own cannot be told apart"
-        most = self._number()
-        if most is None or len(outcomes) <= most:
-            return Counted(ids=frozenset(outcomes), notes=(doubt,))
+        sure = not any(file.computed or not file.names for file in self.theirs)
+        most = len({(f.path, name) for f in self.theirs for name in f.names.values()}) or None
+        if not sure or most is None or len(outcomes) <= most:
+            missing = self._unheard(outcomes)
+            return Counted(ids=frozenset(outcomes), missing=missing, notes=(doubt,))
         ranked = sorted(outcomes, key=lambda name: (_rank(outcomes[name]), name))
         note = f"{doubt}: of {len(ranked)} no more than the {most} that the author declares count"
         return Counted(ids=frozenset(ranked[:most]), notes=(f"{note}, failures first",))
 
-    def _number(self) -> int | None:
-        """How many tests the author has; None where that cannot be read."""
-        countable = all(
-            not file.computed
-            and not file.loose
-            and file.kind != "python"
-            and (file.kind != "java" or file.path.endswith(".java"))
-            for file in self.theirs
-        )
-        return sum(len(file.tests.names) for file in self.theirs) or None if countable else None
-
-    def _doubt(self, outcomes: Mapping[str, TestOutcome]) -> tuple[str, ...]:
-        if not outcomes or (self.theirs and all(self._owner(name) for name in outcomes)):
-            return ()
-        why = "the source was not read" if not self.known else "the author's tests cannot be read"
-        return (f"{why}, so tests of the submission's own cannot be told apart",)
-
 
 def _rank(one: TestOutcome) -> int:
-    return (
-        ("error", "failed").index(one.outcome)
-        if one.outcome in _BAD
-        else 2 + (one.outcome == "passed")
-    )
+    return ("error", "failed", *_NOT_RUN, "passed").index(one.outcome)
 
 
-def _bare(name: str) -> str:
-    """What of an id a submission can make come up again."""
-    plain = _AGAIN.sub("", name)
-    return plain.rpartition("::")[2] if " " in plain.partition("::")[0] else plain
-
-
-def _top(name: str) -> str:
-    return name.partition("::")[2].partition("/")[0]
-
-
-def _is_heard(name: str, heard: list[str], file: TestFile) -> bool:
-    spoken = file.kind == "javascript"
-    declared = Declared(name=name, skipped=False, spoken=spoken)
-    return any(declared.means(one) or matches_id(name, one) for one in heard)
-
-
-def _strangers(names: set[str]) -> tuple[str, ...]:
+def _strangers(names: Collection[str]) -> tuple[str, ...]:
     if not names:
         return ()
     shown = ", ".join(name[:200] for name in sorted(names)[:_SHOWN])
@@ -242,88 +328,47 @@ def read_authors(
         junit: Whether the report is a JUnit file.
     """
     bound = None if junit else _KINDS.get(console or "")
-    trees = _Trees(hidden=hidden, workspace=workspace, junit=junit)
-    injected = [file for path, text in hidden.items() if (file := trees.read(path, text))]
+    injected = [file for path, text in hidden.items() if (file := _read(path, text, junit=junit))]
     kinds = {bound} if bound else {file.kind for file in injected}
     theirs = [file for file in injected if not bound or file.kind == bound]
-    own: list[TestFile] = []
-    touched = False
-    known = workspace.source is not None
-    if workspace.source is not None:
-        found = trees.pristine(workspace.source, kinds)
-        known = found is not None
-        left_alone, changed = found or ((), ())
-        theirs += left_alone
-        own = list(trees.changed(workspace.source, kinds))
-        touched = not theirs
-        theirs += changed if touched else ()
+    source, tree = workspace.source, workspace.path
+    if source is None:
+        return Authors(theirs=tuple(theirs), hidden=frozenset(hidden), known=False)
+    paths = [path for path in _paths(source, kinds) if path not in hidden]
+    pristine = [(path, _content(Path(source, path))) for path in paths[:_MOST_FILES]]
+    read = [(_of(path, text, junit=junit), path, text) for path, text in pristine]
+    files = [(file, text == _content(Path(tree, path))) for file, path, text in read if file]
+    left_alone = [file for file, same in files if same]
+    changed = [file for file, same in files if not same]
+    own: list[_TestFile] = []
+    for path in _paths(tree, kinds):
+        text = _content(Path(tree, path))
+        if path not in hidden and text != _content(Path(source, path)):
+            own += [file] if (file := _of(path, text, junit=junit)) else []
+    theirs += left_alone
     return Authors(
-        theirs=tuple(theirs),
+        theirs=tuple(theirs or changed),
         own=tuple(own),
         hidden=frozenset(hidden),
-        known=known,
-        bound=bool(kinds),
-        touched=touched,
+        known=len(paths) <= _MOST_FILES,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trees:
-    hidden: Mapping[str, str]
-    workspace: Workspace
-    junit: bool
+def _of(path: str, content: bytes | None, *, junit: bool) -> _TestFile | None:
+    text = content.decode("utf-8", "replace") if content is not None else None
+    return None if text is None else _read(path, text, junit=junit)
 
-    def read(self, path: str, text: str) -> TestFile | None:
-        return read_test_file(path, text, junit=self.junit, modules=self._modules(path))
 
-    def pristine(
-        self, source: str, kinds: set[str]
-    ) -> tuple[list[TestFile], list[TestFile]] | None:
-        """Files of the source that were left alone, and others; None if too many to read."""
-        found: tuple[list[TestFile], list[TestFile]] = ([], [])
-        for number, path in enumerate(self._paths(source, kinds)):
-            if number == _MOST_FILES:
-                return None
-            content = _content(Path(source, path))
-            if content is None:
-                continue
-            file = self.read(path, content.decode("utf-8", "replace"))
-            if file:
-                found[content != _content(Path(self.workspace.path, path))].append(file)
-        return found
-
-    def changed(self, source: str, kinds: set[str]) -> Iterator[TestFile]:
-        """Files of the submission that are not as in the source; as many as are read."""
-        for number, path in enumerate(self._paths(self.workspace.path, kinds)):
-            if number == 2 * _MOST_FILES:
-                return
-            content = _content(Path(self.workspace.path, path))
-            if content is not None and content != _content(Path(source, path)):
-                file = self.read(path, content.decode("utf-8", "replace"))
-                if file:
-                    yield file
-
-    def _paths(self, root: str, kinds: set[str]) -> Iterator[str]:
-        for parent, folders, names in os.walk(root):
-            folders[:] = sorted(set(folders) - _PASSED_OVER)
-            for name in sorted(names):
-                kind = kind_of(name)
-                path = Path(parent, name).relative_to(root).as_posix()
-                if kind and (not kinds or kind in kinds) and path not in self.hidden:
-                    yield path
-
-    def _modules(self, path: str) -> dict[str, str]:
-        """The Go modules around a file, by directory."""
-        found: dict[str, str] = {}
-        if not path.endswith(".go"):
-            return found
-        for folder in PurePosixPath(path).parents:
-            place = (folder / "go.mod").as_posix()
-            content = _content(Path(self.workspace.path, place))
-            text = self.hidden.get(place) or (content or b"").decode("utf-8", "replace")
-            if module := _MODULE.search(text):
-                found[folder.as_posix()] = module["name"]
-        return found
+def _paths(root: str, kinds: Iterable[str]) -> Iterator[str]:
+    """Files that may have tests; as many as are read."""
+    found = 0
+    for parent, folders, names in os.walk(root):
+        folders[:] = sorted(set(folders) - _PASSED_OVER)
+        for name in sorted(names):
+            kind = kind_of(name)
+            if kind and (not kinds or kind in kinds) and found <= 2 * _MOST_FILES:
+                found += 1
+                yield Path(parent, name).relative_to(root).as_posix()
 
 
 def _content(place: Path) -> bytes | None:

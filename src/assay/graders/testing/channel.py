@@ -46,7 +46,6 @@ class Brief:
         shuffle: Whether it may run the tests of a file in any order.
         skip: Tests not to run again: they ended the process before.
         loose: Classes of the submission, as ``module.Class``, that may equal what they like.
-        given: The author's sources that the agent has seen; they are on disk, too.
         settle: Seconds that it may wait at its end for what the tests left running.
         apart: For a judge: what it is told of the boundary. None for a runner in one process.
     """
@@ -55,7 +54,6 @@ class Brief:
     shuffle: bool = True
     skip: Sequence[str] = ()
     loose: Sequence[str] = ()
-    given: Mapping[str, str] = field(default_factory=dict[str, str])
     settle: float = 20.0
     apart: Mapping[str, Json] | None = None
 
@@ -211,7 +209,6 @@ def _line(brief: Brief, key: bytes, canary: tuple[str, str], seed: int) -> bytes
         "shuffle": brief.shuffle,
         "skip": list(brief.skip),
         "loose": list(brief.loose),
-        "given": dict(brief.given),
         "settle": brief.settle,
         "apart": None if brief.apart is None else dict(brief.apart),
     }

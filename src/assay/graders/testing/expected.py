@@ -17,7 +17,6 @@ __all__ = [
     "LEFT_OUT",
     "Expected",
     "answer_given",
-    "conditions_heard",
     "expect",
     "is_test_file",
     "named_targets",
@@ -65,7 +64,6 @@ def expect(
     hidden: Mapping[str, PythonTests],
     invocation: Invocation,
     *,
-    true: Collection[str] = (),
     changed: Collection[str] = (),
 ) -> Expected:
     """Merge what a Python runner collected with what the hidden sources say.
@@ -74,7 +72,6 @@ def expect(
         heard: What the runner said.
         hidden: The tests of the injected files, and of others known to be the author's.
         invocation: The command; files that it does not name are not expected.
-        true: Conditions, of those in `conditions_heard`, that hold.
         changed: Paths that the submission changed: tests in them are its own.
     """
     if invocation.runner == "unknown":  # its words are those of make and the like
@@ -82,7 +79,6 @@ def expect(
         runner = "unittest" if dotted else "pytest"
         invocation = replace(invocation, runner=runner, args=())
     found = _Found()
-    variants = _variant_conditions(heard, hidden)
     for name in dict.fromkeys([*heard.collected, *heard.outcomes]):
         path, test = split_id(name, hidden)
         tests = hidden.get(path)
@@ -91,8 +87,9 @@ def expect(
             continue
         found.places.add((path, test))
         outcome = heard.outcomes.get(name)
-        conditions = {*(tests.skips.get(test, ()) if tests else ()), *variants.get(name, ())}
-        if outcome and outcome.outcome in _NOT_RUN and {"True", *true} & conditions:
+        skips = tests.skips.get(test) if tests else None
+        by_author = skips is True or (skips is False and name in heard.marked)
+        if outcome and outcome.outcome in _NOT_RUN and by_author:
             found.left_out.append(name)
         else:
             found.counted.add(name)
@@ -103,46 +100,15 @@ def expect(
         if path not in selected or not hidden[path].required:
             found.counted.add(name)
     expected = {*found.counted}
+    named = named_targets(invocation)
     for path in selected:
-        expected.update(_missing(path, hidden[path], invocation, found.places))
+        meant = [test.partition("[")[0] for target, test in named if target == path]
+        expected.update(_missing(path, hidden[path], invocation, found.places, meant))
     notes = [
         *note(found.strangers, "not among the author's tests, so not counted"),
         *note(found.left_out, LEFT_OUT),
     ]
     return Expected(ids=tuple(sorted(expected)), notes=tuple(notes))
-
-
-def conditions_heard(heard: Heard, hidden: Mapping[str, PythonTests]) -> list[str]:
-    """The author's skip conditions that have to be looked at, each once."""
-    wanted: dict[str, None] = {}
-    variants = _variant_conditions(heard, hidden)
-    for name, outcome in heard.outcomes.items():
-        if outcome.outcome in _NOT_RUN:
-            path, test = split_id(name, hidden)
-            own = hidden[path].skips.get(test, ()) if path in hidden else ()
-            wanted.update(dict.fromkeys([*own, *variants.get(name, ())]))
-    return [condition for condition in wanted if condition != "True"]
-
-
-def _variant_conditions(
-    heard: Heard, hidden: Mapping[str, PythonTests]
-) -> dict[str, tuple[str, ...]]:
-    """The author's skip conditions of single variants, by id.
-
-    Variants are told by their place: where there are more or fewer than the source says, no
-    condition is anybody's.
-    """
-    found: dict[tuple[str, str], list[str]] = {}
-    for name in dict.fromkeys(heard.collected):
-        path, test = split_id(name, hidden)
-        if path in hidden and test in hidden[path].variants:
-            found.setdefault((path, test), []).append(name)
-    conditions: dict[str, tuple[str, ...]] = {}
-    for (path, test), names in found.items():
-        variants = hidden[path].variants[test]
-        if len(variants) == len(names):
-            conditions.update(zip(names, variants, strict=True))
-    return conditions
 
 
 def answer_given(ids: Sequence[str], outcomes: Mapping[str, TestOutcome]) -> dict[str, TestOutcome]:
@@ -207,8 +173,14 @@ def _known_path(path: str, hidden: Mapping[str, PythonTests]) -> str:
 
 
 def _missing(
-    path: str, tests: PythonTests, invocation: Invocation, places: Collection[tuple[str, str]]
+    path: str,
+    tests: PythonTests,
+    invocation: Invocation,
+    places: Collection[tuple[str, str]],
+    meant: Sequence[str],
 ) -> Iterator[str]:
+    """The tests of a file that nothing was heard of; `meant` are those that the command names."""
+    classes = tuple(f"{name}::" for name in meant)
     doctests = tests.doctests if _DOCTESTS in invocation.args else []
     for test in [*tests.required, *doctests]:
         if (path, test) in places:
@@ -216,7 +188,7 @@ def _missing(
         if invocation.runner == "unittest":
             if test in tests.cases:
                 yield f"{path.removesuffix('.py')}::{test}".replace("/", ".").replace("::", ".")
-        elif _names(invocation, path, test):
+        elif not any(meant) or "" in meant or test in meant or test.startswith(classes):
             yield f"{path}::{test}"
 
 
@@ -260,14 +232,6 @@ def _joined(cwd: str, path: str) -> str:
         elif step != ".":
             steps.append(step)
     return "/".join(steps)
-
-
-def _names(invocation: Invocation, path: str, test: str) -> bool:
-    """Whether a test is meant, where the command names single tests of its file."""
-    tests = [name.partition("[")[0] for target, name in named_targets(invocation) if target == path]
-    return not any(tests) or any(
-        not name or test == name or test.startswith(f"{name}::") for name in tests
-    )
 
 
 def _unittest_selects(path: str, args: Sequence[str]) -> bool:

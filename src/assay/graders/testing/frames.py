@@ -40,6 +40,7 @@ class Heard:
         errors: What could not be collected: id to message.
         started: The last test that started and has no result yet; None between tests.
         outcomes: Results by id. Of two for one id the worse counts.
+        marked: Tests that a mark of theirs left out, or expected to fail.
         canaries: What became of planted tests: name to outcome and message.
         tampering: What the runner noticed.
         suspicions: What it noticed that is no sign in a run which comes to its end.
@@ -52,6 +53,7 @@ class Heard:
     errors: dict[str, str] = field(default_factory=dict[str, str])
     started: str | None = None
     outcomes: dict[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
+    marked: set[str] = field(default_factory=set[str])
     canaries: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     tampering: list[str] = field(default_factory=list[str])
     suspicions: list[str] = field(default_factory=list[str])
@@ -128,15 +130,13 @@ class FrameReader:
                 if not isinstance(planted, str) or not isinstance(outcome, str):
                     return False
                 heard.canaries[planted] = (outcome, _text(event.get("message")))
-            case "tamper" | "suspect" as kind:
-                signs = heard.tampering if kind == "tamper" else heard.suspicions
-                if len(signs) < _MOST_SIGNS:
-                    signs.append(_text(event.get("what"))[:200] or "unnamed")
+            case "tamper" | "suspect" | "undecided" as kind:
+                signs = {"tamper": heard.tampering, "suspect": heard.suspicions}
+                said = signs.get(kind, heard.undecided)
+                if len(said) < _MOST_SIGNS:
+                    said.append(_text(event.get("what"))[:200] or "unnamed")
             case "ready":
                 heard.ready = True
-            case "undecided":
-                if len(heard.undecided) < _MOST_SIGNS:
-                    heard.undecided.append(_text(event.get("what"))[:200])
             case "end":
                 status = event.get("exit")
                 if not isinstance(status, int) or isinstance(status, bool):
@@ -166,6 +166,8 @@ class FrameReader:
             return False
         if self.heard.started == name:
             self.heard.started = None
+        if event.get("marked") is True:
+            self.heard.marked.add(name)
         before = self.heard.outcomes.get(name)
         if before is not None and before.outcome != "passed":
             return True

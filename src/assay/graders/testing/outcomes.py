@@ -8,9 +8,19 @@ from typing import Literal
 
 from assay.graders.testing.separation import Mode
 from assay.sandbox import CommandResult
+from assay.scoring.results import Assurance
 
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
-Channel = Literal["private", "junit", "console"]
+Channel = Literal["apart", "private", "junit", "console"]
+"""By how outcomes are learnt: from a process of ours that never runs the submission's code, from
+the one in which it runs too, from reports that its processes can write, or from printed text."""
+
+_ASSURANCES: Mapping[Channel, Assurance] = {
+    "apart": "separate",
+    "private": "shared",
+    "junit": "reported",
+    "console": "reported",
+}
 
 #: Every word a runner may say about a test. Only ``passed`` is a pass.
 OUTCOMES: frozenset[str] = frozenset({"passed", "failed", "error", "skipped", "xfailed", "xpassed"})
@@ -66,6 +76,11 @@ class TestRun:
     notes: tuple[str, ...] = ()
     isolation: Mode = "shared"
     undecided: tuple[str, ...] = ()
+
+    @property
+    def assurance(self) -> Assurance:
+        """How far the outcomes can be trusted."""
+        return _ASSURANCES[self.channel]
 
     @property
     def passed(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from assay.graders.testing.commands import first_program
 from assay.graders.testing.expected import named_targets, split_id
 from assay.graders.testing.hidden import source_text
 from assay.graders.testing.python_ids import PythonTests, read_python_tests
+from assay.graders.testing.runners import has_editable_pytest
 from assay.sandbox import CommandResult
 
 __all__ = ["require_ids", "require_program", "require_start", "require_targets"]
@@ -73,9 +74,10 @@ async def require_program(plan: Plan, result: CommandResult) -> None:
 
 
 def _is_workspace_python(plan: Plan) -> bool:
-    """Whether the interpreter itself may be the submission's."""
+    """Whether the interpreter, or the pytest that it has, may be the submission's."""
     venv = plan.workspace.env.get("VIRTUAL_ENV", "")
-    return venv == "/workspace" or venv.startswith("/workspace/")
+    inside = venv == "/workspace" or venv.startswith("/workspace/")
+    return inside or (bool(venv) and has_editable_pytest(plan.workspace))
 
 
 def require_targets(plan: Plan) -> None:
@@ -88,6 +90,7 @@ def require_targets(plan: Plan) -> None:
         return
     if plan.workspace.source is None:  # whatever is missing, the submission may have removed
         return
+    read: dict[str, PythonTests] = {}  # a command may name hundreds of tests of one file
     for path, test in named_targets(plan.invocation):
         if path in ("", ".") or any(sign in path for sign in "*?[$"):
             continue
@@ -99,10 +102,12 @@ def require_targets(plan: Plan) -> None:
                 hint="correct cmd, or inject the file",
             )
         if test and place.is_file() and path.endswith(".py"):
-            text = plan.told[path] if path in plan.told else source_text(str(place))
-            tests = read_python_tests({**plan.told, path: text})[path]
+            if path not in read:
+                text = plan.told[path] if path in plan.told else source_text(str(place))
+                read[path] = read_python_tests({**plan.told, path: text})[path]
+            tests = read[path]
             name = test.partition("[")[0]
-            known = {*tests.required, *tests.possible, *tests.open_names}
+            known = (*tests.required, *tests.possible, *tests.open_names)
             if not any(one.startswith(f"{name}::") for one in known):
                 _require_test(tests, path, test, by="the command")
 

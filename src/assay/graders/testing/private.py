@@ -8,13 +8,12 @@ from pathlib import Path, PurePosixPath
 from assay.graders.testing.attempt import Plan, attempt
 from assay.graders.testing.channel import Channel
 from assay.graders.testing.commands import Invocation
-from assay.graders.testing.expected import answer_given, conditions_heard, expect
+from assay.graders.testing.expected import answer_given, expect
 from assay.graders.testing.frames import Heard
 from assay.graders.testing.hidden import source_text
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.graders.testing.prerequisites import require_start, require_targets
 from assay.graders.testing.python_ids import PythonTests, read_python_tests
-from assay.graders.testing.runners import find_python
 from assay.sandbox import CommandResult
 
 __all__ = ["conclude", "run_until_whole"]
@@ -70,10 +69,7 @@ async def conclude(
         expected = tuple(sorted({*command.ids}))
     else:
         hidden = _author_tests(plan, heard)
-        true = await _conditions_that_hold(plan, heard, hidden)
-        found = expect(
-            heard, hidden, plan.invocation, true=true, changed=plan.workspace.changes or ()
-        )
+        found = expect(heard, hidden, plan.invocation, changed=plan.workspace.changes or ())
         expected = tuple(sorted({*found.ids, *_unheard(plan, heard)}))
         notes += found.notes
     if _is_shuffled(plan, heard) and any(
@@ -89,7 +85,7 @@ async def conclude(
         complete=not why,
         why=why,
         flags=tuple(flags),
-        channel="private",
+        channel="apart" if command.isolation == "process" else "private",
         result=result,
         notes=tuple(notes),
         isolation=command.isolation,
@@ -227,7 +223,7 @@ def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
     return {
         path: PythonTests(
             open=True,
-            skips={name: ["True"] for name in read_static_tests(path, text).skipped},
+            skips=dict.fromkeys(read_static_tests(path, text).skipped, True),
         )
         for path, text in sources.items()
     }
@@ -240,15 +236,3 @@ def _pristine(source: str | None, path: str) -> str | None:
     if not place.is_file() or place.stat().st_size > _LARGEST_SOURCE:
         return None
     return source_text(str(place))
-
-
-async def _conditions_that_hold(
-    plan: Plan, heard: Heard, hidden: Mapping[str, PythonTests]
-) -> set[str]:
-    """Evaluate the author's skip conditions where no submission has a say."""
-    conditions = conditions_heard(heard, hidden)
-    if not conditions:
-        return set()
-    from assay.graders.testing.conditions import evaluate
-
-    return await evaluate(conditions, find_python(plan.workspace, pytest=False), plan.workspace)

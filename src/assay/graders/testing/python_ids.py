@@ -7,18 +7,20 @@ one that the submission slipped in (``from solution import *``) is not counted.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-
-from assay.graders.testing.doctest_ids import read_doctests
-from assay.graders.testing.skip_marks import Marks, last_name
 
 __all__ = ["PythonTests", "read_python_tests"]
 
 _DYNAMIC = frozenset({"globals", "locals", "setattr", "exec", "eval", "load_tests"})
 """Names whose use means that tests may be made while the file is loaded."""
 
+_SKIPPING = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"})
+_DEEPEST = 5
+_NO_DOCTESTS = frozenset({"conftest", "setup", "__main__", ""})
+_KEEPING = frozenset({"property", "staticmethod", "classmethod"})
 _PLAIN_BASES = frozenset({"object", "ABC", "Generic", "Protocol", "type"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -34,8 +36,8 @@ class PythonTests:
         open_names: Functions and classes about which the source says too little: whatever is heard
             of them counts.
         open: Whether that holds for the whole file.
-        skips: Conditions, as Python expressions, under each of which the author skips a test.
-        variants: Such conditions of the single variants of a parametrized test, in pytest's order.
+        skips: Tests that their author leaves out: always, or (False) where a condition of a mark
+            holds, or for some of their parameters.
         doctests: Doctests that must be heard of where doctests are run.
     """
 
@@ -44,10 +46,7 @@ class PythonTests:
     possible: set[str] = field(default_factory=set[str])
     open_names: set[str] = field(default_factory=set[str])
     open: bool = False
-    skips: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    variants: dict[str, list[tuple[str, ...]]] = field(
-        default_factory=dict[str, list[tuple[str, ...]]]
-    )
+    skips: dict[str, bool] = field(default_factory=dict[str, bool])
     doctests: list[str] = field(default_factory=list[str])
 
     def knows(self, name: str) -> bool:
@@ -100,7 +99,8 @@ class _Reader:
     def __init__(self, module: _Module, modules: Mapping[str, _Module]) -> None:
         self._module = module
         self._modules = modules
-        self._marks = Marks(module.tree)
+        self._values = dict(_assigned(module.tree))
+        self._stdlib = frozenset(_stdlib_imports(module.tree))
         self._tests = PythonTests(open=any(_is_dynamic(node) for node in ast.walk(module.tree)))
         self._tests.open_names.update(module.imported)
 
@@ -112,13 +112,33 @@ class _Reader:
             and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets)
         ]
         self._body(self._module.tree.body, [*_listed(marks)], sure=True)
-        for one in read_doctests(self._module.path, self._module.tree):
-            self._tests.possible.add(one.name)
-            if one.skipped:
-                self._tests.skips.setdefault(one.name, ["True"])
-            elif one.sure:
-                self._tests.doctests.append(one.name)
+        place = PurePosixPath(self._module.path)
+        name = place.parent.name if place.stem == "__init__" else place.stem
+        if name not in _NO_DOCTESTS:
+            self._doctests(self._module.tree, name, sure=True)
         return self._tests
+
+    def _doctests(
+        self, node: ast.Module | ast.ClassDef | _Function, name: str, *, sure: bool
+    ) -> None:
+        """The doctests of a docstring and of those inside, by the names that pytest gives them."""
+        import doctest
+
+        text = ast.get_docstring(node, clean=False) or ""
+        try:
+            examples = doctest.DocTestParser().get_examples(text)
+        except ValueError:  # malformed, which doctest will say
+            examples = []
+        if examples:
+            self._tests.possible.add(name)
+            if all(one.options.get(doctest.SKIP, False) for one in examples):
+                self._tests.skips.setdefault(name, True)
+            elif sure:
+                self._tests.doctests.append(name)
+        for inner in () if isinstance(node, _Function) else node.body:
+            if isinstance(inner, ast.ClassDef | _Function):
+                kept = all(last_name(one) in _KEEPING for one in inner.decorator_list)
+                self._doctests(inner, f"{name}.{inner.name}", sure=sure and kept)
 
     def _body(self, body: Sequence[ast.stmt], marks: list[ast.expr], *, sure: bool) -> None:
         for node in body:
@@ -193,15 +213,89 @@ class _Reader:
         return next((node for node in others if node is not None), None)
 
     def _add(self, name: str, marks: Sequence[ast.expr], *, sure: bool) -> None:
-        conditions = self._marks.conditions(marks)
-        if sure and "True" not in conditions:
+        skips = [one for one in map(self._skips, marks) if one is not None]
+        if sure and True not in skips:
             self._tests.required.append(name)
         else:
             self._tests.possible.add(name)
-        if conditions:
-            self._tests.skips[name] = conditions
-        if variants := self._marks.variants(marks):
-            self._tests.variants[name] = variants
+        if skips:
+            self._tests.skips[name] = any(skips)
+
+    def _skips(self, mark: ast.expr) -> bool | None:
+        """Whether a mark leaves its test out: always, sometimes, or (None) never."""
+        mark = self._resolved(mark)
+        call = mark if isinstance(mark, ast.Call) else None
+        word = last_name(call.func if call else mark)
+        if word not in _SKIPPING:
+            return self._skips_some(call) if call and word == "parametrize" else None
+        given = (
+            [*call.args, *(k.value for k in call.keywords if k.arg == "condition")] if call else []
+        )
+        if word == "skip" or (word in ("xfail", "expectedFailure") and not given):
+            return True
+        return False if given and self._is_plain(given[0]) else None
+
+    def _skips_some(self, call: ast.Call) -> bool | None:
+        """Whether marks leave out some of a test's parameters."""
+        given = [self._resolved(one) for one in call.args[1:2]]
+        given += [self._resolved(one.value) for one in call.keywords if one.arg == "argvalues"]
+        nodes = [node for one in given for node in ast.walk(one) if isinstance(node, ast.expr)]
+        some = any(isinstance(node, ast.Call) and self._has_skip(node) for node in nodes)
+        # pytest makes one variant of no parameters, and skips it.
+        empty = any(isinstance(one, ast.List | ast.Tuple) and not one.elts for one in given)
+        return False if some or empty else None
+
+    def _has_skip(self, param: ast.Call) -> bool:
+        marks = [self._resolved(one.value) for one in param.keywords if one.arg == "marks"]
+        return any(self._skips(one) is not None for one in _listed(marks))
+
+    def _resolved(self, node: ast.expr) -> ast.expr:
+        """What a name stands for, where the file says so once and for all."""
+        for _ in range(_DEEPEST):
+            if not isinstance(node, ast.Name) or node.id not in self._values:
+                break
+            node = self._values[node.id]
+        return node
+
+    def _is_plain(self, condition: ast.expr) -> bool:
+        """Whether a condition asks nothing but the standard library, so no submission."""
+        if isinstance(condition, ast.Constant) and isinstance(condition.value, str):
+            try:
+                condition = ast.parse(condition.value, mode="eval").body
+            except (SyntaxError, ValueError):
+                return False
+        names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
+        return names <= self._stdlib
+
+
+def last_name(node: ast.expr) -> str:
+    """The last step of a dotted name; empty for what is no name."""
+    if isinstance(node, ast.Subscript):
+        return last_name(node.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """What names stand for, where the file says so once and for all."""
+    stored = [
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
+    ]
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Name) and stored.count(target.id) == 1:
+                yield target.id, node.value
+
+
+def _stdlib_imports(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        for alias in node.names if isinstance(node, ast.Import) else ():
+            if alias.asname is None and alias.name in sys.stdlib_module_names:
+                yield alias.name
 
 
 def _listed(marks: Sequence[ast.expr]) -> Iterator[ast.expr]:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from assay.graders.testing.attempt import Plan, TestCommand, attempt
-from assay.graders.testing.authors import Authors, read_authors
+from assay.graders.testing.authors import read_authors
 from assay.graders.testing.channel import Channel
 from assay.graders.testing.expected import LEFT_OUT, answer_given, note
 from assay.graders.testing.foreign import Foreknown
@@ -67,17 +67,25 @@ async def _judge(
         outcomes = answer_given(plan.command.ids, outcomes)
         expected = {*plan.command.ids}
     else:
-        spared = foreknown.left_out(outcomes)
-        heard = {name: one for name, one in outcomes.items() if name not in spared}
-        counted = _authors(plan, foreknown).count(
-            heard, canaries=bool(foreknown.planted) and not tampered
+        authors = read_authors(
+            foreknown.hidden,
+            plan.workspace,
+            console=plan.command.format,
+            junit=bool(plan.command.junit_xml),
         )
-        missing = counted.missing
-        expected = {*counted.ids, *(foreknown.missing(counted.ids) if missing is None else missing)}
+        spared = authors.left_out(outcomes)
+        heard = {name: one for name, one in outcomes.items() if name not in spared}
+        counted = authors.count(heard, canaries=bool(foreknown.planted) and not tampered)
+        expected = {*counted.ids, *counted.missing}
         notes = (*note(sorted(spared), LEFT_OUT), *counted.notes)
     if foreknown.planted and plan.invocation.exact and result.exit_code == 0:
         tampered = tampered or "a failed canary ended in success"
-    why = _incomplete(plan, result, reports) or tampered
+    why = _incomplete(plan, result, reports)
+    passed = any(one.outcome == "passed" for one in outcomes.values())
+    if tampered == "canary missing" and not passed and result.exit_code != 0:
+        # What does not compile runs no canary either, and claims nothing.
+        tampered, why = "", why or f"no test was run (exit status {result.exit_code})"
+    why = why or tampered
     if not why and not foreknown.planted:
         why = _contradiction(plan, result, outcomes)
     return TestRun(
@@ -90,12 +98,6 @@ async def _judge(
         result=result,
         notes=notes,
     )
-
-
-def _authors(plan: Plan, foreknown: Foreknown) -> Authors:
-    command = plan.command
-    junit = bool(command.junit_xml)
-    return read_authors(foreknown.hidden, plan.workspace, console=command.format, junit=junit)
 
 
 def _outcomes(

@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 from assay.errors import GraderError, InputError
 from assay.graders.testing.attempt import Plan, TestCommand
 from assay.graders.testing.commands import Invocation, read_command
-from assay.graders.testing.given import given_sources
 from assay.graders.testing.hidden import hidden_files, lay_out, read_inject, source_text
 from assay.graders.testing.outcomes import TestRun
 from assay.graders.testing.prerequisites import require_program
@@ -48,7 +47,7 @@ async def run_tests(command: TestCommand, workspace: Workspace) -> TestRun:
         SandboxError: The sandbox failed.
     """
     run = await _run(command, workspace)
-    if not run.expected and (run.channel == "private" or run.complete):
+    if not run.expected and (run.channel in ("private", "apart") or run.complete):
         await _require_tests(command, workspace)
     return run
 
@@ -90,7 +89,6 @@ async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
         workspace=workspace,
         invocation=invocation,
         told=told,
-        given=given_sources(workspace, invocation, files),
         deadline=deadline,
         hidden=tuple(files),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +17,15 @@ from assay.graders.testing.toolchains import tools_for
 from assay.sandbox import Mount
 from assay.types.submission import Workspace
 
-__all__ = ["CHANNEL", "INSIDE", "Interpreter", "find_python", "surroundings"]
+__all__ = [
+    "CHANNEL",
+    "INSIDE",
+    "Interpreter",
+    "find_python",
+    "has_editable_pytest",
+    "has_module",
+    "surroundings",
+]
 
 INSIDE = "/opt/assay/inside"
 """Where the sandbox shows the parts of ours that run inside."""
@@ -26,6 +34,7 @@ CHANNEL = "/opt/assay/channel"
 """Where it shows the socket of the channel."""
 
 _PARTS = Path(__file__).parent / "inside"
+_PACKAGES = "lib/python3.*/site-packages"
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SYSTEM = "/usr/bin/python3"
 _SYSTEM_PACKAGES = (
@@ -63,7 +72,8 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
     """
     venv = workspace.env.get("VIRTUAL_ENV")
     if venv:
-        if pytest and not _venv_has_pytest(_on_host(venv, workspace)):
+        has_pytest = has_module(workspace, "pytest") or has_editable_pytest(workspace)
+        if pytest and not has_pytest:
             raise GraderError(
                 "the case's environment has no pytest",
                 hint="add it: environment: requirements: [pytest]",
@@ -74,12 +84,24 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
         # Plugins that assay's installation happens to have must not change what a case means.
         env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         return Interpreter(path=sys.executable, mounts=tuple(_own_mounts()), env=env)
-    if os.access(_SYSTEM, os.X_OK) and any(map(_has_pytest, _SYSTEM_PACKAGES)):
+    if os.access(_SYSTEM, os.X_OK) and _holds(_SYSTEM_PACKAGES, "pytest"):
         return Interpreter(path=_SYSTEM)
     raise GraderError(
         "no Python with pytest is at hand",
         hint="declare it in the case (environment: requirements: [pytest]), or install pytest "
         "beside assay",
+    )
+
+
+def has_editable_pytest(workspace: Workspace) -> bool:
+    """Whether the case is pytest's own repository: its environment has pytest from the workspace.
+
+    Then the runner itself is the submission's, which nothing in one process can mend.
+    """
+    packages = _on_host(workspace.env.get("VIRTUAL_ENV", ""), workspace).glob(_PACKAGES)
+    return any(
+        any(place.glob("pytest-*.dist-info")) and not (place / "pytest").exists()
+        for place in packages
     )
 
 
@@ -143,8 +165,13 @@ def _on_host(path: str, workspace: Workspace) -> Path:
     return Path(path)
 
 
-def _venv_has_pytest(venv: Path) -> bool:
-    if _has_pytest(f"{venv}/lib/python3.*/site-packages"):
+def has_module(workspace: Workspace, name: str) -> bool:
+    """Whether the Python of a workspace, or else the system's, has a module installed."""
+    given = workspace.env.get("VIRTUAL_ENV")
+    if not given:
+        return _holds(_SYSTEM_PACKAGES, name)
+    venv = _on_host(given, workspace)
+    if _holds((f"{venv}/{_PACKAGES}",), name):
         return True
     try:
         settings = (venv / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
@@ -155,11 +182,13 @@ def _venv_has_pytest(venv: Path) -> bool:
         return False
     homes = [Path(line[1]).parent for line in lines if line[0] == "home" and len(line) == 2]
     bases = (f"{home}/lib/python3.*/site-packages" for home in homes)
-    return any(map(_has_pytest, (*_SYSTEM_PACKAGES, *bases)))
+    return _holds((*_SYSTEM_PACKAGES, *bases), name)
 
 
-def _has_pytest(packages: str) -> bool:
-    return any(Path("/").glob(f"{packages.lstrip('/')}/pytest/__init__.py"))
+def _holds(packages: Iterable[str], name: str) -> bool:
+    forms = (f"{name}/__init__.py", f"{name}.py")
+    places = (f"{place.lstrip('/')}/{form}" for place in packages for form in forms)
+    return any(any(Path("/").glob(place)) for place in places)
 
 
 @lru_cache(maxsize=1)
@@ -167,7 +196,7 @@ def _compile_parts() -> None:
     """Compile our parts where that was not done, or a Python like ours does it in every sandbox."""
     if sys.dont_write_bytecode:
         return
-    for part in _PARTS.glob("*.py"):
+    for part in _PARTS.rglob("*.py"):
         compiled = Path(cache_from_source(str(part)))
         with suppress(OSError):  # an installation that cannot be written to stays as it is
             if not compiled.exists() or compiled.stat().st_mtime < part.stat().st_mtime:

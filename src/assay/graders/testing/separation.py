@@ -22,6 +22,7 @@ __all__ = [
     "check_isolation",
     "is_separable",
     "mode_of",
+    "separable_runners",
 ]
 
 BOUNDARY = 1
@@ -46,7 +47,16 @@ def is_separable(cmd: str, tree: str | None = None) -> bool:
         cmd: The shell line.
         tree: Where ``package.json`` and ``Makefile`` are looked up, if anywhere.
     """
-    return read_command(cmd, tree).runner in _SEPARABLE
+    try:
+        return read_command(cmd, tree).runner in _SEPARABLE
+    except InputError:  # what is wrong with it will be said when it is to be run
+        return False
+
+
+def separable_runners() -> str:
+    """The runners that can be judged apart, as people call them."""
+    *others, last = _SEPARABLE.values()
+    return f"{', '.join(others)} and {last}"
 
 
 def check_isolation(options: Mapping[str, Json], cmd: str) -> None:
@@ -85,5 +95,5 @@ def _not_separable(cmd: str) -> InputError:
     program = read_command(cmd).program or cmd
     return InputError(
         f"isolation: process is not available for {program!r}",
-        hint=f"{', '.join(_SEPARABLE.values())} have it; leave isolation out, or say shared",
+        hint=f"{separable_runners()} have it; leave isolation out, or say shared",
     )

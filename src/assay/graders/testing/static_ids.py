@@ -13,10 +13,18 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
-from assay.graders.testing.javascript_ids import read_javascript
+from assay.graders.testing.javascript_ids import computed_names, read_javascript
 from assay.graders.testing.lexing import C_LIKE, RUST, blank, closing
 
-__all__ = ["Language", "StaticTests", "language_of", "matches_id", "read_static_tests", "unheard"]
+__all__ = [
+    "Language",
+    "StaticTests",
+    "is_computed",
+    "language_of",
+    "matches_id",
+    "read_static_tests",
+    "unheard",
+]
 
 Language: TypeAlias = Literal["go", "java", "javascript", "rust"]
 
@@ -72,6 +80,21 @@ def read_static_tests(path: str, text: str) -> StaticTests:
         names=tuple(name for name, skipped in found.items() if not skipped),
         skipped=tuple(name for name, skipped in found.items() if skipped),
     )
+
+
+_RUST_COMPUTED = re.compile(
+    r"\b(?:fn|mod)\s+\$|\bfn\s+\w*~|\b(?:paste|seq)!|#\[\s*(?:\w+\s*::\s*)*(?:rstest|test_case|case"
+    r"|test_matrix|parameterized|quickcheck|wasm_bindgen_test|test_log|traced_test)\b"
+)
+
+
+def is_computed(path: str, text: str) -> bool:
+    """Whether a source may have tests whose names are not written in it as they are reported."""
+    language = language_of(path)
+    if language == "javascript":
+        parts, anything = computed_names(text)
+        return bool(parts) or anything
+    return language == "rust" and bool(_RUST_COMPUTED.search(blank(text, RUST)))
 
 
 def matches_id(name: str, test_id: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from assay.scoring.results import Assurance
 from assay.server.models.base import Body, Definition, Key, Kind, Name, Row, Shown, Text, Version
 from assay.server.models.calibration import CALIBRATION, CalibrationShown
 
@@ -71,6 +72,7 @@ _GRADED: dict[str, JsonValue] = {
     "details": {},
     "grader": "four@1",
     "digest": _DIGEST,
+    "assurance": "separate",
 }
 
 
@@ -259,6 +261,9 @@ class GradedShown(Shown):
     details: dict[str, JsonValue]
     grader: str
     digest: str
+    assurance: Assurance | None = Field(
+        description="How far the score can be trusted; null where nothing says."
+    )
 
 
 class GradedPage(Shown):

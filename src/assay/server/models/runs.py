@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
+from assay.scoring.results import Assurance
 from assay.server.models.base import Shown
 
 __all__ = ["CellPage", "CellShown", "DetailShown", "RunPage", "RunShown"]
@@ -29,6 +30,8 @@ _CELL: dict[str, JsonValue] = {
     "reward": 1.0,
     "passed": True,
     "threshold": 1.0,
+    "assurance": "shared",
+    "min_assurance": None,
     "error": "",
     "flags": [],
     "seconds": 1.5,
@@ -84,6 +87,10 @@ class CellShown(Shown):
     reward: float | None
     passed: bool | None
     threshold: float
+    assurance: Assurance | None = Field(
+        description="How far the reward can be trusted; null where nothing says."
+    )
+    min_assurance: Assurance | None = Field(description="What the case needs to pass, if any.")
     error: str
     flags: list[str]
     seconds: float

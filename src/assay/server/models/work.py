@@ -70,6 +70,7 @@ _GRADED: dict[str, JsonValue] = {
     "details": {},
     "grader": "four@1",
     "digest": "",
+    "assurance": "separate",
 }
 _SCORE: dict[str, JsonValue] = {
     "seq": 7,

@@ -69,6 +69,9 @@ class EqualityCheck:
         is_trusted: Whether the code of a file is no submission's.
         loose: Classes of the submission, as ``module.Class``, that may equal what they like.
         report: Takes a sentence about each class that was caught.
+
+    Attributes:
+        allows_any: Whether the tests themselves speak of the ``ANY`` of `unittest.mock`.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class EqualityCheck:
         self._is_trusted = is_trusted
         self._loose = frozenset(loose)
         self._report = report
+        self.allows_any = False
         self._known: dict[object, bool] = {}
 
     def __getitem__(self, value: object) -> object:
@@ -99,7 +103,8 @@ class EqualityCheck:
         # `__eq__` may be replaced while tests run, so it, and not the class, is what is known.
         answer = getattr(kind, "__eq__", None)
         code = getattr(answer, "__code__", None)
-        if code is None or self._is_free(kind, code):
+        is_any = kind.__module__ == "unittest.mock" and kind.__name__ == "_ANY"
+        if code is None or (self.allows_any if is_any else self._is_free(kind, code)):
             return
         try:
             told: object = value == object()
@@ -116,7 +121,7 @@ class EqualityCheck:
         if known is None:
             path = cast("str", getattr(code, "co_filename", ""))
             # What is made of a string, such as a dataclass's own, has no file.
-            known = self._known[code] = os.path.isabs(path) and self._is_trusted(path)
+            known = self._known[code] = path.startswith(os.sep) and self._is_trusted(path)
         return known or f"{kind.__module__}.{kind.__qualname__}" in self._loose
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
 import sys
 from types import CodeType
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from assay.graders.testing.inside.equality import CHECKED, EqualityCheck, check_equalities
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
-    from typing import Callable
 
     RewriteAsserts = Callable[[ast.Module, bytes, str], None]
     Spec = importlib.machinery.ModuleSpec
@@ -40,6 +40,8 @@ class Compiler:
         """Compile a source; an error is kept until somebody imports it."""
         try:
             tree = ast.parse(source, path)
+            if "ANY" in source if isinstance(source, str) else b"ANY" in source:
+                self._check.allows_any = True
             if self._rewrite:
                 self._rewrite(tree, b"", path)
             check_equalities(tree)
@@ -79,6 +81,22 @@ class Finder(importlib.abc.MetaPathFinder):
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 return self._ours(fullname, spec)
+        return self._below(fullname, path or ())
+
+    def _below(self, fullname: str, path: Sequence[str]) -> Spec | None:
+        """The spec of a module whose packages are below a directory of the path.
+
+        So pytest asks in the mode ``importlib``, before it loads the file itself.
+        """
+        steps = fullname.replace(".", os.sep)
+        for base in path:
+            places = [f"{base}{os.sep}{steps}.py", os.path.join(base, steps, "__init__.py")]  # noqa: PTH118 - no pathlib yet
+            if base.endswith(os.sep + steps):
+                places.append(f"{base}{os.sep}__init__.py")
+            for place in places:
+                if os.path.isfile(place):  # noqa: PTH113 - no pathlib yet
+                    spec = importlib.util.spec_from_file_location(fullname, place)
+                    return self._ours(fullname, spec) if spec else None
         return None
 
     def _others(self) -> list[importlib.abc.MetaPathFinder]:

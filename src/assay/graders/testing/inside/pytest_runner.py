@@ -196,13 +196,10 @@ class _Collector:
 
     def _canary(self, parent: pytest.Collector, number: int) -> pytest.Function:
         """A test that must fail, without the fixtures that other tests use by themselves."""
+        name, function = f"{self._session.planted}_{number}", self._session.canary_test()
         item = cast(
             "pytest.Function",
-            pytest.Function.from_parent(
-                parent,  # type: ignore[arg-type] # any node will do
-                name=f"{self._session.planted}_{number}",
-                callobj=self._session.canary_test(),
-            ),
+            pytest.Function.from_parent(parent, name=name, callobj=function),  # type: ignore[arg-type] # any node will do
         )
         item.fixturenames = []
         return item
@@ -265,7 +262,8 @@ class _Reporter:
             outcome, message = "failed", f"a test that raised is said to have passed: {name}"
             self._session.tamper(message)
         seconds = sum(report.duration for report in self._reports)
-        self._session.result(name, outcome, seconds, message)
+        marked = _is_marked(item, outcome, self._reports)
+        self._session.result(name, outcome, seconds, message, marked=marked)
 
     @_WRAPPER
     def pytest_runtest_call(self) -> Generator[None, pluggy.Result[None], None]:
@@ -314,6 +312,14 @@ def _conclude(reports: list[pytest.TestReport]) -> tuple[str, str]:
         if report.when == "call":
             return ("xpassed" if hasattr(report, "wasxfail") else "passed"), ""
     return "error", "the test was set up but not called"
+
+
+def _is_marked(item: pytest.Item, outcome: str, reports: list[pytest.TestReport]) -> bool:
+    """Whether marks of a test left it out before it ran, or expect it to fail."""
+    if outcome == "skipped":
+        early = any(report.skipped and report.when == "setup" for report in reports)
+        return early and any(map(item.get_closest_marker, ("skip", "skipif")))
+    return outcome in ("xfailed", "xpassed") and item.get_closest_marker("xfail") is not None
 
 
 def _message(report: pytest.TestReport | pytest.CollectReport) -> str:

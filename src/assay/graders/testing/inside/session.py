@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "error")
 _FUNCTIONS = (FunctionType, type, staticmethod, classmethod, property)
-_BUILTINS = "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+_CONDITIONS = ((sys, "platform"), (sys, "version_info"), (os, "name"))
+"""What authors ask when they leave out a test."""
+
+_BUILTINS = (
+    "abs all any bool dict float int isinstance len list repr round set sorted str sum tuple"
+)
 
 
 class Settings:
@@ -83,7 +88,7 @@ class Session:
         from assay.graders.testing.inside.boundary import judge
 
         link = socket.socket(fileno=handed)
-        finder = judge.install(link, told, self.root, lambda what: self.undecided(what))
+        finder = judge.install(link, told, self.root, self.undecided)
         self.finder = cast("MetaPathFinder", finder)
         return judge
 
@@ -97,17 +102,24 @@ class Session:
         """
         self._send({"event": "ready"})
         if self._judge is None:
-            for name in watched:
-                if name in sys.modules:
-                    self._watched += _functions_of(sys.modules[name])
-            space = vars(builtins)
-            self._watched += [
-                ("builtins", space, name, space[name], None) for name in _BUILTINS.split()
-            ]
+            self._watch(watched)
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             os.environ.pop(name, None)
         self._pose_as(f"{runner}.__main__", arguments)
         sys.path[:0] = self._path
+
+    def _watch(self, watched: tuple[str, ...]) -> None:
+        """Remember what must not change while tests run."""
+        for name in watched:
+            if name in sys.modules:
+                self._watched += _functions_of(sys.modules[name])
+        space = vars(builtins)
+        self._watched += [
+            ("builtins", space, name, space[name], None) for name in _BUILTINS.split()
+        ]
+        for module, name in _CONDITIONS:
+            space = vars(module)
+            self._watched.append((module.__name__, space, name, space[name], None))
 
     def _pose_as(self, name: str, arguments: list[str]) -> None:
         """Look like ``python -m``: children that are spawned import ``__main__`` again."""
@@ -155,7 +167,7 @@ class Session:
             return True
         real = os.path.realpath(path)
         inside = real.startswith(self.root + os.sep) and not real.startswith(sys.prefix + os.sep)
-        return os.path.isabs(path) and not inside
+        return path.startswith(os.sep) and not inside
 
     def tamper(self, what: str) -> None:
         """Tell of a sign of tampering, once."""
@@ -183,16 +195,19 @@ class Session:
         """Tell that a test starts."""
         self._send({"event": "start", "id": name})
         if self._judge is not None:
-            self._judge.begin(os.path.join(self.root, name.partition("::")[0]))
+            self._judge.begin(f"{self.root}/{name.partition('::')[0]}")
 
-    def result(self, name: str, outcome: str, seconds: float, message: str) -> None:
-        """Tell what came of a test."""
+    def result(
+        self, name: str, outcome: str, seconds: float, message: str, *, marked: bool = False
+    ) -> None:
+        """Tell what came of a test, and whether it was a mark of its own that left it out."""
         if self._judge is not None and outcome in ("passed", "xpassed", "xfailed"):
             why = self._judge.verdict()
             outcome, message = ("failed", why) if why else (outcome, message)
         self._failed = self._failed or outcome in _FAILED
         frame: Frame = {"event": "result", "id": name, "outcome": outcome}
-        self._send({**frame, "seconds": seconds, "message": message})
+        frame = {**frame, "seconds": seconds, "message": message}
+        self._send({**frame, "marked": True} if marked else frame)
 
     def canary(self, name: str, outcome: str, message: str) -> None:
         """Tell what came of a planted test."""
@@ -212,13 +227,15 @@ class Session:
 def _functions_of(module: ModuleType) -> Iterator[_Watched]:
     """The functions and classes of a module, and those in its own classes, as they are now."""
     spaces: list[tuple[str, Mapping[str, object]]] = [(module.__name__, vars(module))]
-    for value in vars(module).values():
-        if isinstance(value, type) and value.__module__ == module.__name__:
-            spaces.append((f"{module.__name__}.{value.__qualname__}", vars(value)))
+    spaces += [
+        (f"{module.__name__}.{value.__qualname__}", cast("Mapping[str, object]", vars(value)))
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]
     for label, space in spaces:
         for name, value in list(space.items()):
             if isinstance(value, _FUNCTIONS):
-                yield label, space, name, value, getattr(value, "__code__", None)
+                yield label, space, name, value, getattr(cast("object", value), "__code__", None)
 
 
 def _flush(stream: TextIO | None) -> None:

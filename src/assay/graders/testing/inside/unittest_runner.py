@@ -107,9 +107,7 @@ class _Program(unittest.TestProgram):
         good = result.wasSuccessful() and not errors
         self.status = 0 if good and (ids or result.testsRun) else (1 if not good else _NO_TESTS)
 
-    def _run(
-        self, suite: unittest.TestSuite, names: _Names, planted: unittest.TestCase
-    ) -> _Result:
+    def _run(self, suite: unittest.TestSuite, names: _Names, planted: unittest.TestCase) -> _Result:
         def make_result(stream: TextIO, descriptions: bool, verbosity: int) -> _Result:  # noqa: FBT001 - unittest calls it
             return _Result(self._session, (names, planted), stream, (descriptions, verbosity))
 
@@ -239,7 +237,8 @@ class _Result(unittest.TextTestResult):
         if self._names.is_failure(test):
             return
         seconds = self._clock() - self._started
-        self._session.result(self._names.id(test), outcome, seconds, message)
+        marked = outcome in ("skipped", "xfailed", "xpassed") and _is_marked(test)
+        self._session.result(self._names.id(test), outcome, seconds, message, marked=marked)
 
     def _conclude(self) -> tuple[str, str]:
         for wanted in ("error", "failed", "skipped", "xfailed", "xpassed"):
@@ -298,6 +297,13 @@ def _text(caught: _Caught) -> str:
 
 def _method(case: object) -> str:
     return cast("str", getattr(case, "_testMethodName", type(case).__name__))
+
+
+def _is_marked(test: unittest.TestCase) -> bool:
+    """Whether a decorator of a test, or of its class, left it out or expects it to fail."""
+    method = getattr(test, _method(test), None)
+    marks = ("__unittest_skip__", "__unittest_expecting_failure__")
+    return any(getattr(one, mark, False) for one in (method, type(test)) for mark in marks)
 
 
 def _case(function: FunctionType) -> unittest.TestCase:

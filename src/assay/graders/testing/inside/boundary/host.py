@@ -22,28 +22,26 @@ import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = "assay.graders.testing.inside.boundary"
 if __name__ == "__main__":
+    # The files beside this one are found by their names, and no other way into assay is there.
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
-    _space: dict[str, Any] = {"__name__": "assay_wire"}
-    _wire = types.ModuleType("assay_wire")
-    with open(os.path.join(_HERE, "wire.py"), encoding="utf-8") as _file:
-        sys.modules["assay_wire"] = _wire
-        exec(compile(_file.read(), "wire.py", "exec"), _wire.__dict__)
-    Plain, GoneError, WireError = _wire.Plain, _wire.GoneError, _wire.WireError
-    OPERATORS, send, receive = _wire.OPERATORS, _wire.send, _wire.receive
-else:
-    from assay.graders.testing.inside.boundary.wire import (
-        OPERATORS,
-        GoneError,
-        Plain,
-        WireError,
-        receive,
-        send,
-    )
+    for _end in [at for at, letter in enumerate(f"{_PACKAGE}.") if letter == "."]:
+        sys.modules[_PACKAGE[:_end]] = types.ModuleType(_PACKAGE[:_end])
+        sys.modules[_PACKAGE[:_end]].__path__ = [_HERE] if _end == len(_PACKAGE) else []
+
+from assay.graders.testing.inside.boundary.wire import (  # noqa: E402
+    OPERATORS,
+    GoneError,
+    Plain,
+    WireError,
+    receive,
+    send,
+)
 
 _LINK = os.environ.get("ASSAY_LINK", "/opt/assay/link")
 _MOST_OUTPUT = 4 * 1024 * 1024
@@ -75,14 +73,18 @@ def _handle_operator(name: str) -> Callable[..., Any]:
     return operate
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _handle_kind(operators: tuple[str, ...]) -> type[Handle]:
     space = {name: _handle_operator(name) for name in operators if name in OPERATORS}
+    if "__call__" in space:
+        space["__call__"] = _call_handle
     if "__eq__" in space and "__hash__" not in space:
         space["__hash__"] = object.__hash__
-    if "__anext__" in space:
-        del space["__anext__"]
     return type("Handle", (Handle,), space)
+
+
+def _call_handle(self: Handle, *arguments: object, **named: object) -> Any:
+    return _session().ask("call", self._assay_handle, list(arguments), named)
 
 
 class Output:
@@ -156,6 +158,7 @@ class Session(Plain):
         self.imported: set[str] = set()
         self.outputs: tuple[Output, ...] = ()
         self.environment = dict(os.environ)
+        self.judges_path: list[str] = []
 
     # -- references ----------------------------------------------------------------------------
 
@@ -181,7 +184,9 @@ class Session(Plain):
             return ["m", self.number_of(value), str(value.__name__)]
         if isinstance(value, BaseException):
             return self.error(value, depth)
-        return ["o", self.number_of(value), self.class_of(kind), callable(value)]
+        if kind is types.CoroutineType:
+            return ["co", self.number_of(value)]
+        return ["o", self.number_of(value), self.class_of(kind)]
 
     def class_of(self, kind: type) -> list[Any]:
         module, name = str(kind.__module__), str(kind.__qualname__)
@@ -200,6 +205,7 @@ class Session(Plain):
                 operators |= OPERATORS & set(vars(one))
         if getattr(kind, "__hash__", None) is None:
             operators.discard("__hash__")
+        members: Any = list(vars(kind).items())
         described: dict[str, Any] = {
             "name": name,
             "module": module,
@@ -207,21 +213,22 @@ class Session(Plain):
             "operators": sorted(operators),
             "equal": _equality(kind),
             "own": sorted(
-                one for one in ("__bool__", "__contains__", "__lt__", "__hash__", "__len__")
+                one
+                for one in ("__bool__", "__contains__", "__lt__", "__hash__", "__len__")
                 if _is_own(kind, one)
             ),
             "methods": [
                 one
-                for one, member in list(vars(kind).items())
+                for one, member in members
                 if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
-                and type(one) is str and not one.startswith("__")
+                and type(one) is str
+                and not one.startswith("__")
             ],
-            "meta": sorted(OPERATORS & {n for m in type(kind).__mro__ if m not in (object, type) for n in vars(m)}),
+            "meta": sorted(OPERATORS & _beyond_type(type(kind))),
             "doc": kind.__doc__ if type(kind.__doc__) is str else None,
         }
-        if _equality(kind) == "fields" and dataclasses.is_dataclass(kind):
-            if not hasattr(kind, "__post_init__") and _is_written(vars(kind).get("__init__")):
-                described["built"] = [one.name for one in dataclasses.fields(kind) if one.init]
+        if _is_record(kind):
+            described["built"] = [one.name for one in dataclasses.fields(kind) if one.init]
         return described
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
@@ -245,11 +252,20 @@ class Session(Plain):
         if not _is_builtin(getattr(kind, "__str__", None)):
             text = str(value)
         inner = []
-        if depth < 10 and isinstance(getattr(value, "exceptions", None), tuple):
-            inner = [self.error(one, depth + 1) for one in value.exceptions]  # type: ignore[attr-defined]
+        if depth < 10 and isinstance(parts := getattr(value, "exceptions", None), tuple):
+            inner = [self.error(one, depth + 1) for one in parts]
         cause = value.__cause__
         reason = self.error(cause, depth + 5) if cause is not None and depth < 10 else None
-        return ["e", self.number_of(value), self.class_of(kind), arguments, told, text, inner, reason]
+        return [
+            "e",
+            self.number_of(value),
+            self.class_of(kind),
+            arguments,
+            told,
+            text,
+            inner,
+            reason,
+        ]
 
     def others(self, node: list[Any]) -> Any:
         tag = node[0]
@@ -284,17 +300,21 @@ class Session(Plain):
             self.handles[number] = made
             return made
 
-    def judges_error(self, number: int, module: str, name: str, arguments: list[Any], bases: list[str]) -> BaseException:
+    def judges_error(
+        self, number: int, module: str, name: str, arguments: list[Any], bases: list[str]
+    ) -> BaseException:
         kind = _by_name(module, name, missing=None)
         values = self.decode(["l", arguments])
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            base = next((getattr(builtins, one) for one in bases if hasattr(builtins, one)), Exception)
+            base = next(
+                (getattr(builtins, one) for one in bases if hasattr(builtins, one)), Exception
+            )
             kind = type(name, (base,), {"__module__": module})
         try:
             error = kind(*values)
         except Exception:
             error = kind.__new__(kind, *values)
-        error._assay_judges = number  # type: ignore[attr-defined]
+        error.__dict__["_assay_judges"] = number
         return error
 
     # -- talking -------------------------------------------------------------------------------
@@ -312,7 +332,7 @@ class Session(Plain):
         self.tell_output(link)
         send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
         while True:
-            message = receive(link)
+            message, _ = receive(link)
             if message[0] == "ok":
                 return self.decode(message[1])
             if message[0] == "raise":
@@ -331,30 +351,31 @@ class Session(Plain):
                 send(link, ["out", output.descriptor, text])
 
     def serve_all(self, link: socket.socket) -> None:
+        """Serve one connection to its end."""
         self.local.link = link
         while True:
             try:
-                message = receive(link)
+                message, _ = receive(link)
+                self.serve(link, message)
             except (GoneError, OSError):
-                os._exit(0)
-            self.serve(link, message)
+                return
 
     def serve(self, link: socket.socket, message: list[Any]) -> None:
         """Do what is asked, and answer."""
         try:
-            try:
-                reply: list[Any] = ["ok", self.do(message)]
-            except GoneError:
-                raise
-            except BaseException as error:
-                # A traceback would keep what the frames hold, and nobody reads it.
-                reply = ["raise", self.error(error.with_traceback(None), 0)]
-            self.tell_output(link)
-            changed = self.changed_environment()
-            send(link, [*reply, changed] if changed else reply)
+            reply: list[Any] = ["ok", self.do(message)]
         except GoneError:
-            os._exit(0)
-        except WireError as error:
+            raise
+        except BaseException as error:
+            # A traceback would keep what the frames hold, and nobody reads it.
+            reply = ["raise", self.error(error.with_traceback(None), 0)]
+        self.tell_output(link)
+        changed = self.changed_environment()
+        try:
+            send(link, [*reply, changed] if changed else reply)
+        except (WireError, ValueError) as error:
+            if isinstance(error, GoneError):
+                raise
             send(link, ["raise", self.error(TypeError(str(error)), 0)])
 
     def changed_environment(self) -> dict[str, Any]:
@@ -381,10 +402,9 @@ class Session(Plain):
         if "path" in state:
             ours = [entry for entry in sys.path if entry not in self.judges_path]
             self.judges_path = list(state["path"])
-            sys.path[:] = [*self.judges_path, *ours]
+            layouts = [os.path.join(one, "src") for one in self.judges_path]
+            sys.path[:] = [*self.judges_path, *ours, *filter(os.path.isdir, layouts)]
             importlib.invalidate_caches()
-
-    judges_path: list[str] = []
 
     def do(self, message: list[Any]) -> Any:
         op, state, *rest = message
@@ -404,7 +424,7 @@ class Session(Plain):
 
     # -- what can be asked ---------------------------------------------------------------------
 
-    def do_import(self, name: str, fresh: bool) -> Any:
+    def do_import(self, name: str, fresh: object) -> Any:
         if fresh:
             sys.modules.pop(name, None)
         return self.encode(importlib.import_module(name))
@@ -422,7 +442,9 @@ class Session(Plain):
         owner = self.decode(target)
         key = (id(owner), name)
         if key not in self.before:
-            self.before[key] = vars(owner).get(name, _NOTHING) if hasattr(owner, "__dict__") else _NOTHING
+            self.before[key] = (
+                vars(owner).get(name, _NOTHING) if hasattr(owner, "__dict__") else _NOTHING
+            )
         setattr(owner, name, self.decode(value))
 
     def do_delete(self, target: Any, name: str) -> Any:
@@ -493,7 +515,11 @@ class Session(Plain):
         return [
             inspect.iscoroutinefunction(function),
             [
-                [one.name, int(one.kind), None if one.default is one.empty else [self.encode(one.default)]]
+                [
+                    one.name,
+                    int(one.kind),
+                    None if one.default is one.empty else [self.encode(one.default)],
+                ]
                 for one in found.parameters.values()
             ],
         ]
@@ -517,7 +543,9 @@ class Session(Plain):
                     setattr(owner, name, first)
                 return
 
-    def do_subclass(self, name: str, bases: list[Any], space: dict[str, Any], named: dict[str, Any]) -> Any:
+    def do_subclass(
+        self, name: str, bases: list[Any], space: dict[str, Any], named: dict[str, Any]
+    ) -> Any:
         members: dict[str, Any] = {}
         for key, member in space.items():
             kind, value = member
@@ -529,10 +557,17 @@ class Session(Plain):
         made = types.new_class(name, kinds, options, lambda space: space.update(members))
         return self.encode(made)
 
-    def do_super(self, kind: Any, target: Any, name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def do_super(
+        self, kind: Any, target: Any, name: str, arguments: list[Any], named: dict[str, Any]
+    ) -> Any:
         """Call a method as `super()` of a class of the judge's finds it."""
         member = getattr(super(self.decode(kind), self.decode(target)), name)
-        return self.encode(member(*[self.decode(a) for a in arguments], **{k: self.decode(v) for k, v in named.items()}))
+        return self.encode(
+            member(
+                *[self.decode(a) for a in arguments],
+                **{k: self.decode(v) for k, v in named.items()},
+            )
+        )
 
     # -- event loops ---------------------------------------------------------------------------
 
@@ -591,30 +626,26 @@ _CURRENT: list[Session] = []
 
 
 def _function(number: int, form: dict[str, Any]) -> Any:
-    if form.get("async"):
+    def call(*arguments: Any, **named: Any) -> Any:
+        return _session().ask("call", number, list(arguments), named)
 
-        async def function(*arguments: Any, **named: Any) -> Any:
-            import asyncio
+    async def wait(*arguments: Any, **named: Any) -> Any:
+        import asyncio
 
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(
-                None, lambda: _session().ask("call", number, list(arguments), named)
-            )
-    else:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, lambda: call(*arguments, **named))
 
-        def function(*arguments: Any, **named: Any) -> Any:
-            return _session().ask("call", number, list(arguments), named)
-
+    function: Any = wait if form.get("async") else call
     function.__name__ = function.__qualname__ = str(form.get("name", "function"))
     function.__module__ = str(form.get("module", "__judge__"))
     function.__doc__ = form.get("doc")
-    function._assay_handle = number  # type: ignore[attr-defined]
+    function._assay_handle = number
     parameters = form.get("parameters")
     if parameters is not None:
         import inspect
 
-        kinds = list(inspect._ParameterKind)  # type: ignore[attr-defined]
-        function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        kinds = list(inspect._ParameterKind)
+        function.__signature__ = inspect.Signature(
             [
                 inspect.Parameter(
                     name, kinds[kind], default=_DEFAULT if has else inspect.Parameter.empty
@@ -644,6 +675,17 @@ def _is_builtin(method: object) -> bool:
     return isinstance(method, (types.WrapperDescriptorType, types.MethodDescriptorType, type(None)))
 
 
+def _beyond_type(meta: Any) -> set[str]:
+    """What a metaclass has beyond `type`."""
+    return {name for one in meta.__mro__ if one not in (object, type) for name in vars(one)}
+
+
+def _is_record(kind: Any) -> bool:
+    """Whether an instance holds what it was made of, because `dataclasses` wrote how."""
+    written = hasattr(kind, "__dataclass_fields__") and _is_written(vars(kind).get("__init__"))
+    return written and _equality(kind) == "fields" and not hasattr(kind, "__post_init__")
+
+
 def _is_written(method: object) -> bool:
     """Whether `dataclasses` wrote a method."""
     return getattr(getattr(method, "__code__", None), "co_filename", "") == "<string>"
@@ -670,30 +712,34 @@ def _equality(kind: type) -> str:
         return "base" if owner in _BASES else "identity"
     method = vars(owner)["__eq__"]
     place = getattr(getattr(method, "__code__", None), "co_filename", "")
-    if place == "<string>" and dataclasses.is_dataclass(kind) or place.startswith("<attrs generated"):
+    if (place == "<string>" and dataclasses.is_dataclass(kind)) or place.startswith(
+        "<attrs generated"
+    ):
         return "fields"
     return "own"
 
 
 def _content(value: Any) -> Any:
-    kind = next((base for base in _BASES if isinstance(value, base)), None)
-    if kind is None:
+    kind = next((base for base in _BASES if base in type(value).__mro__), None)
+    read = _CONTENTS.get(kind)
+    if read is None:
         raise TypeError(f"{type(value).__name__} has no content")
-    if kind is dict:
-        return dict(dict.items(value))
-    if kind in (list, tuple, set, frozenset):
-        return kind(kind.__iter__(value))
-    if kind is str:
-        return str.__str__(value)
-    if kind is bytes:
-        return bytes.__getitem__(value, slice(None))
-    if kind is bytearray:
-        return bytearray.__getitem__(value, slice(None))
-    if kind is int:
-        return int.__int__(value)
-    if kind is float:
-        return float.__float__(value)
-    return complex(value)
+    return read(value)
+
+
+_CONTENTS: dict[Any, Callable[[Any], Any]] = {
+    dict: lambda value: dict(dict.items(value)),
+    list: lambda value: [*list.__iter__(value)],
+    tuple: lambda value: (*tuple.__iter__(value),),
+    set: lambda value: {*set.__iter__(value)},
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
+    int: int.__int__,
+    float: float.__float__,
+    complex: lambda value: complex.__add__(value, 0j),
+}
 
 
 def _connect(greeting: list[Any]) -> socket.socket:
@@ -708,7 +754,7 @@ def _door(session: Session) -> None:
     door = _connect(["door", session.number])
     while True:
         try:
-            message = receive(door)
+            message, _ = receive(door)
         except (GoneError, OSError):
             return
         link = _connect(["thread", session.number, message[1]])
@@ -719,8 +765,12 @@ def _forward_warnings(session: Session) -> None:
     """Let the filters of the judge decide on the warnings of the solution."""
     import warnings
 
-    def show(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
-        text = message if isinstance(message, category) and category.__module__ != "builtins" else str(message)
+    def show(message: Any, category: Any, filename: Any, lineno: Any, *_: Any) -> None:
+        text = (
+            message
+            if isinstance(message, category) and category.__module__ != "builtins"
+            else str(message)
+        )
         session.ask("warn", 0, text, category, str(filename), int(lineno))
 
     warnings.simplefilter("always")
@@ -749,8 +799,12 @@ def _serve(number: int) -> None:
     session = Session(number)
     _CURRENT[:] = [session]
     session.outputs = (Output(1), Output(2))
-    sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", "replace", write_through=True)  # type: ignore[assignment]
-    sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), "utf-8", "replace", write_through=True)  # type: ignore[assignment]
+    sys.stdout = io.TextIOWrapper(
+        io.FileIO(1, "w", closefd=False), "utf-8", "replace", write_through=True
+    )
+    sys.stderr = io.TextIOWrapper(
+        io.FileIO(2, "w", closefd=False), "utf-8", "replace", write_through=True
+    )
     sys.modules["__main__"] = types.ModuleType("__main__")
     _forward_warnings(session)
     _forward_logs(session)
@@ -759,6 +813,7 @@ def _serve(number: int) -> None:
     link = _connect(["session", number])
     threading.Thread(target=_door, args=(session,), daemon=True).start()
     session.serve_all(link)
+    os._exit(0)
 
 
 def main() -> None:
@@ -766,12 +821,15 @@ def main() -> None:
     for name in ("asyncio", "inspect", "copy", "json", "logging", "warnings"):
         importlib.import_module(name)
     os.environ.pop("ASSAY_LINK", None)
+    for name in [name for name in sys.modules if f"{_PACKAGE}.".startswith(f"{name}.")]:
+        del sys.modules[name]  # the submission may have a package of our name
+    sys.modules.pop(f"{_PACKAGE}.wire", None)
     sys.dont_write_bytecode = True
     control = _connect(["hello"])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         try:
-            message = receive(control)
+            message, _ = receive(control)
         except (GoneError, OSError):
             os._exit(0)
         if os.fork() == 0:

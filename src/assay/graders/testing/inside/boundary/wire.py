@@ -11,38 +11,38 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path, PurePath
+from pathlib import Path
+from time import monotonic as clock
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
-    from typing import Any
 
-MOST_BYTES = 64 * 1024 * 1024
+MOST_BYTES = 32 * 1024 * 1024
 """Bytes of one frame."""
 
 DEEPEST = 60
 """How deep values may lie in each other."""
 
 OPERATORS = frozenset(
-    "__len__ __iter__ __next__ __getitem__ __setitem__ __delitem__ __contains__ __reversed__ "
-    "__call__ __enter__ __exit__ __aenter__ __aexit__ __aiter__ __anext__ __await__ "
-    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __hash__ "
-    "__add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ "
-    "__rtruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __matmul__ "
-    "__rmatmul__ __and__ __rand__ __iand__ __or__ __ror__ __ior__ __xor__ __rxor__ __lshift__ "
-    "__rshift__ __rlshift__ __rrshift__ __divmod__ __rdivmod__ __neg__ __pos__ __abs__ __invert__ "
-    "__int__ __float__ __complex__ __index__ __round__ __trunc__ __floor__ __ceil__ "
-    "__str__ __repr__ __format__ __bytes__ __fspath__ __dir__ __length_hint__ "
-    "__copy__ __deepcopy__ __missing__ __array__ __instancecheck__".split()
+    "__abs__ __add__ __aenter__ __aexit__ __aiter__ __and__ __anext__ __array__ __await__ "
+    "__bool__ __bytes__ __call__ __ceil__ __complex__ __contains__ __copy__ __deepcopy__ "
+    "__delitem__ __dir__ __divmod__ __enter__ __eq__ __exit__ __float__ __floor__ "
+    "__floordiv__ __format__ __fspath__ __ge__ __getitem__ __gt__ __hash__ __iadd__ __iand__ "
+    "__imul__ __index__ __instancecheck__ __int__ __invert__ __ior__ __isub__ __iter__ __le__ "
+    "__len__ __length_hint__ __lshift__ __lt__ __matmul__ __missing__ __mod__ __mul__ __ne__ "
+    "__neg__ __next__ __or__ __pos__ __pow__ __radd__ __rand__ __rdivmod__ __repr__ "
+    "__reversed__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __round__ "
+    "__rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __setitem__ __str__ "
+    "__sub__ __truediv__ __trunc__ __xor__".split()
 )
 """What is forwarded of an object's operators."""
 
@@ -80,31 +80,39 @@ def send(link: socket.socket, message: object) -> None:
         raise GoneError(str(error)) from None
 
 
-def receive(link: socket.socket) -> list[Any]:
-    """Receive one frame, a list.
+def receive(link: socket.socket, deadline: float | None = None) -> tuple[list[Any], int]:
+    """Receive one frame: a list that begins with a word, and the number of its bytes.
+
+    Args:
+        link: Its time-out holds for each part that arrives.
+        deadline: On the monotonic clock, when the whole frame must be there.
 
     Raises:
-        TimeoutError: If the socket's time-out passes.
+        TimeoutError: If the time passes.
         GoneError: At the end of the stream.
         WireError: For anything but a frame.
     """
-    (size,) = struct.unpack(">I", _exactly(link, 4))
+    (size,) = struct.unpack(">I", _exactly(link, 4, deadline))
     if size > MOST_BYTES:
         raise WireError(f"a frame of {size} bytes is too large")
     try:
-        message = json.loads(_exactly(link, size))
+        message: Any = json.loads(_exactly(link, size, deadline))
     except (ValueError, RecursionError) as error:
         raise WireError(f"a frame is not JSON: {type(error).__name__}") from None
     if type(message) is not list or not message or type(message[0]) is not str:
         raise WireError("a frame is not a message")
-    return message
+    return message, size
 
 
-def _exactly(link: socket.socket, size: int) -> bytes:
+def _exactly(link: socket.socket, size: int, deadline: float | None) -> bytes:
     chunks = bytearray()
     while len(chunks) < size:
+        if deadline is not None and clock() > deadline:
+            raise TimeoutError
         try:
             chunk = link.recv(min(size - len(chunks), 1 << 20))
+        except TimeoutError:
+            raise TimeoutError from None
         except (ConnectionError, ValueError) as error:
             raise GoneError(str(error)) from None
         if not chunk:
@@ -123,6 +131,10 @@ class Plain:
     def others(self, node: list[Any]) -> object:
         """Read what the other side's `other` wrote."""
         raise WireError("a value of an unknown kind")
+
+    def array(self, found: Any) -> Any:
+        """Take an array that was read."""
+        return found
 
     def encode(self, value: Any, depth: int = 0) -> Any:
         """Write a value."""
@@ -180,7 +192,8 @@ class Plain:
                 return found if tag != "dc" else Counter(dict(pairs))
             reader = _READERS.get(tag)
             if reader is not None:
-                return reader(*node[1:])
+                found = reader(*node[1:])
+                return self.array(found) if tag == "na" else found
         except (WireError, GoneError):
             raise
         except (TypeError, ValueError, ArithmeticError, KeyError, IndexError, LookupError) as error:
@@ -267,7 +280,12 @@ def _read_array(dtype: str, shape: list[int], data: str) -> Any:
 
 
 def _plain_dtype(name: str) -> str:
-    if type(name) is not str or len(name) > 12 or name[:1] not in "<>|" or name[1:2] not in "?biufcSUMm":
+    if (
+        type(name) is not str
+        or len(name) > 12
+        or name[:1] not in "<>|"
+        or name[1:2] not in "?biufcSUMm"
+    ):
         raise WireError("a value of an unknown dtype")
     return name
 
@@ -311,8 +329,3 @@ def _numpy(value: Any) -> list[Any] | None:
     if type(value) is np.ndarray:
         return ["na", kind, list(value.shape), data]
     return ["ns", kind, data]
-
-
-def is_path(value: object) -> bool:
-    """Whether it is a path of the standard library."""
-    return isinstance(value, PurePath)

@@ -1,0 +1,268 @@
+"""What decides: equality, order, truth and membership of stand-ins, decided on copies.
+
+Where only code of the submission could decide, the test fails with that reason, unless the case
+trusts the class. An author's entry ``module.Class`` trusts it wholly. An entry that the reference
+needed, ``asked:module.Class``, lets it answer among questions that nothing honest says yes to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.graders.testing.inside.boundary.session import (
+    Kind,
+    forward,
+    length_of,
+    state,
+    the_ref,
+    undecided,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNCHANGED = object()
+
+
+def _trust(kind: Any) -> str:
+    """How far the class of a stand-in is trusted: not, asked or wholly."""
+    if kind._assay_label in state.allowed:
+        return "wholly"
+    return "asked" if f"asked:{kind._assay_label}" in state.allowed else ""
+
+
+def _is_stand(value: Any) -> bool:
+    return isinstance(type(value), Kind)
+
+
+def _how(value: Any) -> str:
+    return type(value)._assay_form["equal"] if _is_stand(value) else ""
+
+
+def equal(one: Any, other: Any) -> Any:
+    """Whether a stand-in equals something."""
+    how, theirs = _how(one), _how(other)
+    if how == "own":
+        return _ask(one, "__eq__", other)
+    if theirs == "own":
+        return _ask(other, "__eq__", one)
+    if how == "fields" and type(one) is type(other):
+        return _fields(one) == _fields(other)
+    if how == "base" or (how == "enum" and one is not other and type(one)._assay_base):
+        return content(one) == (content(other) if _has_content(other) else other)
+    if one is not other:
+        return NotImplemented
+    if how == "identity" and type(one)._assay_kind is not None and not _trust(type(one)):
+        # That two names mean one object says nothing of what it holds.
+        label = type(one)._assay_label
+        raise undecided(label, "whether an object equals itself", f"asked:{label}")
+    return True
+
+
+def _has_content(value: Any) -> bool:
+    return _is_stand(value) and type(value)._assay_base is not None
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of a record; they must hold what the test made it of."""
+    ref = the_ref(value)
+    talk = ref.home()
+    found = {str(name): talk.decode(node) for name, node in talk.request("fields", ref.node())}
+    kind, arguments, named = object.__getattribute__(value, "__dict__").get(
+        "_assay_made", (None, (), {})
+    )
+    built = kind._assay_form.get("built") if kind is not None else None
+    if built and not _trust(type(value)):
+        for name, given in {**dict(zip(built, arguments)), **named}.items():
+            if name in found and not _is_same(found[name], given):
+                label = type(value)._assay_label
+                raise undecided(label, "a record that does not hold what it was made of")
+    return found
+
+
+def _is_same(now: Any, given: Any) -> bool:
+    if now is given:
+        return True
+    alike = type(now) is type(given) or isinstance(now, (int, float)) is isinstance(
+        given, (int, float)
+    )
+    return alike and bool(now == given)
+
+
+def content(value: Any) -> Any:
+    """The copy of what an instance of a built-in type's subclass holds."""
+    base: Any = type(value)._assay_base
+    if base is tuple:
+        return tuple.__getitem__(value, slice(None))
+    if base in (str, bytes, int, float, complex, frozenset):
+        return _plain(base, value)
+    ref = the_ref(value)
+    talk = ref.home()
+    found = talk.decode(talk.request("base", ref.node()))
+    return found if type(found) is base else base()
+
+
+def _plain(base: Any, value: Any) -> Any:
+    if base is str:
+        return str.__str__(value)
+    if base is bytes:
+        return bytes.__getitem__(value, slice(None))
+    if base is frozenset:
+        return frozenset.__or__(value, frozenset())
+    if base is complex:
+        return complex.__add__(value, 0j)
+    return int.__int__(value) if base is int else float.__float__(value)
+
+
+def _ask(value: Any, name: str, other: Any) -> Any:
+    """Ask the submission's own method, if the case trusts its class."""
+    label, trust = type(value)._assay_label, _trust(type(value))
+    if not trust:
+        what = {"__eq__": "equality", "__contains__": "what it contains"}.get(name, "an order")
+        raise undecided(label, what, f"asked:{label}")
+    if trust == "wholly":
+        return forward(value, name, other)
+    questions = [other]
+    if name in ("__eq__", "__contains__"):
+        questions += _unlike(value, other)
+    order = list(range(len(questions)))
+    state.random.shuffle(order)
+    answers = {place: forward(value, name, questions[place]) for place in order}
+    if answers[0] is True and any(answers[place] is True for place in order if place):
+        raise undecided(label, "what says yes to values unlike the expected one, too,")
+    return answers[0]
+
+
+def _unlike(value: Any, other: Any) -> list[Any]:
+    """Values that nothing honest takes for `other`, to be asked about among it."""
+    if _is_stand(other) and type(other)._assay_base is None:
+        return [*_made_unlike(other), *_made_unlike(value)]
+    plain = content(other) if _has_content(other) else other
+    return [one for one in (_changed(plain), _changed(plain)) if one is not _UNCHANGED]
+
+
+def _made_unlike(value: Any) -> list[Any]:
+    """An object made as the test made another, but of other values."""
+    made = object.__getattribute__(value, "__dict__").get("_assay_made")
+    if made is None:
+        return []
+    kind, arguments, named = made
+    values = [_changed(one) for one in arguments]
+    options = {name: _changed(one) for name, one in named.items()}
+    if all(one is _UNCHANGED for one in (*values, *options.values())):
+        return []
+    values = [old if new is _UNCHANGED else new for old, new in zip(arguments, values)]
+    options = {name: named[name] if new is _UNCHANGED else new for name, new in options.items()}
+    ref = the_ref(kind)
+    failures = list(state.failures)
+    try:
+        return [ref.home().call(ref, tuple(values), options)]
+    except Exception:
+        state.failures[:] = failures
+        return []
+
+
+def _changed(value: Any) -> Any:
+    """A value of the same type that is nowhere near."""
+    draw = state.random.getrandbits
+    kind = type(value)
+    if kind is int:
+        return value + 1_000 + draw(40)
+    if kind is float:
+        return value + 1e3 + draw(30)
+    if kind is str:
+        return f"{draw(64):x}"
+    if kind is bytes:
+        return value + draw(64).to_bytes(8, "big")
+    if kind in (list, tuple):
+        return kind([*value, draw(60)])
+    if kind in (set, frozenset):
+        return kind([draw(60)])
+    if kind is dict:
+        return {**value, f"{draw(64):x}": draw(60)}
+    return _UNCHANGED
+
+
+def ordering(name: str) -> Callable[[Any, Any], Any]:
+    """Make the method that compares by an order."""
+
+    def order(self: Any, other: Any) -> Any:
+        kind = type(self)
+        if kind._assay_base is not None and "__lt__" not in kind._assay_form["own"]:
+            theirs = content(other) if _has_content(other) else other
+            return getattr(kind._assay_base, name)(content(self), theirs)
+        return _ask(self, name, other)
+
+    return order
+
+
+def contains(self: Any, item: Any) -> Any:
+    """Whether a stand-in contains something."""
+    kind = type(self)
+    if kind._assay_base is not None and "__contains__" not in kind._assay_form["own"]:
+        return item in content(self)
+    return _ask(self, "__contains__", item)
+
+
+def truth(value: Any) -> bool:
+    """Whether a stand-in is true."""
+    kind: Any = type(value)
+    form = kind._assay_form
+    if "__bool__" in form["own"]:
+        if not _trust(kind):
+            raise undecided(kind._assay_label, "whether it is true")
+        return forward(value, "__bool__") is True
+    if kind._assay_base is not None and "__len__" not in form["own"]:
+        return bool(content(value))
+    return "__len__" not in form["operators"] or length_of(value) > 0
+
+
+def hash_of(value: Any) -> int:
+    """The hash that goes with `equal`."""
+    kind: Any = type(value)
+    form = kind._assay_form
+    if "__hash__" not in form["operators"] and form["equal"] in ("own", "fields"):
+        raise TypeError(f"unhashable type: {kind.__name__!r}")
+    if form["equal"] == "own" or ("__hash__" in form["own"] and form["equal"] != "fields"):
+        return hash(forward(value, "__hash__"))
+    if form["equal"] == "fields":
+        return hash(tuple(_fields(value).values()))
+    return object.__hash__(value) if kind._assay_base is None else hash(content(value))
+
+
+def vacuous_kind() -> Any:
+    """The class of the submission's empty arrays: comparing one with values would prove nothing."""
+    import sys
+
+    if "numpy" not in _vacuous:
+        numpy: Any = sys.modules["numpy"]
+
+        class Empty(numpy.ndarray):
+            """An empty array: whatever is asked of all its items is true."""
+
+            def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+                plain = [numpy.asarray(one) if isinstance(one, Empty) else one for one in inputs]
+                named.pop("out", None)
+                found = getattr(ufunc, method)(*plain, **named)
+                others = any(numpy.size(one) for one in plain)
+                if str(getattr(found, "dtype", "")) == "bool" and (others or method == "reduce"):
+                    raise _vacuous_error()
+                return found.view(Empty) if others and hasattr(found, "view") else found
+
+            def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+                plain = [numpy.asarray(one) if isinstance(one, Empty) else one for one in args]
+                if func.__name__ in ("all", "allclose", "isclose", "array_equiv") and (
+                    len(plain) == 1 or any(numpy.size(one) for one in plain[:2])
+                ):
+                    raise _vacuous_error()
+                return func(*plain, **kwargs)
+
+        _vacuous["numpy"] = Empty
+    return _vacuous["numpy"]
+
+
+_vacuous: dict[str, Any] = {}
+
+
+def _vacuous_error() -> BaseException:
+    return undecided("numpy.ndarray", "a comparison with an empty array", "empty:numpy.ndarray")

@@ -1,0 +1,459 @@
+"""Stand-ins: what the judge has instead of the submission's functions, classes and objects.
+
+The class of a stand-in is made for one class of the submission and stands for that class, too, so
+that ``isinstance``, ``type(x) is kit.Thing`` and subclasses hold. It has the operators that the
+other class has. They are forwarded, but for those that decide: see `decisions`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from typing import TYPE_CHECKING, Any
+
+from assay.graders.testing.inside.boundary import decisions
+from assay.graders.testing.inside.boundary.session import (
+    BoundaryError,
+    Kind,
+    Ref,
+    count,
+    fail,
+    forward,
+    is_authors,
+    length_of,
+    ref_of,
+    state,
+    the_ref,
+)
+from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+_IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset)
+_MUTABLE = (list, dict, set, bytearray)
+_NAMELESS = frozenset(
+    [
+        "__wrapped__",
+        "__test__",
+        "__pytest_wrapped__",
+        "pytestmark",
+        "__tracebackhide__",
+        "_mock_methods",
+        "_spec_class",
+        "__set_name__",
+        "__isabstractmethod__",
+        "__abstractmethods__",
+    ]
+)
+_NEVER_FORWARDED = ("_pytest", "_assay", "__hypothesis", "__array_", "__pytest")
+_LEFT_OUT = frozenset(
+    [
+        "__eq__",
+        "__ne__",
+        "__hash__",
+        "__bool__",
+        "__instancecheck__",
+        "__array__",
+        "__dir__",
+        "__missing__",
+        "__length_hint__",
+    ]
+)
+_ORDERS = frozenset(["__lt__", "__le__", "__gt__", "__ge__"])
+
+
+def is_quiet(name: str) -> bool:
+    """Whether nobody asks the host for an attribute: test frameworks look for it everywhere."""
+    return name in _NAMELESS or name.startswith(_NEVER_FORWARDED)
+
+
+class StandKind(Kind):
+    """The class of the stand-ins for one class of the submission, and the one for that class."""
+
+    _assay_form: dict[str, Any]
+    _assay_base: type | None
+    _assay_label: str
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], **named: Any
+    ) -> Any:
+        if "_assay_kind" in space:
+            return super().__new__(mcs, name, bases, space)
+        return _subclass(mcs, name, bases, space, named)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any], **_: Any) -> None:
+        super().__init__(name, bases, space)
+
+    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+        ref = the_ref(cls)
+        made = ref.home().call(ref, arguments, named)
+        if isinstance(type(made), StandKind):
+            object.__getattribute__(made, "__dict__")["_assay_made"] = (cls, arguments, named)
+        return made
+
+    def __getattr__(cls, name: str) -> Any:
+        ref = ref_of(cls)
+        if ref is None or is_quiet(name):
+            raise AttributeError(name)
+        return ref.home().get(ref, name)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if name.startswith(("__", "_assay")):
+            type.__setattr__(cls, name, value)
+            return
+        if name in cls.__dict__:
+            type.__delattr__(cls, name)
+        the_ref(cls).home().set(the_ref(cls), name, value)
+
+    def __delattr__(cls, name: str) -> None:
+        the_ref(cls).home().request("delete", the_ref(cls).node(), name)
+
+    def __dir__(cls) -> list[str]:
+        return names_of(cls)
+
+    @property
+    def __test__(cls) -> bool:  # a class of the submission is no test; one made of it may be
+        return bool(type.__getattribute__(cls, "__dict__").get("_assay_tested"))
+
+    @property
+    def __signature__(cls) -> Any:
+        return signature_of(cls)
+
+    def __iter__(cls) -> Iterator[Any]:
+        return _items(_of_class(cls, "__iter__"))
+
+    def __getitem__(cls, key: Any) -> Any:
+        if "__getitem__" not in cls._assay_form["meta"]:
+            return the_ref(cls).home().get(the_ref(cls), "__class_getitem__")(key)
+        return _of_class(cls, "__getitem__", key)
+
+    def __len__(cls) -> int:
+        return count(_of_class(cls, "__len__"))
+
+    def __contains__(cls, item: Any) -> bool:
+        return isinstance(item, cls) or any(item == one for one in cls)
+
+    def __bool__(cls) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return type.__hash__(cls)
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other
+
+    def __or__(cls, other: Any) -> Any:
+        import typing
+
+        return typing.Union[cls, other]  # noqa: UP007 - the way to make one
+
+
+def _of_class(cls: StandKind, name: str, *arguments: Any) -> Any:
+    if name not in cls._assay_form["meta"]:
+        raise TypeError(f"{cls.__name__!r} has no {name}")
+    return forward(cls, name, *arguments)
+
+
+_NOTHING: dict[str, Any] = {"meta": [], "operators": [], "methods": [], "own": []}
+
+
+class Stand(
+    metaclass=StandKind,
+):
+    """Stands for an object of the submission's."""
+
+    _assay_kind: Ref | None = None
+    _assay_form: dict[str, Any] = {**_NOTHING, "equal": "identity"}  # noqa: RUF012
+    _assay_base: type | None = None
+    _assay_label = "object"
+
+    def __getattr__(self, name: str) -> Any:
+        ref = ref_of(self)
+        if ref is None or is_quiet(name):
+            raise AttributeError(name)
+        return ref.home().get(ref, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        the_ref(self).home().set(the_ref(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        the_ref(self).home().request("delete", the_ref(self).node(), name)
+
+    def __dir__(self) -> list[str]:
+        return names_of(self)
+
+    def __eq__(self, other: object) -> Any:
+        return decisions.equal(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        found = decisions.equal(self, other)
+        return not found if type(found) is bool else found
+
+    def __hash__(self) -> int:
+        return decisions.hash_of(self)
+
+    def __bool__(self) -> bool:
+        return decisions.truth(self)
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        raise fail(BoundaryError("an object of the submission's cannot be pickled in the judge"))
+
+    @property
+    def __signature__(self) -> Any:
+        return signature_of(self)
+
+
+def names_of(value: Any) -> list[str]:
+    """The attributes that the host says something has."""
+    ref = ref_of(value)
+    found: Any = [] if ref is None else ref.home().request("names", ref.node())
+    return [one for one in found if type(one) is str and not is_quiet(one)]
+
+
+def signature_of(value: Any) -> Any:
+    """The signature that the host says a callable has."""
+    import inspect
+
+    ref = ref_of(value)
+    if ref is None or not callable(value):
+        raise AttributeError("__signature__")
+    talk = ref.home()
+    kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
+    parameters: list[inspect.Parameter] = []
+    for name, kind, default in talk.request("signature", ref.node()):
+        has = inspect.Parameter.empty if default is None else talk.decode(default[0])
+        parameters.append(inspect.Parameter(str(name), kinds[kind], default=has))
+    return inspect.Signature(parameters)
+
+
+def _forwarder(name: str) -> Callable[..., Any]:
+    def operate(self: Any, *arguments: Any) -> Any:
+        return forward(self, name, *arguments)
+
+    operate.__name__ = name
+    return operate
+
+
+def _call(self: Any, *arguments: Any, **named: Any) -> Any:
+    ref = the_ref(self)
+    return ref.home().call(ref, arguments, named)
+
+
+def _text(name: str) -> Callable[..., str]:
+    def text(self: Any, *arguments: Any) -> str:
+        found = forward(self, name, *arguments)
+        if type(found) is not str:
+            raise TypeError(f"{name} gave a {type(found).__name__}")
+        return found
+
+    return text
+
+
+def _items(iterator: Any) -> Iterator[Any]:
+    """What an iterator of the host's gives, one at a time."""
+    if ref_of(iterator) is None:
+        yield from iterator
+        return
+    while True:
+        try:
+            item = _next(iterator)
+        except StopIteration:
+            return
+        yield item
+
+
+def _iter(self: Any) -> Any:
+    found = forward(self, "__iter__")
+    is_iterator = ref_of(found) is not None and hasattr(type(found), "__next__")
+    return found if is_iterator else _items(found)
+
+
+def _next(self: Any) -> Any:
+    ref = the_ref(self)
+    talk = ref.home()
+    kind, value = talk.operate(ref, "__next__")
+    if kind == "end":
+        raise StopIteration(talk.decode(value))
+    return talk.decode(value)
+
+
+def _leave(self: Any, kind: Any, error: Any, _: Any) -> bool:
+    """Leave a context. What the judge raised is never swallowed."""
+    swallowed = forward(self, "__exit__", kind, error, None)
+    return swallowed is True and error is not None and ref_of(error) is not None
+
+
+async def _async_next(self: Any) -> Any:
+    return await _awaited(forward(self, "__anext__"))
+
+
+async def _async_enter(self: Any) -> Any:
+    return await _awaited(forward(self, "__aenter__"))
+
+
+async def _async_leave(self: Any, kind: Any, error: Any, _: Any) -> bool:
+    swallowed = await _awaited(forward(self, "__aexit__", kind, error, None))
+    return swallowed is True and error is not None and ref_of(error) is not None
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if hasattr(type(value), "__await__") else value
+
+
+def _await(self: Any) -> Generator[Any, Any, Any]:
+    """Wait for the host in a thread, so that the judge's event loop goes on."""
+    ref = the_ref(self)
+    talk = ref.home()
+    if not a_loop_runs():
+        return talk.decode(talk.request("await", ref.node()))
+    import asyncio
+
+    def wait() -> tuple[Any, BaseException | None]:
+        try:
+            return talk.decode(talk.request("await", ref.node())), None
+        except BaseException as error:
+            return None, error
+
+    loop = asyncio.get_running_loop()
+    found, error = yield from loop.run_in_executor(None, wait).__await__()
+    if error is not None:
+        raise error
+    return found
+
+
+def a_loop_runs() -> bool:
+    """Whether an event loop runs in this thread; it is remembered for callbacks."""
+    import sys
+
+    events: Any = sys.modules.get("asyncio.events")
+    loop: Any = events._get_running_loop() if events else None
+    if loop is not None:
+        state.loops = {threading.get_ident(): loop}
+    return loop is not None
+
+
+_SPECIAL: dict[str, Any] = {
+    "__call__": _call,
+    "__len__": length_of,
+    "__str__": _text("__str__"),
+    "__repr__": _text("__repr__"),
+    "__format__": _text("__format__"),
+    "__fspath__": _text("__fspath__"),
+    "__iter__": _iter,
+    "__next__": _next,
+    "__exit__": _leave,
+    "__aenter__": _async_enter,
+    "__aexit__": _async_leave,
+    "__anext__": _async_next,
+    "__await__": _await,
+    "__contains__": decisions.contains,
+}
+
+
+class _Member:
+    """A method or property of the submission's class, as an attribute of its stand-in's class."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        ref = the_ref(owner if instance is None else instance)
+        return ref.home().get(ref, self.name)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        Stand.__setattr__(instance, self.name, value)
+
+
+def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
+    """Make the class of the stand-ins for a class.
+
+    Args:
+        ref: The class in the host.
+        name: Its qualified name.
+        module: Where it says it is from.
+        bases: What stands for its bases.
+        form: What the host says of it.
+    """
+    stands = [base for base in bases if isinstance(base, StandKind)]
+    inherited = next((base._assay_base for base in stands if base._assay_base), None)
+    base = next((one for one in bases if one in (*_IMMUTABLE, *_MUTABLE)), inherited)
+    own, doc = form["own"], form.get("doc")
+    space: dict[str, Any] = {
+        "_assay_kind": ref,
+        "_assay_form": form,
+        "_assay_base": base,
+        "_assay_label": f"{module}.{name}",
+        "__module__": module,
+        "__qualname__": name,
+        "__doc__": doc if type(doc) is str else None,
+    }
+    for one in OPERATORS.intersection(form["operators"]) - _LEFT_OUT:
+        if base in _IMMUTABLE and one in vars(base) and one not in own:
+            continue  # the copy decides
+        if one in _ORDERS:
+            space[one] = decisions.ordering(one)
+        else:
+            space[one] = _SPECIAL.get(one) or _forwarder(one)
+    for one in form["methods"]:
+        if type(one) is str and one.isidentifier() and not one.startswith(("_", "test")):
+            space[one] = _Member(one)
+    family: list[type] = [*stands] or [Stand]
+    if base is not None and base is not inherited:
+        family.append(base)
+    try:
+        return StandKind(name.rpartition(".")[2], tuple(family), space)
+    except TypeError:  # bases that do not go together: nothing but the object itself is known
+        return StandKind(name.rpartition(".")[2], (Stand,), {**space, "_assay_base": None})
+
+
+_plain_kinds: dict[type, StandKind] = {}
+
+
+def plain_kind(kind: type) -> StandKind:
+    """The class of the stand-ins for what has a class that both sides have, such as functions."""
+    made = _plain_kinds.get(kind)
+    if made is None:
+        operators = [one for one in OPERATORS if any(one in vars(k) for k in kind.__mro__[:-1])]
+        if "__call__" not in operators and kind.__name__ in ("function", "method", "type"):
+            operators.append("__call__")
+        decides = [one for one in ("__contains__", "__bool__", "__lt__") if one in operators]
+        equal = "identity" if kind.__eq__ is object.__eq__ or kind.__name__ == "method" else "own"
+        form = {**_NOTHING, "operators": operators, "own": decides, "equal": equal}
+        if not isinstance(kind, StandKind) and kind.__module__ == "builtins":
+            form["equal"] = "identity"
+        made = stand_kind(None, kind.__qualname__, kind.__module__, [], form)
+        _plain_kinds[kind] = made
+    return made
+
+
+def _subclass(
+    mcs: type, name: str, bases: tuple[type, ...], space: dict[str, Any], named: dict[str, Any]
+) -> Any:
+    """A class of the tests made of one of the submission's: the host makes one that calls back."""
+    others = [base for base in bases if not isinstance(base, StandKind)]
+    if any(
+        not is_authors(base) and base.__module__ not in ("builtins", "typing") for base in others
+    ):
+        raise fail(BoundaryError(f"{name} inherits from the submission and from a library at once"))
+    first = next(base for base in bases if isinstance(base, StandKind))
+    talk = the_ref(first).home()
+    members: dict[str, Any] = {}
+    for key, value in space.items():
+        if key in ("__qualname__", "__classcell__", "__firstlineno__", "__static_attributes__"):
+            continue
+        kind = _WRAPPED.get(type(value), "plain")
+        inner = value.fget if kind == "property" else getattr(value, "__func__", value)
+        members[key] = [kind, talk.encode(inner if kind != "plain" else value)]
+    options = {key: talk.encode(value) for key, value in named.items()}
+    encoded = [talk.encode(base) for base in bases if base is not object]
+    node = talk.request("subclass", name, encoded, members, options)
+    if type(node) is not list or node[0] != "k":
+        raise WireError("a class makes no sense")
+    return talk.adopt(node, mcs, name, bases, {**space, "_assay_base": first._assay_base})
+
+
+_WRAPPED: dict[type, str] = {staticmethod: "static", classmethod: "class", property: "property"}
+BUILTINS: dict[str, type] = {
+    name: one for name, one in vars(builtins).items() if isinstance(one, type)
+}

@@ -1,0 +1,582 @@
+"""How far a score can be trusted: who says so, what a whole is worth, and where it is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from assay.errors import GraderError, ScoreError
+from assay.eval.proof import reference_check
+from assay.eval.records import record_of
+from assay.graders.apply import grade_many, grade_submission
+from assay.graders.base import Grader, Score
+from assay.graders.kinds import KINDS, kind_of
+from assay.graders.spec import GraderSpec
+from assay.graders.testing.outcomes import Channel, TestRun
+from assay.reports.explain import heading, sentence
+from assay.reports.html import write_html
+from assay.reports.json_report import cells_json
+from assay.reports.junit import write_junit
+from assay.reports.review import review
+from assay.reports.table import render
+from assay.sandbox import CommandResult
+from assay.scoring.combine import combine_all, combine_any, combine_scores
+from assay.scoring.grade import Grade
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.scoring.results import (
+    ASSURANCES,
+    Assurance,
+    EvaluationResult,
+    SubScore,
+    reaches,
+    weakest,
+)
+from assay.store import Database, ScoreRecord, Scores, Store
+from assay.store.records import CellRecord, RunRecord
+from assay.store.scores import INSERT_SCORES
+from assay.tasks.case import load_case
+from assay.tasks.case_schema import case_schema
+from assay.tasks.document import DocumentError
+from assay.types.run import Run
+from assay.types.submission import Submission
+from tests.command_line import assay, cells, summary, write_case
+
+RUN = RunRecord(id="r1", created_at="2026-11-21T09:08:30Z")
+
+# One word per kind
+
+_READ = ("files", "implemented", "trace", "tool_correctness", "efficiency")
+_MODEL = ("llm_judge", "binary_judge", "faithfulness", "context_relevancy", "answer_relevancy")
+_ASKED = ("pairwise", "model_judge", "score_model", "label_model")
+_TESTS = ("tests", "pytest", "swebench")
+
+_LABEL: Json = {
+    "model": "m",
+    "input": [{"role": "user", "content": "{{sample.output_text}}"}],
+    "labels": ["yes"],
+    "passing_labels": ["yes"],
+}
+_SCORED: Json = {"model": "m", "input": [{"role": "user", "content": "{{sample.output_text}}"}]}
+_CHECK: Json = {"type": "string_check", "input": "a", "reference": "a", "operation": "eq"}
+_JUDGED: Json = {"type": "score_model", **cast("dict[str, Json]", _SCORED)}
+
+OPTIONS: dict[str, Json] = {
+    "score_model": _SCORED,
+    "label_model": _LABEL,
+    "string_check": {"input": "a", "reference": "a", "operation": "eq"},
+    "text_similarity": {"input": "a", "reference": "a", "evaluation_metric": "bleu"},
+    "openai_python": {"source": "def grade(sample, item):\n    return 1.0\n"},
+    "multi": {"graders": {"a": _CHECK}, "calculate_output": "a"},
+}
+
+
+def _word_of(kind: str) -> Assurance:
+    if kind in _READ:
+        return "read"
+    if kind in (*_MODEL, *_ASKED):
+        return "model"
+    return "status" if kind == "command" else "separate"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_says_what_its_scores_are_at_best(kind: str) -> None:
+    options = cast("Mapping[str, Json]", OPTIONS.get(kind, {}))
+    assert kind_of(kind).grader.best_assurance(options) == _word_of(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "word"),
+    [
+        ("tests", {"cmd": "python3 -m pytest"}, "separate"),
+        ("tests", {"cmd": "npm test", "junit_xml": "r.xml"}, "separate"),  # it may run node
+        ("tests", {"cmd": "cargo test", "format": "cargo"}, "reported"),
+        ("tests", {"cmd": "mvn test", "junit_xml": "target/*.xml"}, "reported"),
+        ("pytest", {"isolation": "shared"}, "shared"),
+        ("swebench", {"isolation": "shared"}, "shared"),
+        ("multi", {"graders": {"a": _CHECK, "b": _JUDGED}, "calculate_output": "a"}, "model"),
+    ],
+)
+def test_options_can_make_the_best_word_weaker(
+    kind: str, options: dict[str, Json], word: Assurance
+) -> None:
+    assert kind_of(kind).grader.best_assurance(options) == word
+
+
+@pytest.mark.parametrize(
+    ("channel", "word"),
+    [
+        ("apart", "separate"),
+        ("private", "shared"),
+        ("junit", "reported"),
+        ("console", "reported"),
+    ],
+)
+def test_a_test_run_is_trusted_by_how_its_outcomes_were_learnt(
+    channel: Channel, word: Assurance
+) -> None:
+    result = CommandResult(
+        status="exited",
+        exit_code=0,
+        stdout="",
+        stderr="",
+        truncated=False,
+        seconds=0.1,
+        tier="bwrap",
+    )
+    run = TestRun(outcomes={}, expected=(), complete=True, channel=channel, result=result)
+    assert run.assurance == word
+
+
+ANSWERED = Submission(answer="4", question="2+2?", expected="4")
+SPECS: list[tuple[str, dict[str, Json], Assurance]] = [
+    ("exact_match", {}, "separate"),
+    ("numeric_match", {}, "separate"),
+    ("json_match", {}, "separate"),
+    ("string_check", cast("dict[str, Json]", OPTIONS["string_check"]), "separate"),
+    ("multi", cast("dict[str, Json]", OPTIONS["multi"]), "separate"),
+    ("files", {"patterns": ["4"]}, "read"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "word"), SPECS, ids=[kind for kind, _, _ in SPECS])
+async def test_what_a_kind_scores_has_its_word(
+    kind: str, options: dict[str, Json], word: Assurance, tmp_path: Path
+) -> None:
+    from assay.types.submission import Workspace
+
+    submission = replace(ANSWERED, workspace=Workspace(path=str(tmp_path)))
+    spec = GraderSpec(type=kind, options=options)
+    result = await grade_submission([spec], submission)
+    node = next(iter(result.subscores or ()))
+    assert (node.status, node.assurance, result.assurance) == ("scored", word, word)
+    (graded,) = await grade_many(spec, [("1", submission)])
+    assert graded.assurance == word
+
+
+async def test_a_judge_that_refuses_an_empty_answer_is_a_models_word_still() -> None:
+    spec = GraderSpec(type="llm_judge", options={"criteria": ["It answers."], "model": "none"})
+    result = await grade_submission([spec], replace(ANSWERED, answer=""))
+    assert (result.reward, result.assurance) == (0.0, "model")
+
+
+# Graders of one's own
+
+
+class Plain(Grader):
+    name = "plain"
+    nodes: ClassVar[tuple[Assurance | None, ...] | None] = None
+
+    @classmethod
+    def compute_score(cls, value: float = 1.0) -> Score:
+        if cls.nodes is None:
+            return value
+        children = [SubScore(f"c{n}", value, assurance=word) for n, word in enumerate(cls.nodes)]
+        return SubScore("x", value, children=children)
+
+
+class Modest(Plain):
+    assurance = "status"
+
+
+class Mixed(Plain):
+    nodes = ("shared", None, "read")
+
+
+class Silent(Plain):
+    assurance = None
+
+
+class Composed(Plain):
+    assurance = None
+    nodes = ("shared", "separate")
+
+
+class Outspoken(Plain):
+    assurance = "model"
+
+    @classmethod
+    def compute_score(cls, value: float = 1.0) -> Score:
+        return SubScore("x", value, assurance="read")
+
+
+class Broken(Plain):
+    @classmethod
+    def compute_score(cls, value: float = 1.0) -> Score:
+        return SubScore.error("x", f"cannot judge {value}")
+
+
+@pytest.mark.parametrize(
+    ("grader", "word"),
+    [
+        (Plain, "separate"),
+        (Modest, "status"),
+        (Mixed, "read"),
+        (Silent, None),
+        (Composed, "shared"),
+        (Outspoken, "read"),
+    ],
+)
+async def test_a_class_says_its_word_unless_a_node_does(
+    grader: type[Grader], word: Assurance | None
+) -> None:
+    assert (await grader.grade(value=0.5)).assurance == word
+
+
+async def test_what_is_no_score_has_no_word() -> None:
+    with pytest.raises(GraderError) as raised:
+        await Broken.grade()
+    assert cast("SubScore", raised.value.subscore).assurance is None
+
+
+# What a whole is worth
+
+_SKIPPED = SubScore("s", status="skipped", assurance="model")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "word"),
+    [
+        ([SubScore("a", 1.0, assurance="separate"), SubScore("b", 0.0, assurance="read")], "read"),
+        ([SubScore("a", 1.0, assurance="shared"), SubScore("b", 1.0)], "shared"),
+        ([SubScore("a", 1.0)], None),
+        (
+            [
+                SubScore("a", 1.0, assurance="shared"),
+                SubScore("b", 1.0, assurance="model", gate=True),
+            ],
+            "shared",
+        ),
+        (
+            [
+                SubScore("a", 1.0, assurance="shared"),
+                SubScore("b", 1.0, weight=0.0, assurance="model"),
+                SubScore("c", 1.0, weight=-1.0, assurance="status"),
+                SubScore.skipped("d", "not here"),
+            ],
+            "shared",
+        ),
+        ([SubScore("a", 1.0, children=[_SKIPPED, SubScore("b", 1.0, assurance="read")])], "read"),
+        ([combine_any(1.0, [SubScore("a", 1.0, assurance="read"), SubScore("b", 1.0)])], "read"),
+    ],
+    ids=["weakest", "silent", "nothing said", "gates", "no credit", "skipped child", "composite"],
+)
+def test_a_result_is_as_strong_as_the_weakest_score_that_gives_it_credit(
+    nodes: list[SubScore], word: Assurance | None
+) -> None:
+    result = combine_scores(nodes)
+    assert result.assurance == word
+    assert Graded.of_result("1", result).assurance == word
+    assert Grade.from_result(result).result.assurance == word
+
+
+def test_a_result_without_a_reward_has_no_word() -> None:
+    nodes = [SubScore("a", 1.0, assurance="shared"), SubScore.error("b", "broken")]
+    assert combine_scores(nodes).assurance is None
+
+
+_WORDS = st.none() | st.sampled_from(ASSURANCES)
+
+
+def _trees(below: st.SearchStrategy[SubScore]) -> st.SearchStrategy[SubScore]:
+    """Nodes with some children, a few of them skipped."""
+    node = st.builds(SubScore, st.just("n"), st.just(1.0), assurance=_WORDS)
+    parts = st.lists(below, max_size=3)
+    parents = st.builds(SubScore, st.just("n"), st.just(1.0), children=parts, assurance=_WORDS)
+    status = st.just("skipped")
+    skipped = st.builds(SubScore, st.just("n"), children=parts, status=status, assurance=_WORDS)
+    return node | parents | skipped
+
+
+_TREES = st.recursive(st.builds(SubScore, st.just("n"), st.just(1.0)), _trees, max_leaves=12)
+
+
+def _said(node: SubScore) -> list[Assurance]:
+    """Every word that counts for a node, found in another way than the rule's own."""
+    if node.assurance is not None:
+        return [node.assurance]
+    return [word for c in node.children or () if c.status == "scored" for word in _said(c)]
+
+
+@given(st.lists(_TREES, min_size=1, max_size=4))
+def test_the_weakest_of_what_is_said_is_the_word_of_the_whole(trees: list[SubScore]) -> None:
+    said: list[Assurance] = [
+        word for tree in trees if tree.status == "scored" for word in _said(tree)
+    ]
+    result = EvaluationResult(reward=1.0, subscores=trees)
+    if result.assurance is None:
+        assert not said
+    else:
+        assert result.assurance in said
+        assert all(reaches(word, result.assurance) for word in said)
+    assert EvaluationResult.from_dict(result.to_dict()).assurance == result.assurance
+    scored = [tree for tree in trees if tree.status == "scored"]
+    if scored:
+        assert combine_all(1.0, scored).assurance == result.assurance
+
+
+@given(st.lists(_WORDS), _WORDS)
+def test_a_word_reaches_what_is_no_stronger(
+    words: list[Assurance | None], other: Assurance | None
+) -> None:
+    word: Assurance | None = weakest(words)
+    assert reaches(word, None)
+    assert not reaches(None, other) or other is None
+    assert weakest([*words, other]) in (word, other)
+    if word is not None and other is not None:
+        assert reaches(word, other) == (weakest([word, other]) == other)
+
+
+# Written down and read back
+
+
+@pytest.mark.parametrize("word", [None, *ASSURANCES])
+def test_a_word_survives_json(word: Assurance | None) -> None:
+    node = SubScore("tests", 1.0, assurance=word)
+    assert SubScore.from_dict(json.loads(json.dumps(node.to_dict()))) == node
+    graded = Graded(id="1", status="scored", score=1.0, assurance=word)
+    assert Graded.from_dict(json.loads(json.dumps(graded.to_dict()))) == graded
+
+
+def test_scores_that_were_written_without_a_word_have_none() -> None:
+    old = {k: v for k, v in SubScore("tests", 1.0).to_dict().items() if k != "assurance"}
+    assert SubScore.from_dict(old).assurance is None
+    graded = Graded(id="1", status="scored", score=1.0).to_dict()
+    assert Graded.from_dict({k: v for k, v in graded.items() if k != "assurance"}).assurance is None
+
+
+@pytest.mark.parametrize("word", ["seperate", "", "Shared", 1, ["read"], {"a": 1}])
+def test_an_unknown_word_is_refused(word: object) -> None:
+    with pytest.raises(ScoreError, match="there is no assurance"):
+        SubScore("tests", 1.0, assurance=cast("Assurance", word))
+    with pytest.raises(ScoreError, match="there is no assurance"):
+        SubScore.from_dict({"name": "tests", "value": 1.0, "assurance": cast("Json", word)})
+    with pytest.raises(ScoreError, match="there is no assurance"):
+        Graded(id="1", status="scored", score=1.0, assurance=cast("Assurance", word))
+
+
+def test_a_misspelt_word_is_told_the_nearest() -> None:
+    with pytest.raises(ScoreError, match="separate"):
+        SubScore("tests", 1.0, assurance=cast("Assurance", "seperate"))
+
+
+def _cell(word: Assurance | None, least: Assurance | None = None, **more: Any) -> CellRecord:
+    node = SubScore("tests", more.get("reward", 1.0), assurance=word)
+    fields: dict[str, Any] = {"case": "kit", "status": "graded", "reward": 1.0, **more}
+    return CellRecord(
+        run_id="r1",
+        passed=fields["reward"] >= 1.0 and reaches(word, least),
+        subscores=(node.to_dict(),),
+        assurance=word,
+        min_assurance=least,
+        **fields,
+    )
+
+
+def test_stored_scores_keep_their_words_and_cells_their_notes(tmp_path: Path) -> None:
+    found = [_cell("read", "separate", notes={"dropped": ["a: b"]}), _cell(None, case="old")]
+    with Database.open(str(tmp_path)) as database:
+        _fill(database, found)
+        assert list(Store(database).cells("r1")) == found
+        assert _kept(database) == ["model", None]
+
+
+def test_scores_and_cells_of_an_older_assay_have_none(tmp_path: Path) -> None:
+    with Database.open(str(tmp_path)) as database:
+        _fill(database, [_cell(None)])
+        assert database.rows("SELECT notes FROM result") == [("{}",)]  # as it always was
+        columns = INSERT_SCORES.partition("(")[2].rstrip(")")
+        older = columns.replace("evidence", "json_remove(evidence, '$.assurance')")
+        with database.writing():
+            database.change(f"{INSERT_SCORES} SELECT {older} FROM score")
+        (cell,) = Store(database).cells("r1")
+        assert (cell.assurance, cell.min_assurance) == (None, None)
+        assert _kept(database) == ["model", None, None, None]
+
+
+def _fill(database: Database, found: Sequence[CellRecord]) -> None:
+    store = Store(database)
+    store.create_run(RUN)
+    for cell in found:
+        store.add_cell(cell, {})
+    graded = Graded(id="1", status="scored", score=1.0, assurance="model")
+    silent = replace(graded, assurance=None)
+    records = [ScoreRecord(item="1", graded=one) for one in (graded, silent)]
+    Scores(database).add("default", records)
+
+
+def _kept(database: Database) -> list[Assurance | None]:
+    return [score.graded.assurance for score in Scores(database).page("default")]
+
+
+# Shown
+
+
+def _printed(found: Sequence[CellRecord]) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    render(console, review(RUN, found))
+    return cast("io.StringIO", console.file).getvalue()
+
+
+def test_the_word_stands_with_every_score_in_every_report(tmp_path: Path) -> None:
+    found = [
+        _cell("shared", case="a", reward=0.5),
+        _cell("status", case="b"),
+        _cell(None, case="c"),
+    ]
+    assert heading(SubScore("judge", 0.4, weight=0.3, assurance="model")) == (
+        "✗ 0.40 judge (model, weight 0.30)"
+    )
+    printed = _printed(found)
+    assert "✗ 0.50 tests (shared)" in printed
+    assert "1 shared · 1 status" in printed
+    write_html(str(tmp_path / "r.html"), review(RUN, found))
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert page.count('<span class="tag">shared</span>') == 2  # of the cell and of its score
+    write_junit(tmp_path / "r.xml", RUN, found)
+    properties = [
+        {p.get("name"): p.get("value") for p in case.iter("property")}
+        for case in ET.parse(tmp_path / "r.xml").iter("testcase")
+    ]
+    assert [p.get("assurance") for p in properties] == ["shared", "status", None]
+    assert [p.get("assurance.tests") for p in properties] == ["shared", "status", None]
+    file = io.StringIO()
+    cells_json(file, RUN, iter(found))
+    report = json.loads(file.getvalue())
+    assert [c["assurance"] for c in report["cells"]] == ["shared", "status", None]
+    assert report["summary"]["assurance"] == {"shared": 1, "status": 1}
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (
+            _cell("status", "separate"),
+            "needs 1.00 → fail: passed its tests, but assurance `status` is below `separate`",
+        ),
+        (_cell("read", "shared", reward=0.5), "fail; assurance `read` is below `shared`"),
+        (_cell(None, "shared"), "nothing says its assurance, which must be `shared`"),
+        (_cell("shared", "shared"), "needs 1.00 → pass"),
+        (_cell("separate", "shared", reward=0.5), "needs 1.00 → fail"),
+    ],
+)
+def test_a_cell_below_the_least_assurance_says_so(cell: CellRecord, said: str) -> None:
+    assert sentence(cell).endswith(said)
+
+
+# Asked for by a case
+
+
+def _run(*nodes: SubScore) -> Run:
+    run = Run()
+    run.grade = Grade.from_result(combine_scores(nodes))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("value", "word", "least", "passed"),
+    [
+        (1.0, "separate", "separate", True),
+        (1.0, "separate", None, True),
+        (1.0, None, None, True),
+        (1.0, "shared", "separate", False),
+        (1.0, None, "model", False),
+        (1.0, "model", "model", True),
+        (0.5, "separate", "shared", False),
+    ],
+)
+def test_a_cell_passes_with_reward_and_assurance(
+    value: float, word: Assurance | None, least: Assurance | None, *, passed: bool
+) -> None:
+    record = record_of(
+        _run(SubScore("a", value, assurance=word)),
+        run_id="r1",
+        case="a",
+        threshold=1.0,
+        digest="",
+        file="",
+        min_assurance=least,
+    )
+    assert (record.reward, record.passed, record.assurance) == (value, passed, word)
+
+
+def test_right_work_that_cannot_pass_fails_its_selftest() -> None:
+    run = _run(SubScore("a", 1.0, assurance="status"))
+    assert reference_check("reference", [run]).verdict == "held"
+    assert reference_check("reference", [run], "status").verdict == "held"
+    check = reference_check("reference", [run], "shared")
+    assert (check.verdict, check.said) == (
+        "failed",
+        "right work cannot pass: its assurance is status, below shared",
+    )
+
+
+_CASE = """
+    id: asks
+    task: {{prompt: "hello"}}
+    matrix: {{harnesses: [echo], models: [m]}}
+    graders:
+      - {{type: files, patterns: ["hello"]}}
+      - {{type: command, cmd: "true", gate: true}}
+      - {{type: llm_judge, criteria: ["It greets."], model: m, weight: -1}}
+    expect: {{min_assurance: {word}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "warned"), [("separate", True), ("status", True), ("read", False), ("model", False)]
+)
+def test_validate_warns_where_no_cell_could_pass(
+    tmp_path: Path, word: str, *, warned: bool
+) -> None:
+    case = load_case(str(write_case(tmp_path, _CASE.format(word=word))))
+    said = (
+        f"expect.min_assurance is {word}, but a score of 'files' (files) is read at best: "
+        "no cell can pass"
+    )
+    assert case.out_of_reach() == ((said,) if warned else ())
+
+
+def test_a_misspelt_minimum_is_refused_with_place_and_mend(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError) as raised:
+        load_case(str(write_case(tmp_path, _CASE.format(word="seperate"))))
+    assert "case.yaml:9" in str(raised.value)
+    assert "did you mean 'separate'?" in str(raised.value)
+
+
+def test_the_schema_lists_the_words() -> None:
+    schema = cast("Any", case_schema())
+    word = schema["properties"]["expect"]["properties"]["min_assurance"]
+    assert list(ASSURANCES) in [option.get("enum") for option in word["anyOf"]]
+
+
+def test_a_run_validates_fails_and_reports_by_its_least_assurance(tmp_path: Path) -> None:
+    text = """
+        id: asks
+        task: {prompt: "hello"}
+        matrix: {harnesses: [echo], models: [m]}
+        graders: [{type: files, patterns: ["hello"]}]
+        expect: {min_assurance: shared}
+    """
+    write_case(tmp_path, text)
+    checked = json.loads(assay("validate", "evals", "--json", cwd=tmp_path).stdout)
+    assert (checked["valid"], len(checked["warnings"])) == (True, 1)
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    (cell,) = cells(done)
+    assert (done.returncode, cell["reward"], cell["passed"]) == (1, 1.0, False)
+    assert (cell["assurance"], cell["min_assurance"]) == ("read", "shared")
+    assert summary(done)["assurance"] == {"read": 1}
+    line = "passed its tests, but assurance `read` is below `shared`"
+    assert line in " ".join(assay("report", cwd=tmp_path).stdout.split())
+    again = assay("regrade", "latest", "--json", cwd=tmp_path)
+    assert (again.returncode, cells(again)[0]["passed"]) == (1, False)

@@ -1,0 +1,499 @@
+"""How the mode of hidden tests is chosen: by the author's reference, and by nothing else.
+
+At the level of whole commands in the real sandbox: what counts is the mode that a score was given
+in, what an author is told, and that no submission has a say in it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.eval.isolation import CaseLock, Why, isolated_graders, oracle_digest, settled
+from assay.graders.digest import grader_digest
+from assay.graders.tests import PytestGrader
+from assay.scoring.json_safe import Json
+from assay.tasks.case import Case, load_case
+from assay.tasks.case_schema import case_schema
+from assay.tasks.document import DocumentError
+from assay.types import Workspace
+from tests.command_line import COMMAND, assay, cells, environment, result
+
+_CASE = """\
+id: sums
+task: {prompt: "Mend add()."}
+source: {path: ./source}
+matrix: {harnesses: [replay], models: [%s]}
+graders:
+  - {type: pytest, name: hidden-tests, inject: [hidden/test_sums.py]%s}
+"""
+_BROKEN = "def add(a, b):\n    return a - b\n"
+_RIGHT = "def add(a, b):\n    return a + b\n"
+_TEST = "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+
+_MONEY = """
+class Money:
+    def __init__(self, cents):
+        self.cents = cents
+
+    def __eq__(self, other):
+        return isinstance(other, Money) and self.cents == other.cents
+
+    def __hash__(self):
+        return hash(self.cents)
+
+
+def add(a, b):
+    return Money(a + b)
+"""
+_EQUALS_ALL = """
+class Any(int):
+    def __eq__(self, other):
+        return True
+
+
+def add(a, b):
+    return Any()
+"""
+_TEST_MONEY = "from sums import Money, add\n\n\ndef test_add():\n    assert add(2, 3) == Money(5)\n"
+_BUILTIN = "import builtins\n\n\ndef add(a, b):\n    return a + b + builtins.shared_by_all\n"
+_TEST_BUILTIN = """\
+import builtins
+from sums import add
+
+def test_add():
+    builtins.shared_by_all = 1
+    assert add(2, 3) == 6
+"""
+
+
+def write(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, "utf-8")
+    return root
+
+
+def make_case(
+    root: Path,
+    *,
+    right: str | None = _RIGHT,
+    test: str = _TEST,
+    options: str = "",
+    model: str = "fix",
+    files: Mapping[str, str] | None = None,
+) -> Path:
+    """A case below ``root/evals`` whose reference is ``right``; none where that is None."""
+    case = {
+        "case.yaml": _CASE % (model, options),
+        "source/sums.py": _BROKEN,
+        "hidden/test_sums.py": test,
+        "recordings/noop/answer.txt": "done",
+    }
+    if right is not None:
+        case["recordings/fix/files/sums.py"] = right
+    return write(root / "evals" / "sums", {**case, **(files or {})})
+
+
+def lock_of(case: Path) -> dict[str, dict[str, Json]]:
+    """The decisions of a lock file, by grader."""
+    document = json.loads((case / "case.lock.json").read_text("utf-8"))
+    return cast("dict[str, dict[str, Json]]", document["graders"])
+
+
+def set_mode(case: Path, mode: str) -> None:
+    """Let a lock file say another mode, as if the reference had shown it."""
+    file = case / "case.lock.json"
+    document = json.loads(file.read_text("utf-8"))
+    document["graders"]["hidden-tests"]["isolation"] = mode
+    file.write_text(json.dumps(document), "utf-8")
+
+
+def metadata_of(done: subprocess.CompletedProcess[str]) -> dict[str, Json]:
+    node = cast("list[dict[str, Json]]", cells(done)[0]["subscores"])[0]
+    return cast("dict[str, Json]", node["metadata"])
+
+
+def resolved(case: Path, cache: str | None = None) -> Case:
+    return settled(load_case(str(case)), cache)
+
+
+@pytest.mark.parametrize(
+    ("grader", "said"),
+    [
+        ("{type: tests, cmd: cargo test, format: cargo, isolation: process}", "'cargo'"),
+        ("{type: tests, cmd: mvn test, junit_xml: a.xml, isolation: process}", "pytest and unit"),
+        ("{type: tests, cmd: make check, isolation: process}", "shared"),
+        ("{type: swebench, cmd_prefix: tox --, fail_to_pass: [t], isolation: process}", "'tox'"),
+        ("{type: pytest, isolation: sometimes}", "isolation"),
+        ("{type: pytest, fresh: often}", "fresh"),
+    ],
+)
+def test_what_no_command_can_have_is_refused_when_the_case_is_read(
+    tmp_path: Path, grader: str, said: str
+) -> None:
+    case = make_case(tmp_path)
+    text = (case / "case.yaml").read_text("utf-8")
+    (case / "case.yaml").write_text(text.partition("  - {")[0] + f"  - {grader}\n", "utf-8")
+    with pytest.raises(DocumentError, match=r"graders\[0\]\.(isolation|fresh)") as caught:
+        load_case(str(case))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "grader",
+    [
+        "{type: pytest, isolation: process, fresh: test}",
+        "{type: tests, cmd: python3 -m unittest -v, isolation: process}",
+        "{type: tests, cmd: cargo test, format: cargo, isolation: auto}",
+        "{type: swebench, fail_to_pass: [a.py::b], isolation: process, allow_equality: [kit.A]}",
+    ],
+)
+def test_what_commands_can_have_is_taken(tmp_path: Path, grader: str) -> None:
+    case = make_case(tmp_path)
+    text = (case / "case.yaml").read_text("utf-8")
+    (case / "case.yaml").write_text(text.partition("  - {")[0] + f"  - {grader}\n", "utf-8")
+    assert load_case(str(case)).graders
+
+
+def test_editors_know_the_options() -> None:
+    schema = json.dumps(case_schema())
+    assert schema.count('"isolation": {"enum": ["auto", "process", "shared"]}') == 3
+    assert schema.count('"fresh": {"enum": ["module", "test"]}') == 3
+
+
+@pytest.mark.sandbox
+async def test_a_grader_called_from_python_shares(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {"sums.py": _RIGHT})
+    hidden = write(tmp_path, {"test_sums.py": _TEST}) / "test_sums.py"
+    score = await PytestGrader.grade(workspace=Workspace(path=str(tree)), inject=[str(hidden)])
+    assert (score.value, (score.metadata or {})["isolation"]) == (1.0, "shared")
+
+
+async def test_a_misspelt_mode_is_no_weaker_one(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="isolation must be auto, process or shared, got 'apart'"):
+        await PytestGrader.grade(
+            workspace=Workspace(path=str(tmp_path)), cmd="pytest", isolation="apart"
+        )
+
+
+@pytest.mark.sandbox
+def test_the_first_run_decides_and_the_next_one_knows(tmp_path: Path) -> None:
+    forged = '{"boundary": 1, "graders": {}}'  # what a recording writes is no lock either
+    files = {
+        "recordings/fix/files/case.lock.json": forged,
+        "recordings/fix/run.sh": f"echo '{forged}' > {tmp_path}/evals/sums/case.lock.json; true\n",
+    }
+    case = make_case(tmp_path, files=files)
+    first = assay("run", "evals", "--json", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    lock = lock_of(case)["hidden-tests"]
+    assert f"sums: hidden-tests: {lock['isolation']}" in first.stderr
+    assert "evals/sums/case.lock.json" in first.stderr
+    assert metadata_of(first)["isolation"] == lock["isolation"]
+    again = assay("run", "evals", "--json", "--locked", cwd=tmp_path)
+    assert (again.returncode, "hidden-tests" in again.stderr) == (0, False)
+    assert metadata_of(again) == metadata_of(again) | {"isolation": lock["isolation"]}
+    assert result(again)["run"] == cast("dict[str, Json]", result(again)["run"]) | {
+        "digests": cast("dict[str, Json]", result(first)["run"])["digests"]
+    }, "the lock file changes no digest of the case"
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("right", "test", "mode", "allowed"),
+    [
+        (_RIGHT, _TEST, "process", None),
+        (_MONEY, _TEST_MONEY, "process", ["asked:sums.Money"]),
+        (_BUILTIN, _TEST_BUILTIN, "shared", None),
+    ],
+)
+def test_the_reference_decides(
+    tmp_path: Path, right: str, test: str, mode: str, allowed: list[Json] | None
+) -> None:
+    case = make_case(tmp_path, right=right, test=test)
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    assert (done.returncode, metadata_of(done)["isolation"]) == (0, mode), done.stderr
+    lock = lock_of(case)["hidden-tests"]
+    assert (lock["isolation"], lock.get("allow_equality")) == (mode, allowed), lock
+    why = str(metadata_of(done).get("isolation_reason"))
+    assert why.startswith("test_sums.py::test_add: ") == (mode == "shared"), why
+
+
+@pytest.mark.sandbox
+def test_without_a_reference_the_score_says_why_it_is_shared(tmp_path: Path) -> None:
+    case = make_case(tmp_path, right=None, model="noop")
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    said = metadata_of(done)
+    assert (said["isolation"], said["isolation_reason"]) == (
+        "shared",
+        "no reference recording: run assay selftest",
+    )
+    assert not (case / "case.lock.json").exists()
+    checked = assay("validate", "evals", cwd=tmp_path)
+    assert checked.returncode == 0
+    assert "no reference recording" in checked.stderr
+
+
+@pytest.mark.sandbox
+def test_a_case_that_says_its_mode_is_asked_no_more(tmp_path: Path) -> None:
+    case = make_case(tmp_path, options=", isolation: shared")
+    done = assay("run", "evals", "--json", "--locked", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "isolation_reason" not in metadata_of(done)
+    assert not (case / "case.lock.json").exists()
+
+
+def test_what_cannot_be_judged_apart_needs_no_lock(tmp_path: Path) -> None:
+    case = make_case(tmp_path)
+    text = (case / "case.yaml").read_text("utf-8").partition("  - {")[0]
+    text += "  - {type: tests, cmd: cargo test, format: cargo}\n  - {type: files, patterns: [x]}\n"
+    (case / "case.yaml").write_text(text, "utf-8")
+    assert CaseLock(load_case(str(case))).undecided == ()
+    (one,) = isolated_graders(resolved(case))
+    assert (one.grader, one.isolation) == ("tests", "shared")
+    assert "only pytest and unittest can" in one.why
+
+
+@pytest.mark.sandbox
+def test_a_reference_that_is_wrong_decides_nothing(tmp_path: Path) -> None:
+    case = make_case(tmp_path, right=_BROKEN)
+    done = assay("run", "evals", "--json", cwd=tmp_path)
+    said = str(metadata_of(done)["isolation_reason"])
+    assert said.startswith("the reference does not pass its tests: test_sums.py::test_add: ")
+    assert "(not kept)" in done.stderr
+    assert not (case / "case.lock.json").exists()
+
+
+@pytest.mark.sandbox
+def test_locked_runs_nothing_that_is_not_decided(tmp_path: Path) -> None:
+    case = make_case(tmp_path)
+    missing = assay("run", "evals", "--locked", cwd=tmp_path)
+    assert (missing.returncode, "there is no lock file" in missing.stderr) == (2, True)
+    assert assay("attack", "evals", "--cheat", "answer-notes", cwd=tmp_path).returncode == 0
+    assert lock_of(case), "an attack decides first, too"
+    with (case / "hidden" / "test_sums.py").open("a") as file:
+        file.write("\n# another line\n")
+    stale = assay("run", "evals", "--locked", cwd=tmp_path)
+    assert (stale.returncode, "is stale" in stale.stderr) == (2, True)
+    assert "assay selftest" in stale.stderr
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a case that was run, and whose lock file says `process`."""
+    root = tmp_path_factory.mktemp("decided")
+    case = make_case(root)
+    CaseLock(load_case(str(case))).keep({0: ("process", ["sums.Money"], [])})
+    assert assay("run", "evals", "--locked", cwd=root).returncode == 0
+    return root
+
+
+@pytest.fixture
+def case(decided: Path, tmp_path: Path) -> Path:
+    root = Path(shutil.copytree(decided, tmp_path, dirs_exist_ok=True))
+    return root / "evals" / "sums"
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("change", "holds"),
+    [
+        ({"hidden/test_sums.py": _TEST + "\n"}, False),
+        ({"source/sums.py": _BROKEN + "\n"}, False),
+        ({"source/more.py": ""}, False),
+        ({"recordings/fix/files/sums.py": _RIGHT + "\n"}, False),
+        ({"recordings/fix/files/more.py": ""}, False),
+        ({"case.yaml": _CASE % ("fix", ", timeout_s: 9")}, False),
+        (
+            {"case.yaml": _CASE % ("fix", "") + "environment: {kind: command, commands: [pwd]}\n"},
+            False,
+        ),
+        ({"case.yaml": _CASE % ("fix", "") + "submission: {protect: [x]}\n"}, False),
+        ({"recordings/noop/answer.txt": "something else"}, True),
+        ({"case.yaml": (_CASE % ("noop", ", weight: 2")).replace("Mend", "Repair")}, True),
+        ({"case.yaml": _CASE % ("fix", ", isolation: auto")}, True),
+        ({"notes.md": "more"}, True),
+    ],
+)
+def test_a_decision_holds_as_long_as_what_it_rests_on(
+    case: Path, change: Mapping[str, str], *, holds: bool
+) -> None:
+    write(case, change)
+    (one,) = isolated_graders(resolved(case))
+    lock = CaseLock(load_case(str(case)))
+    assert (one.isolation == "process", lock.undecided == (), lock.stale) == (
+        holds,
+        holds,
+        not holds,
+    )
+
+
+@pytest.mark.sandbox
+def test_a_case_may_be_handed_on_without_its_solution(case: Path, tmp_path: Path) -> None:
+    shutil.rmtree(case / "recordings" / "fix")
+    (one,) = isolated_graders(resolved(case))
+    assert (one.isolation, one.allow_equality) == ("process", ("sums.Money",))
+    write(case, {"source/more.py": ""})
+    (one,) = isolated_graders(resolved(case))
+    assert (one.isolation, "stale" in one.why) == ("shared", True)
+    done = assay("run", "evals", "--model", "noop", cwd=tmp_path)
+    assert "warning: evals/sums/case.lock.json: the lock file is stale" in done.stderr
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"boundary": 1, "graders": {}}',
+        '{"boundary": 1, "graders": {"hidden-tests": {"isolation": "process"}}}',
+        '{"boundary": 2, "graders": %s}',
+        '{"boundary": 1, "boundary": 1, "graders": %s}',
+        '{"boundary": 1, "graders": %s, "more": 1}',
+    ],
+)
+def test_a_lock_that_cannot_be_believed_is_none(case: Path, text: str) -> None:
+    file = case / "case.lock.json"
+    graders = json.dumps(json.loads(file.read_text("utf-8"))["graders"])
+    file.write_text(text.replace("%s", graders), "utf-8")
+    (one,) = isolated_graders(resolved(case))
+    assert (one.isolation, CaseLock(load_case(str(case))).stale) == ("shared", True)
+
+
+@pytest.mark.sandbox
+def test_scores_of_two_modes_do_not_average(case: Path) -> None:
+    apart = resolved(case)
+    set_mode(case, "shared")
+    shared = resolved(case)
+    assert grader_digest(apart.graders[0]) != grader_digest(shared.graders[0])
+    assert oracle_digest(apart) != oracle_digest(shared) == shared.digest == apart.digest
+
+
+@pytest.mark.sandbox
+def test_a_run_is_not_resumed_in_another_mode(case: Path) -> None:
+    root = case.parents[1]
+    assert assay("run", "--resume", "latest", cwd=root).returncode == 0
+    set_mode(case, "shared")
+    done = assay("run", "--resume", "latest", cwd=root)
+    assert (done.returncode, "cases changed" in done.stderr) == (2, True)
+
+
+@pytest.mark.sandbox
+def test_a_selftest_tells_the_mode(case: Path) -> None:
+    before = (case / "case.lock.json").read_bytes()
+    done = assay("selftest", "evals", "--json", "--repeats", "1", cwd=case.parents[1])
+    (proof,) = cast("list[dict[str, Json]]", result(done)["cases"])
+    (told,) = cast("list[dict[str, Json]]", proof["isolation"])
+    expected = {"grader": "hidden-tests", "isolation": "process", "why": ""}
+    assert told == {**expected, "allow_equality": ["sums.Money"]}
+    assert (done.returncode, (case / "case.lock.json").read_bytes()) == (0, before)
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        "import os\nos._exit(0)\n",
+        "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos.kill(0, signal.SIGKILL)\n",
+        _EQUALS_ALL,
+    ],
+)
+def test_breaking_the_boundary_gets_0_and_no_weaker_judge(case: Path, cheat: str) -> None:
+    before = (case / "case.lock.json").read_bytes()
+    write(case, {"recordings/break/files/sums.py": cheat})
+    done = assay("run", "evals", "--model", "break", "--json", cwd=case.parents[1])
+    assert (done.returncode, cells(done)[0]["reward"]) == (1, 0.0), done.stdout
+    assert metadata_of(done)["isolation"] == "process"
+    assert (case / "case.lock.json").read_bytes() == before
+
+
+def test_a_directory_that_cannot_be_written_has_its_lock_in_the_cache(tmp_path: Path) -> None:
+    case, cache = make_case(tmp_path), str(tmp_path / "cache")
+    (case / "case.lock.json").mkdir()
+    kept = CaseLock(load_case(str(case)), cache).keep({0: ("process", [], [])})
+    assert kept.startswith(f"{cache}/isolation/")
+    assert resolved(case, cache).graders[0].options["isolation"] == "process"
+    write(case, {"source/more.py": ""})
+    assert resolved(case, cache).graders[0].options["isolation"] == "shared"
+    assert CaseLock(load_case(str(case))).keep({0: ("process", [], [])}) == "", (
+        "and without a cache"
+    )
+
+
+@pytest.mark.sandbox
+def test_a_lock_of_the_submission_is_a_file_like_any_other(case: Path, tmp_path: Path) -> None:
+    set_mode(case, "shared")
+    before = (case / "case.lock.json").read_bytes()
+    forged = before.replace(b'"shared"', b'"process"')
+    script = f"echo forged > {case}/case.lock.json; cp case.lock.json ../case.lock.json; exit 0\n"
+    place = case / "recordings" / "forger"
+    write(place, {"files/case.lock.json": forged.decode(), "run.sh": script})
+    done = assay("run", "evals", "--model", "forger", "--json", cwd=tmp_path)
+    assert (done.returncode, cells(done)[0]["reward"]) == (1, 0.0)
+    assert metadata_of(done)["isolation"] == "shared"
+    assert (case / "case.lock.json").read_bytes() == before
+    assert not (case.parent / "case.lock.json").exists()
+
+
+def test_graders_of_one_name_have_decisions_of_their_own(tmp_path: Path) -> None:
+    case = make_case(tmp_path)
+    text = (case / "case.yaml").read_text("utf-8").replace("name: hidden-tests, ", "")
+    text += "  - {type: files, patterns: [add]}\n"
+    text += "  - {type: pytest, inject: [{src: hidden/test_sums.py, dest: test_b.py}]}\n"
+    (case / "case.yaml").write_text(text, "utf-8")
+    lock = CaseLock(load_case(str(case)))
+    assert lock.undecided == (0, 2)
+    assert lock.keep({2: ("process", ["sums.Money"], [])}) == str(case / "case.lock.json")
+    assert list(lock_of(case)) == ["pytest-2"]
+    again = CaseLock(load_case(str(case)))
+    again.keep({0: ("shared", [], [Why(test="test_sums.py::test_add", said="no")])})
+    assert [str(one) for one in isolated_graders(resolved(case))] == [
+        "pytest-1: shared, because test_sums.py::test_add: no",
+        "pytest-2: process, allow_equality sums.Money",
+    ]
+
+
+@pytest.mark.sandbox
+def test_two_that_decide_at_once_do_no_harm(tmp_path: Path) -> None:
+    case = make_case(tmp_path)
+    runs = [
+        subprocess.Popen(
+            [*COMMAND, "run", "evals"],
+            cwd=tmp_path,
+            env={**environment(tmp_path), "ASSAY_HOME": str(tmp_path / f".assay{number}")},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for number in range(2)
+    ]
+    assert [run.wait(120) for run in runs] == [0, 0]
+    assert CaseLock(load_case(str(case))).undecided == ()
+    assert [path.name for path in case.glob("*.lock*")] == ["case.lock.json"]
+
+
+@pytest.mark.sandbox
+def test_a_regrade_decides_what_was_never_decided(case: Path) -> None:
+    root = case.parents[1]
+    (case / "case.lock.json").unlink()
+    write(root, {"other.yaml": "- {type: pytest, inject: [evals/sums/hidden/test_sums.py]}\n"})
+    done = assay("regrade", "latest", "--graders", "other.yaml", cwd=root)
+    assert (done.returncode, "pytest: process" in done.stderr) == (0, True), done.stderr
+    assert not (case / "case.lock.json").exists(), "graders of others leave the case's lock alone"
+    done = assay("regrade", "latest", cwd=root)
+    assert (done.returncode, "case.lock.json" in done.stderr) == (0, True), done.stderr
+
+
+def test_a_reference_that_is_named_and_was_taken_out_is_none(tmp_path: Path) -> None:
+    case = make_case(tmp_path)
+    write(case, {"case.yaml": _CASE % ("fix", "") + "selftest: {reference: gold}\n"})
+    (one,) = isolated_graders(resolved(case))
+    assert one.why == "no reference recording: run assay selftest"
