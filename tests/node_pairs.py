@@ -103,13 +103,14 @@ def judge_apart(
                 "ASSAY_ROOT": str(judge),
             }
             try:
-                run = subprocess.run(
+                run = subprocess.run(  # the exit status is the runner's to tell
                     [NODE, str(INSIDE / "node_run.cjs"), "--test", *words],
                     cwd=judge,
                     env={**os.environ, **env},
                     pass_fds=[listener.fileno(), theirs.fileno()],
                     capture_output=True,
-                    timeout=40,
+                    timeout=100,
+                    check=False,
                 )
             finally:
                 os.killpg(hosts.pid, 9)

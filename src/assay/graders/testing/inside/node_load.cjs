@@ -12,7 +12,6 @@ const assert = require('node:assert');
 const strict = require('node:assert/strict');
 
 const { author, isSolution } = require('./node_hooks.cjs');
-const { hideText } = require('./node_text.cjs');
 
 const { apply } = Reflect;
 const { registerHooks } = Module;
@@ -147,8 +146,7 @@ export const { ${names.join(', ')} } = api;`,
   async function run(api) {
     counting = api;
     hushWarnings();
-    if (judge === undefined) hideText([...sources.values()]);
-    else require('./boundary/modules.cjs').hookRequire(judge, (file) => !isSolution(file, root, trusted));
+    if (judge !== undefined) require('./boundary/modules.cjs').hookRequire(judge, (file) => !isSolution(file, root, trusted));
     hookRequire();
     const facade = `assay-test:${randomBytes(16).toString('hex')}`;
     await hookImport(facade);

@@ -232,7 +232,7 @@ const OPERATIONS = {
 };
 
 function main() {
-  const link = open(Number(process.env.ASSAY_LINK));
+  const link = open(Number(process.env.ASSAY_LINK), true);
   delete process.env.ASSAY_LINK;
   const host = new Host(link);
   const { take } = host;
