@@ -34,9 +34,7 @@ def grade(
         inject = [Injected(src=str(Path(home, "hidden", name)), dest=name) for name in hidden]
         workspace = Workspace(path=f"{home}/tree", source=f"{home}/source")
         return asyncio.run(
-            PytestGrader.grade(
-                workspace=workspace, inject=inject, isolation="process", **options
-            )
+            PytestGrader.grade(workspace=workspace, inject=inject, isolation="process", **options)
         )
 
 

@@ -62,7 +62,7 @@ ATTACKS: dict[str, tuple[str, str, str]] = {
     ),
     "an answer of an unknown tag": (
         ADD,
-        HOST + "def add(a, b): frame(b'[\"ok\", [\"zz\", 5]]'); return 0",
+        HOST + 'def add(a, b): frame(b\'["ok", ["zz", 5]]\'); return 0',
         TEST_ADD,
     ),
     "a frame without an end": (
@@ -82,17 +82,17 @@ ATTACKS: dict[str, tuple[str, str, str]] = {
     ),
     "numbers of objects that were never told": (
         ADD,
-        HOST + "def add(a, b): frame(b'[\"ok\", [\"h\", 99999]]')",
+        HOST + 'def add(a, b): frame(b\'["ok", ["h", 99999]]\')',
         TEST_ADD,
     ),
     "an exception of the tests that was never raised": (
         ADD,
-        HOST + "def add(a, b): frame(b'[\"raise\", [\"J\", 1]]')",
+        HOST + 'def add(a, b): frame(b\'["raise", ["J", 1]]\')',
         TEST_ADD,
     ),
     "a class of builtins that is none": (
         ADD,
-        HOST + "def add(a, b): frame(b'[\"ok\", [\"C\", \"eval\"]]')",
+        HOST + 'def add(a, b): frame(b\'["ok", ["C", "eval"]]\')',
         TEST_ADD,
     ),
     "questions about other handles": (
@@ -145,7 +145,7 @@ def add(a, b):
         "class Liar:\n"
         + "".join(
             f"    def __{name}__(self, *other): return 0\n"
-            for name in "sub rsub abs mod floordiv xor and divmod".split()
+            for name in ["sub", "rsub", "abs", "mod", "floordiv", "xor", "and", "divmod"]
         )
         + LIAR,
         "import kit, math, pytest\n"
@@ -231,8 +231,7 @@ def add(a, b):
         "def add(a, b):\n"
         "    n[0] += 1\n"
         "    [pytest.skip, pytest.exit, pytest.xfail][n[0] % 3]('no')",
-        "import kit\n"
-        + "".join(f"def test_{n}(): assert kit.add(2, 3) == 5\n" for n in "abcd"),
+        "import kit\n" + "".join(f"def test_{n}(): assert kit.add(2, 3) == 5\n" for n in "abcd"),
     ),
     "classes named like pytest's exceptions": (
         ADD,
@@ -243,8 +242,7 @@ def add(a, b):
         "def add(a, b):\n"
         "    n[0] += 1\n"
         "    raise [Skipped, Exit, XFailed][n[0] % 3]('no')",
-        "import kit\n"
-        + "".join(f"def test_{n}(): assert kit.add(2, 3) == 5\n" for n in "abcd"),
+        "import kit\n" + "".join(f"def test_{n}(): assert kit.add(2, 3) == 5\n" for n in "abcd"),
     ),
     "unittest's skip": (
         ADD,
@@ -561,14 +559,13 @@ def add(a, b):
     ),
     "threads that act later": (
         ADD,
-        HOST
-        + "import threading, time\ndef later(f):\n    while True:\n        try: f('late')\n"
+        HOST + "import threading, time\ndef later(f):\n    while True:\n        try: f('late')\n"
         "        except BaseException: pass\n        time.sleep(0.01)\n"
         "def add(a, b): return 0\n"
         "def on(f): threading.Thread(target=later, args=(f,), daemon=True).start()\n",
         "import kit\nSEEN = []\ndef test_on():\n"
         "    if hasattr(kit, 'on'): kit.on(SEEN.append)\n    assert kit.add(2, 3) == 5\n"
-        + "def test_add(): assert kit.add(2, 3) == 5\n",
+         "def test_add(): assert kit.add(2, 3) == 5\n",
     ),
 }
 
