@@ -53,7 +53,7 @@ _ENV = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": f"{OURS}:/usr/local/bin:/
 
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:
-    """Whole processes: ``assay run`` in both modes, touchstone's ``run``, and the bare ``python -m pytest``."""
+    """Whole processes: ``assay run`` in both modes, touchstone, and bare ``python -m pytest``."""
     root = scratch / "hidden-tests"
     bare = root / "bare"
     texts = {bare / "kit.py": _SOURCE, bare / "test_hidden.py": _TESTS}
