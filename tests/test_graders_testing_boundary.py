@@ -243,7 +243,8 @@ class New:
     """
 attr = __import__("pytest").importorskip("attr")
 from kit import New, Thing
-def test_equal(): assert Thing("a", 1) == Thing("a", 2) and Thing("a") != Thing("b")
+def test_equal(): assert Thing("a", 1) == Thing("a", 1) and Thing("a") != Thing("b")
+def test_uncompared_fails(): assert Thing("a", 1) == Thing("a", 2)
 def test_equal_fails(): assert Thing("a") == Thing("b")
 def test_define(): assert New(1, [2]) == New(1, [2]) and New(1).b == []
 def test_repr(): assert repr(Thing("a")) == "Thing(name='a', size=1)"
@@ -914,10 +915,6 @@ def test_mock_object():
     with mock.patch.object(kit.Client, "fetch", return_value="fake"):
         assert kit.Client().run() == "fake5"
     assert kit.Client().run() == "real5"
-def test_mock_autospec():
-    with mock.patch.object(kit.Client, "fetch", autospec=True, return_value="auto") as fake:
-        assert kit.Client().run() == "auto5"
-    assert fake.call_count == 1
 def test_mock_dict():
     with mock.patch.dict(kit.TABLE, {"a": 4}): assert kit.table() == 4
     assert kit.table() == 1
@@ -1374,6 +1371,11 @@ def _unexpected(found: Outcomes) -> dict[str, tuple[str, str]]:
     }
 
 
+ALLOWED = [
+    "stops:kit_errors.stop",
+    "changes:kit_values.sort",
+    "changes:test_calls.test_object_set.<locals>.Thing.size",
+]
 GROUPS = (
     ("values", "numpy", "records", "attrs", "pack"),
     ("errors", "calls", "lazy", "hypothesis"),
@@ -1393,7 +1395,7 @@ def _run(group: tuple[str, ...]) -> Outcomes:
         else:
             submission[f"{name}.py"] = kit
         hidden[f"test_{theme}.py"] = tests
-    return outcomes(grade(submission, hidden))
+    return outcomes(grade(submission, hidden, allow_equality=ALLOWED))
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -584,20 +584,21 @@ EXTRA_HIDDEN = {
 
 
 @functools.cache
-def _run() -> Outcomes:
-    submission: dict[str, str] = {}
+def _run(half: int) -> Outcomes:
+    submission = dict(EXTRA_SUBMISSION)
     hidden = dict(EXTRA_HIDDEN)
-    for number, (fair, foul, tests) in enumerate(ATTACKS.values()):
+    for number, (fair, foul, tests) in [*enumerate(ATTACKS.values())][half::2]:
         for kind, text in (("fair", fair), ("foul", foul)):
             name = f"{kind}_{number}"
             submission[f"{name}.py"] = text
             hidden[f"test_{name}.py"] = re.sub(r"\bkit\b", name, tests)
-    return outcomes(grade(submission, hidden))
+    return outcomes(grade(submission, hidden, timeout_s=150.0))
 
 
 def _of(kind: str, attack: str) -> Outcomes:
-    start = f"test_{kind}_{list(ATTACKS).index(attack)}.py"
-    return {name: said for name, said in _run().items() if name.startswith(start)}
+    number = list(ATTACKS).index(attack)
+    found = _run(number % 2).items()
+    return {name: said for name, said in found if name.startswith(f"test_{kind}_{number}.py")}
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -47,7 +47,7 @@ def equal(one: Any, other: Any) -> Any:
     if theirs == "own":
         return _ask(other, "__eq__", one)
     if how == "fields" and type(one) is type(other):
-        return _fields(one) == _fields(other)
+        return _same_records(one, other)
     if how == "base" or (how == "enum" and one is not other and type(one)._assay_base):
         return content(one) == (content(other) if _has_content(other) else other)
     if one is not other:
@@ -63,21 +63,53 @@ def _has_content(value: Any) -> bool:
     return _is_stand(value) and type(value)._assay_base is not None
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    """The fields of a record; they must hold what the test made it of."""
+def _same_records(one: Any, other: Any) -> bool:
+    if _fields(one) != _fields(other):
+        return False
+    if not _trust(type(one)) and _fields(one, compared=False) != _fields(other, compared=False):
+        label = type(one)._assay_label
+        raise undecided(label, "records that differ in fields which they do not compare")
+    return True
+
+
+def built_of(kind: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
+    """The fields of a record whose constructor was written for it; None if that is not known."""
+    built = kind._assay_form.get("built")
+    if not built or len(arguments) > len(built):
+        return None
+    names = [str(name) for name, _, _ in built]
+    given = dict(zip(names, arguments))
+    if given.keys() & named.keys() or not named.keys() <= set(names):
+        return None
+    given.update(named)
+    talk = the_ref(kind).home()
+    for name, _, default in built:
+        if name not in given:
+            if default is None:
+                return None
+            given[name] = talk.decode(default[0])
+    return given
+
+
+def _fields(value: Any, compared: bool = True) -> dict[str, Any]:
+    """The fields of a record; they must hold what the test made it of.
+
+    One that the test made, and did nothing else with, was never told to the submission.
+    """
+    space = object.__getattribute__(value, "__dict__")
+    kind, arguments, named = space.get("_assay_made", (None, (), {}))
+    given = None if kind is None else built_of(kind, arguments, named)
+    if given is not None and "_assay" not in space:
+        return {n: given[n] for n, is_compared, _ in kind._assay_form["built"] if is_compared is compared}
     ref = the_ref(value)
     talk = ref.home()
-    found = {str(name): talk.decode(node) for name, node in talk.request("fields", ref.node())}
-    kind, arguments, named = object.__getattribute__(value, "__dict__").get(
-        "_assay_made", (None, (), {})
-    )
-    built = kind._assay_form.get("built") if kind is not None else None
-    if built and not _trust(type(value)):
-        for name, given in {**dict(zip(built, arguments)), **named}.items():
-            if name in found and not _is_same(found[name], given):
-                label = type(value)._assay_label
-                raise undecided(label, "a record that does not hold what it was made of")
-    return found
+    told = talk.request("fields", ref.node())
+    found = {str(name): talk.decode(node) for name, _, node in told}
+    if kind is not None and not _trust(type(value)):
+        if given is None or not all(n in found and _is_same(found[n], given[n]) for n in given):
+            label = type(value)._assay_label
+            raise undecided(label, "what a record holds that its own code made of its arguments")
+    return {str(name): found[name] for name, is_compared, _ in told if is_compared is compared}
 
 
 def _is_same(now: Any, given: Any) -> bool:
@@ -199,6 +231,27 @@ def ordering(name: str) -> Callable[[Any, Any], Any]:
     return order
 
 
+def arithmetic(name: str) -> Callable[[Any, Any], Any]:
+    """Make an operator of two values.
+
+    What arithmetic of the submission gives for a plain value, such as the expected one, would say
+    no more than its equality with it.
+    """
+
+    def operate(self: Any, other: Any, *rest: Any) -> Any:
+        kind = type(self)
+        if kind._assay_base is not None and name not in kind._assay_form["own"]:
+            theirs = content(other) if _has_content(other) else other
+            return getattr(kind._assay_base, name)(content(self), theirs, *rest)
+        found = forward(self, name, other, *rest)
+        if _is_stand(other) or _is_stand(found) or found is NotImplemented or _trust(kind):
+            return found
+        label = kind._assay_label
+        raise undecided(label, "what arithmetic with a plain value gives", f"asked:{label}")
+
+    return operate
+
+
 def contains(self: Any, item: Any) -> Any:
     """Whether a stand-in contains something."""
     kind = type(self)
@@ -243,17 +296,41 @@ def vacuous_kind() -> Any:
         class Empty(numpy.ndarray):
             """An empty array: whatever is asked of all its items is true."""
 
+            compared = False  # whether it came of one and of values
+
+            def _refuse(self, *_: object, **__: object) -> Any:
+                if self.compared:
+                    raise _vacuous_error()
+                return []
+
+            tolist = _refuse
+
+            def __iter__(self) -> Any:
+                return iter(self._refuse())
+
+            def dot(self, *_: object, **__: object) -> Any:
+                """No product of nothing is looked at."""
+                raise _vacuous_error()
+
             def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
                 plain = [numpy.asarray(one) if isinstance(one, Empty) else one for one in inputs]
                 named.pop("out", None)
                 found = getattr(ufunc, method)(*plain, **named)
                 others = any(numpy.size(one) for one in plain)
-                if str(getattr(found, "dtype", "")) == "bool" and (others or method == "reduce"):
+                vacuous = others or any(getattr(one, "compared", False) for one in inputs)
+                is_truth = str(getattr(found, "dtype", "")) == "bool"
+                if (is_truth and (vacuous or method == "reduce")) or (vacuous and numpy.size(found)):
                     raise _vacuous_error()
-                return found.view(Empty) if others and hasattr(found, "view") else found
+                if not vacuous or not isinstance(found, numpy.ndarray):
+                    return found
+                found = found.view(Empty)
+                found.compared = True
+                return found
 
             def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
                 plain = [numpy.asarray(one) if isinstance(one, Empty) else one for one in args]
+                if any(getattr(one, "compared", False) for one in args):
+                    raise _vacuous_error()
                 if func.__name__ in ("all", "allclose", "isclose", "array_equiv") and (
                     len(plain) == 1 or any(numpy.size(one) for one in plain[:2])
                 ):

@@ -35,6 +35,7 @@ if __name__ == "__main__":
         sys.modules[_PACKAGE[:_end]].__path__ = [_HERE] if _end == len(_PACKAGE) else []
 
 from assay.graders.testing.inside.boundary.wire import (  # noqa: E402
+    ARITHMETIC,
     OPERATORS,
     GoneError,
     Plain,
@@ -48,6 +49,7 @@ _MOST_OUTPUT = 4 * 1024 * 1024
 
 _BASES = (str, bytes, bytearray, int, float, complex, tuple, list, dict, set, frozenset)
 _MUTABLE = (list, dict, set, bytearray)
+_DECIDING = ("__bool__", "__contains__", "__lt__", "__hash__", "__len__")
 _STANDARD = frozenset(getattr(sys, "stdlib_module_names", ())) | {"builtins"}
 
 
@@ -74,10 +76,10 @@ def _handle_operator(name: str) -> Callable[..., Any]:
 
 
 @functools.cache
-def _handle_kind(operators: tuple[str, ...]) -> type[Handle]:
+def _handle_kind(operators: tuple[str, ...], is_async: object) -> type[Handle]:
     space = {name: _handle_operator(name) for name in operators if name in OPERATORS}
     if "__call__" in space:
-        space["__call__"] = _call_handle
+        space["__call__"] = _await_handle if is_async else _call_handle
     if "__eq__" in space and "__hash__" not in space:
         space["__hash__"] = object.__hash__
     return type("Handle", (Handle,), space)
@@ -85,6 +87,13 @@ def _handle_kind(operators: tuple[str, ...]) -> type[Handle]:
 
 def _call_handle(self: Handle, *arguments: object, **named: object) -> Any:
     return _session().ask("call", self._assay_handle, list(arguments), named)
+
+
+async def _await_handle(self: Handle, *arguments: object, **named: object) -> Any:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(None, lambda: _call_handle(self, *arguments, **named))
 
 
 class Output:
@@ -215,7 +224,7 @@ class Session(Plain):
             "equal": _equality(kind),
             "own": sorted(
                 one
-                for one in ("__bool__", "__contains__", "__lt__", "__hash__", "__len__")
+                for one in (*_DECIDING, *ARITHMETIC)
                 if _is_own(kind, one)
             ),
             "methods": [
@@ -231,8 +240,18 @@ class Session(Plain):
         if _equality(kind) == "fields" and _is_written(vars(kind).get("__lt__")):
             described["ordered"] = True
         if _is_record(kind):
-            described["built"] = [one.name for one in dataclasses.fields(kind) if one.init]
+            described["built"] = [
+                [one.name, _is_compared(one), self.default_of(one)] for one in _fields_of(kind)
+            ]
         return described
+
+    def default_of(self, field: Any) -> Any:
+        """The default of a field, in a list; None where it has none, or one made by its code."""
+        make = getattr(field, "default_factory", getattr(field.default, "factory", None))
+        if make in (list, dict, set, tuple, str, int):
+            return [self.encode(make())]
+        is_plain = type(field.default) in (type(None), bool, int, float, str, tuple)
+        return [self.encode(field.default)] if is_plain else None
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
         kind = type(value)
@@ -302,7 +321,7 @@ class Session(Plain):
             if form.get("kind") == "function":
                 made: Any = _function(number, form)
             else:
-                made = _handle_kind(tuple(form.get("operators", ())))(number)
+                made = _handle_kind(tuple(form.get("operators", ())), form.get("async"))(number)
             self.handles[number] = made
             return made
 
@@ -506,14 +525,12 @@ class Session(Plain):
         return self.encode(_content(value))
 
     def do_fields(self, target: Any) -> Any:
-        """The fields that decide on equality."""
+        """The fields of a record, and whether they decide on equality."""
         value = self.decode(target)
-        made = getattr(type(value), "__attrs_attrs__", None)
-        if dataclasses.is_dataclass(value):
-            names = [one.name for one in dataclasses.fields(value) if one.compare]
-        else:
-            names = [one.name for one in made or () if one.eq]
-        return [[name, self.encode(getattr(value, name))] for name in names]
+        return [
+            [one.name, _is_compared(one), self.encode(getattr(value, one.name))]
+            for one in _fields_of(type(value))
+        ]
 
     def do_signature(self, target: Any) -> Any:
         import inspect
@@ -684,13 +701,35 @@ def _beyond_type(meta: Any) -> set[str]:
 
 def _is_record(kind: Any) -> bool:
     """Whether an instance holds what it was made of, because `dataclasses` wrote how."""
-    written = hasattr(kind, "__dataclass_fields__") and _is_written(vars(kind).get("__init__"))
-    return written and _equality(kind) == "fields" and not hasattr(kind, "__post_init__")
+    if _equality(kind) != "fields" or kind.__new__ is not object.__new__:
+        return False
+    own = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
+    if not _is_written(vars(kind).get("__init__")) or any(hasattr(kind, one) for one in own):
+        return False
+    return all(
+        one.init
+        and not one.name.startswith("_")
+        and not getattr(one, "kw_only", False)
+        and getattr(one, "converter", None) is None
+        and getattr(one, "validator", None) is None
+        for one in _fields_of(kind)
+    )
+
+
+def _fields_of(kind: Any) -> Any:
+    """The fields of a class of `dataclasses` or attrs."""
+    made = getattr(kind, "__attrs_attrs__", None)
+    return dataclasses.fields(kind) if made is None else made
+
+
+def _is_compared(field: Any) -> bool:
+    return bool(field.compare if isinstance(field, dataclasses.Field) else field.eq)
 
 
 def _is_written(method: object) -> bool:
-    """Whether `dataclasses` wrote a method."""
-    return getattr(getattr(method, "__code__", None), "co_filename", "") == "<string>"
+    """Whether `dataclasses` or attrs wrote a method."""
+    place = getattr(getattr(method, "__code__", None), "co_filename", "")
+    return place == "<string>" or place.startswith("<attrs generated")
 
 
 def _owner(kind: type, name: str) -> type:

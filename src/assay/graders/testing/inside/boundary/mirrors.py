@@ -26,6 +26,7 @@ from assay.graders.testing.inside.boundary.session import (
     is_module_of_both,
     ref_of,
     state,
+    undecided,
 )
 from assay.graders.testing.inside.boundary.stands import (
     BUILTINS,
@@ -37,7 +38,7 @@ from assay.graders.testing.inside.boundary.stands import (
 )
 from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 
-_ENDING = ("_pytest", "pytest", "unittest", "pluggy")
+_ENDING = ("_pytest", "pytest", "unittest", "pluggy", "hypothesis")
 """Where the exceptions are from that end or skip a test: the submission has none of them."""
 
 _TOO_WIDE = ("BaseException", "Exception", "AssertionError")
@@ -258,6 +259,8 @@ class Session(Talk):
         own = ref_of(found)
         if own is not None and own.path is None and ref.path is not None and len(ref.path) == 1:
             own.path = (*ref.path, name)
+        elif own is not None and ref.path is None:
+            own.steps = name in ("send", "throw", "asend", "athrow")
         if (
             found in (Exception, BaseException, AssertionError)
             if isinstance(found, type)
@@ -277,11 +280,30 @@ class Session(Talk):
         """Call something of the submission's."""
         values = [self.encode(one) for one in arguments]
         options = {name: self.encode(one) for name, one in named.items()}
-        answer = self.request("call", ref.node(), values, options, *_where())
+        try:
+            answer = self.request("call", ref.node(), values, options, *_where())
+        except (StopIteration, StopAsyncIteration):
+            entry = f"stops:{ref.label}"
+            if ref.steps or entry in state.allowed:
+                raise
+            # Among the items of `map` or `zip` it would end a test before it has compared any.
+            raise undecided(ref.label, "where an iteration ends", entry) from None
         if type(answer) is list and answer and answer[0] == "X":
             self._change(arguments, answer[2], f"changes:{ref.label}")
             answer = answer[1]
         return self.decode(answer)
+
+    def build(self, held: Any, ref: Ref, arguments: Any, named: dict[str, Any]) -> None:
+        """Have the host make what a record of the tests stands for."""
+        values = [self.encode(one) for one in arguments]
+        options = {name: self.encode(one) for name, one in named.items()}
+        answer = self.request("call", ref.node(), values, options)
+        answer = answer[1] if type(answer) is list and answer[0] == "X" else answer
+        if type(answer) is not list or answer[0] != "o" or answer[1] in self.known:
+            raise fail(BoundaryError(f"{ref.label} did not make a new record"))
+        self.others(answer[2])
+        self.known[answer[1]] = held
+        object.__setattr__(held, "_assay", Ref(self, answer[1]))
 
     def _change(self, arguments: tuple[Any, ...], changed: Any, entry: str) -> None:
         """Make the changes to its arguments that a function is trusted with."""
@@ -320,7 +342,11 @@ class Session(Talk):
         if op == "attribute" and _may_read(value, name):
             return getattr(value, name)
         if op == "assign" and _may_read(value, name) and _may_write(value, name):
-            setattr(value, name, rest[0])
+            entry = f"changes:{type(value).__module__}.{type(value).__qualname__}.{name}"
+            if entry in state.allowed or type(value).__module__.startswith("unittest.mock"):
+                setattr(value, name, rest[0])
+            else:
+                state.report(entry)
             return None
         raise AttributeError(f"the test's {type(value).__name__} does not offer {name!r}")
 
@@ -369,7 +395,10 @@ def _warn(_: Any, message: Any, category: Any, place: Any, line: Any) -> None:
 def _form(value: Any) -> dict[str, Any]:
     """What the host is told of an object of the tests."""
     if not isinstance(value, _FUNCTIONS):
-        return {"operators": sorted(name for name in OPERATORS if _offers(value, name))}
+        import asyncio
+
+        operators = sorted(name for name in OPERATORS if _offers(value, name))
+        return {"operators": operators, "async": asyncio.iscoroutinefunction(value)}
     import inspect
 
     form: dict[str, Any] = {"kind": "function", "name": getattr(value, "__name__", "function")}
@@ -516,7 +545,7 @@ class Module(ModuleType):
         except AttributeError:
             named = [name for name in dir(self) if not name.startswith("_")]
         taken = {*sys._getframe(2).f_globals, *vars(builtins)}
-        return [name for name in named if type(name) is str and name not in taken]
+        return [one for one in named if type(one) is str and one not in taken and not _is_hook(one)]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if (name.startswith("__") and name not in _MODULE_NAMES) or type(value) is ModuleType:
@@ -535,6 +564,15 @@ class Module(ModuleType):
         return [name for name in found if type(name) is str and not is_quiet(name)]
 
 
+def _is_hook(name: str) -> bool:
+    """Whether a test module that has the name has it for its runner."""
+    return name.startswith("pytest") or name in _HOOKS
+
+
+_HOOKS = frozenset(
+    "setup_module teardown_module setup_function teardown_function setup_method teardown_method "
+    "setup teardown setUpModule tearDownModule load_tests".split()
+)
 _MODULE_NAMES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
 
 

@@ -131,12 +131,13 @@ class Ref:
     go on using what its module imported.
     """
 
-    __slots__ = ("number", "path", "talk")
+    __slots__ = ("number", "path", "steps", "talk")
 
     def __init__(self, talk: Talk, number: int, path: tuple[str, ...] | None = None) -> None:
         self.talk = talk
         self.number = number
         self.path = path
+        self.steps = False  # whether it makes a generator go on, and so may end it
 
     def home(self) -> Any:
         """The session in which it is to be used now."""
@@ -163,7 +164,11 @@ def ref_of(value: Any) -> Ref | None:
     if isinstance(value, type):
         return type.__getattribute__(value, "__dict__").get("_assay_kind")
     if isinstance(type(value), Kind) or isinstance(value, BaseException):
-        return object.__getattribute__(value, "__dict__").get("_assay")
+        space = object.__getattribute__(value, "__dict__")
+        if "_assay" not in space and "_assay_made" in space:
+            kind, arguments, named = space["_assay_made"]
+            the_ref(kind).home().build(value, the_ref(kind), arguments, named)
+        return space.get("_assay")
     return None
 
 

@@ -25,7 +25,7 @@ from assay.graders.testing.inside.boundary.session import (
     state,
     the_ref,
 )
-from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
+from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -87,6 +87,11 @@ class StandKind(Kind):
 
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
         ref = the_ref(cls)
+        if decisions.built_of(cls, arguments, named) is not None:
+            # The submission is not told of it before it needs to be.
+            made = object.__new__(cls)
+            object.__getattribute__(made, "__dict__")["_assay_made"] = (cls, arguments, named)
+            return made
         made = ref.home().call(ref, arguments, named)
         if isinstance(type(made), StandKind):
             object.__getattribute__(made, "__dict__")["_assay_made"] = (cls, arguments, named)
@@ -100,6 +105,10 @@ class StandKind(Kind):
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if name.startswith(("__", "_assay")):
+            type.__setattr__(cls, name, value)
+            return
+        if isinstance(value, _Member):  # a patch is taken back
+            the_ref(cls).home().request("delete", the_ref(cls).node(), name)
             type.__setattr__(cls, name, value)
             return
         if name in cls.__dict__:
@@ -407,6 +416,8 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
             continue  # the copy decides
         if one in _ORDERS:
             space[one] = decisions.ordering(one)
+        elif one in ARITHMETIC:
+            space[one] = decisions.arithmetic(one)
         else:
             space[one] = _SPECIAL.get(one) or _forwarder(one)
     for one in form["methods"]:
@@ -440,6 +451,7 @@ def plain_kind(kind: type) -> StandKind:
         if not isinstance(kind, StandKind) and kind.__module__ == "builtins":
             form["equal"] = "identity"
         made = stand_kind(None, kind.__qualname__, kind.__module__, [], form)
+        type.__setattr__(made, "__doc__", _Member("__doc__"))
         _plain_kinds[kind] = made
     return made
 

@@ -46,6 +46,13 @@ OPERATORS = frozenset(
 )
 """What is forwarded of an object's operators."""
 
+ARITHMETIC = frozenset(
+    f"__{side}{name}__"
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod".split()
+    for side in ("", "r")
+)
+"""Operators of two values."""
+
 _SCALARS = frozenset({type(None), bool, int, float, str})
 _LONGEST_INT = 8_000
 """Bits of an integer that is written in decimal digits; Python bounds their number."""
