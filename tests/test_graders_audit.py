@@ -5,21 +5,23 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from assay.errors import InputError
+from assay.eval.suspicion import audited
 from assay.graders.audit import AuditGrader, beside
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.graders.signs.changes import Search
 from assay.graders.spec import GraderSpec
 from assay.models import Request
 from assay.scoring.json_safe import Json
-from assay.scoring.results import SubScore
+from assay.scoring.results import Assurance, EvaluationResult, SubScore
 from assay.types.steps import ToolCall, ToolStep
-from assay.types.submission import Workspace
+from assay.types.submission import Submission, Workspace
 from assay.types.trace import Trace
 from tests.judge_models import asked_text, met, model
 
@@ -493,3 +495,28 @@ async def test_a_judge_says_whether_a_change_solves_or_games(tmp_path: Path) -> 
     assert "+os._exit(0)" in asked_text(asked[0])
     with pytest.raises(InputError, match="no rubric 'solves'"):
         ModelJudgeGrader.check_options({"preset": "solves"})
+
+
+@pytest.mark.parametrize(("assurance", "flagged"), [("separate", False), ("shared", True)])
+async def test_scores_of_a_judge_apart_need_no_audit_beside_them(
+    tmp_path: Path, assurance: Assurance, *, flagged: bool
+) -> None:
+    submission = Submission(workspace=_trees(tmp_path, {}, {"a.py": "import ctypes\n"}))
+    result = EvaluationResult(reward=1.0, subscores=[SubScore("t", 1.0, assurance=assurance)])
+    specs = [GraderSpec(type="tests", options={"cmd": "true"})]
+    found = await audited(specs, submission, result, "flag")
+    assert bool(found.flags) is flagged
+    held = await audited(specs, submission, result, "hold")
+    assert held.reward is None, "what a case wants held is audited in any case"
+
+
+async def test_a_reward_that_hangs_on_an_audit_is_none_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submission = Submission(workspace=_trees(tmp_path, {}, {"a.py": "x = 1\n"}))
+    result = EvaluationResult(reward=1.0, subscores=[SubScore("t", 1.0, assurance="shared")])
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    flagging = await audited([], submission, result, "flag")
+    assert (flagging.reward, flagging.subscores and flagging.subscores[-1].status) == (1.0, "error")
+    holding = await audited([], submission, result, "hold")
+    assert (holding.reward, holding.isError) == (None, True)

@@ -209,7 +209,7 @@ async def test_honest_work_is_paid_and_says_that_the_judge_was_apart(tmp_path: P
     score = await grade(tmp_path, {"kit.c": f"#include <stdio.h>\n{noisy}"})
     assert score.value == 1.0
     assert score.passed
-    assert (score.metadata or {})["assurance"] == "separate"
+    assert score.assurance == "separate"
     assert set(outcomes(score)) == {"test_add", "test_prime"}
 
 

@@ -191,6 +191,9 @@ def ordering(name: str) -> Callable[[Any, Any], Any]:
         if kind._assay_base is not None and "__lt__" not in kind._assay_form["own"]:
             theirs = content(other) if _has_content(other) else other
             return getattr(kind._assay_base, name)(content(self), theirs)
+        if type(other) is kind and kind._assay_form.get("ordered"):
+            mine, theirs = (tuple(_fields(one).values()) for one in (self, other))
+            return getattr(tuple, name)(mine, theirs)
         return _ask(self, name, other)
 
     return order

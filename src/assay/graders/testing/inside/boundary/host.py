@@ -176,12 +176,13 @@ class Session(Plain):
         if issubclass(kind, Handle):
             return ["h", object.__getattribute__(value, "_assay_handle")]
         number = getattr(value, "_assay_handle", None) if callable(value) else None
-        if type(number) is int:
+        if type(number) is int and self.handles.get(number) is value:  # no wrapper, no method
             return ["h", number]
         if isinstance(value, type):
             return self.class_of(value)
         if kind is types.ModuleType or isinstance(value, types.ModuleType):
-            return ["m", self.number_of(value), str(value.__name__)]
+            doc = value.__doc__ if type(value.__doc__) is str else None
+            return ["m", self.number_of(value), str(value.__name__), doc]
         if isinstance(value, BaseException):
             return self.error(value, depth)
         if kind is types.CoroutineType:
@@ -222,11 +223,13 @@ class Session(Plain):
                 for one, member in members
                 if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
                 and type(one) is str
-                and not one.startswith("__")
+                and (not one.startswith("__") or one == "__init__")
             ],
             "meta": sorted(OPERATORS & _beyond_type(type(kind))),
             "doc": kind.__doc__ if type(kind.__doc__) is str else None,
         }
+        if _equality(kind) == "fields" and _is_written(vars(kind).get("__lt__")):
+            described["ordered"] = True
         if _is_record(kind):
             described["built"] = [one.name for one in dataclasses.fields(kind) if one.init]
         return described
@@ -243,7 +246,8 @@ class Session(Plain):
             except WireError:
                 arguments.append(repr(argument))
         for name, held in list(vars(value).items()):
-            if type(name) is str and not name.startswith("__") and len(told) < 50:
+            is_told = type(name) is str and (not name.startswith("__") or name == "__notes__")
+            if is_told and len(told) < 50:
                 try:
                     told[name] = self.encode(held, depth + 1)
                 except WireError:
@@ -254,8 +258,10 @@ class Session(Plain):
         inner = []
         if depth < 10 and isinstance(parts := getattr(value, "exceptions", None), tuple):
             inner = [self.error(one, depth + 1) for one in parts]
-        cause = value.__cause__
-        reason = self.error(cause, depth + 5) if cause is not None and depth < 10 else None
+        reasons = [
+            None if one is None or depth >= 10 else self.error(one, depth + 5)
+            for one in (value.__cause__, value.__context__)
+        ]
         return [
             "e",
             self.number_of(value),
@@ -264,7 +270,7 @@ class Session(Plain):
             told,
             text,
             inner,
-            reason,
+            *reasons,
         ]
 
     def others(self, node: list[Any]) -> Any:
@@ -477,6 +483,8 @@ class Session(Plain):
                 return ["v", self.encode(next(value))]
             except StopIteration as end:
                 return ["end", self.encode(end.value)]
+        if name in ("__exit__", "__aexit__") and operands[1] is not None:
+            operands[0] = type(operands[1])
         plain = _PLAIN.get(name)
         if plain is not None:
             return self.encode(plain(value, *operands))
@@ -557,17 +565,11 @@ class Session(Plain):
         made = types.new_class(name, kinds, options, lambda space: space.update(members))
         return self.encode(made)
 
-    def do_super(
-        self, kind: Any, target: Any, name: str, arguments: list[Any], named: dict[str, Any]
-    ) -> Any:
-        """Call a method as `super()` of a class of the judge's finds it."""
-        member = getattr(super(self.decode(kind), self.decode(target)), name)
-        return self.encode(
-            member(
-                *[self.decode(a) for a in arguments],
-                **{k: self.decode(v) for k, v in named.items()},
-            )
-        )
+    def do_member(self, kind: Any, target: Any, name: str) -> Any:
+        """What `super()` of a class of the tests finds in one of the submission's."""
+        value = self.decode(target)
+        member = vars(_owner(self.decode(kind), name))[name]
+        return self.linked(member.__get__(value, type(value)))
 
     # -- event loops ---------------------------------------------------------------------------
 

@@ -113,7 +113,7 @@ class Finder:
         self._imported.add(key)
         if type(node) is not list or node[0] != "m":
             raise WireError("an import makes no sense")
-        made = Module(spec.name)
+        made = Module(spec.name, node[3] if type(node[3]) is str else None)
         made.__dict__["_assay"] = Ref(talk, node[1], (spec.name,))
         talk.known[node[1]] = made
         return made

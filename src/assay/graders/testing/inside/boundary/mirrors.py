@@ -182,13 +182,13 @@ class Session(Talk):
         """A built-in class."""
         return BUILTINS[name]
 
-    def module(self, number: int, name: str) -> Any:
+    def module(self, number: int, name: str, doc: Any = None) -> Any:
         """What stands for a module."""
         held = self.known.get(number)
         if held is None:
             held = sys.modules.get(word(name))
             if not isinstance(held, Module):
-                held = Module(name)
+                held = Module(name, doc if type(doc) is str else None)
                 held.__dict__["_assay"] = Ref(self, number, (name,))
             self.known[number] = held
         return held
@@ -213,7 +213,7 @@ class Session(Talk):
 
     def error(
         self, number: int, kind: list[Any], arguments: list[Any], told: dict[str, Any],
-        text: str | None, inner: list[Any], cause: Any,
+        text: str | None, inner: list[Any], cause: Any, context: Any,
     ) -> BaseException:  # fmt: skip
         """The mirror of an exception."""
         held = self.known.get(number)
@@ -232,6 +232,8 @@ class Session(Talk):
                 error.__dict__[name] = self.decode(node)
         if cause is not None:
             error.__cause__ = self.others(cause)
+        if context is not None:
+            error.__context__ = self.others(context)
         error.__dict__.update(_assay=Ref(self, number), _assay_text=text)
         self.known[number] = error
         return error

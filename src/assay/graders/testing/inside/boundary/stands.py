@@ -176,6 +176,7 @@ class Stand(
 
     def __setattr__(self, name: str, value: Any) -> None:
         the_ref(self).home().set(the_ref(self), name, value)
+        object.__getattribute__(self, "__dict__").pop("_assay_made", None)
 
     def __delattr__(self, name: str) -> None:
         the_ref(self).home().request("delete", the_ref(self).node(), name)
@@ -195,6 +196,12 @@ class Stand(
 
     def __bool__(self) -> bool:
         return decisions.truth(self)
+
+    def __copy__(self) -> Any:
+        return forward(self, "__copy__")
+
+    def __deepcopy__(self, _: object) -> Any:
+        return forward(self, "__deepcopy__")
 
     def __reduce_ex__(self, protocol: object) -> Any:
         raise fail(BoundaryError("an object of the submission's cannot be pickled in the judge"))
@@ -221,7 +228,7 @@ def signature_of(value: Any) -> Any:
     talk = ref.home()
     kinds = list(type(inspect.Parameter.POSITIONAL_ONLY))
     parameters: list[inspect.Parameter] = []
-    for name, kind, default in talk.request("signature", ref.node()):
+    for name, kind, default in talk.request("signature", ref.node())[1]:
         has = inspect.Parameter.empty if default is None else talk.decode(default[0])
         parameters.append(inspect.Parameter(str(name), kinds[kind], default=has))
     return inspect.Signature(parameters)
@@ -278,9 +285,9 @@ def _next(self: Any) -> Any:
     return talk.decode(value)
 
 
-def _leave(self: Any, kind: Any, error: Any, _: Any) -> bool:
+def _leave(self: Any, _: Any, error: Any, __: Any) -> bool:
     """Leave a context. What the judge raised is never swallowed."""
-    swallowed = forward(self, "__exit__", kind, error, None)
+    swallowed = forward(self, "__exit__", None, error, None)
     return swallowed is True and error is not None and ref_of(error) is not None
 
 
@@ -292,8 +299,8 @@ async def _async_enter(self: Any) -> Any:
     return await _awaited(forward(self, "__aenter__"))
 
 
-async def _async_leave(self: Any, kind: Any, error: Any, _: Any) -> bool:
-    swallowed = await _awaited(forward(self, "__aexit__", kind, error, None))
+async def _async_leave(self: Any, _: Any, error: Any, __: Any) -> bool:
+    swallowed = await _awaited(forward(self, "__aexit__", None, error, None))
     return swallowed is True and error is not None and ref_of(error) is not None
 
 
@@ -357,8 +364,15 @@ class _Member:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.owner = owner
+
     def __get__(self, instance: Any, owner: Any) -> Any:
         ref = the_ref(owner if instance is None else instance)
+        if instance is not None and type(instance).__dict__.get("_assay_tested"):
+            # The class of the tests may have a method of that name: `super()` asks for this one.
+            node = ref.home().request("member", the_ref(self.owner).node(), ref.node(), self.name)
+            return ref.home().decode(node)
         return ref.home().get(ref, self.name)
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -396,8 +410,11 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         else:
             space[one] = _SPECIAL.get(one) or _forwarder(one)
     for one in form["methods"]:
-        if type(one) is str and one.isidentifier() and not one.startswith(("_", "test")):
+        is_public = type(one) is str and one.isidentifier() and not one.startswith(("_", "test"))
+        if is_public or one == "__init__":
             space[one] = _Member(one)
+    if base in _MUTABLE:  # the items are there, not here
+        space.update((one, _Member(one)) for one in vars(base) if not one.startswith("_"))
     family: list[type] = [*stands] or [Stand]
     if base is not None and base is not inherited:
         family.append(base)

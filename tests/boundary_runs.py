@@ -1,0 +1,45 @@
+"""Graded runs of hidden tests across the boundary: the judge here, the submission there."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from assay.graders.testing.hidden import Injected
+from assay.graders.tests import PytestGrader
+from assay.scoring.results import SubScore
+from assay.types.submission import Workspace
+
+Outcomes = dict[str, tuple[str, str]]
+
+
+def grade(
+    submission: Mapping[str, str],
+    hidden: Mapping[str, str],
+    *,
+    source: Mapping[str, str] | None = None,
+    **options: Any,
+) -> SubScore:
+    """Grade a tree with hidden tests in the real sandbox, apart from each other."""
+    with tempfile.TemporaryDirectory(prefix="assay-test-") as home:
+        places = {"tree": submission, "source": source or {}, "hidden": hidden}
+        for place, files in places.items():
+            for name, text in {".keep": "", **files}.items():
+                path = Path(home, place, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+        inject = [Injected(src=str(Path(home, "hidden", name)), dest=name) for name in hidden]
+        workspace = Workspace(path=f"{home}/tree", source=f"{home}/source")
+        return asyncio.run(
+            PytestGrader.grade(workspace=workspace, inject=inject, isolation="process", **options)
+        )
+
+
+def outcomes(score: SubScore) -> Outcomes:
+    """Each test's outcome and message, by its name."""
+    assert "tests_left_out" not in score.metadata, "too many tests in one run"
+    tests: Any = score.metadata["tests"]
+    return {one["id"]: (one["outcome"], one.get("message", "")) for one in tests}

@@ -1,0 +1,610 @@
+"""Cheats against the boundary of ``isolation: process``, written with its source at hand.
+
+An attack is a module of the submission, an honest one that does the same work, and a hidden test
+module that is run against both in one graded run. Every test must pass with the honest module and
+fail with the other; what the attack is honestly worth is tested by ``test_worth_...``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import pytest
+
+from tests.boundary_runs import Outcomes, grade, outcomes
+
+pytestmark = pytest.mark.slow
+
+ADD = "def add(a, b): return a + b\ndef worth(): return 1\n"
+TEST_ADD = """
+import kit
+def test_add(): assert kit.add(2, 3) == 5
+def test_again(): assert kit.add(4, 5) == 9
+"""
+WORTH = "def test_worth_something(): assert kit.worth() == 1\n"
+
+HOST = """
+import gc, sys, os, socket, struct, json
+def worth(): return 1
+def session():
+    return next(o for o in gc.get_objects() if type(o).__name__ == "Session" and hasattr(o, "told"))
+def frame(text):
+    link = session().local.link
+    link.sendall(struct.pack(">I", len(text)) + text)
+"""
+
+POINT = """
+import dataclasses
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int = 0
+def middle(a, b): return Point((a.x + b.x) // 2, (a.y + b.y) // 2)
+"""
+TEST_POINT = """
+import kit
+from kit import Point
+def test_middle(): assert kit.middle(Point(0, 0), Point(4, 2)) == Point(2, 1)
+def test_reflected(): assert Point(2, 1) == kit.middle(Point(0, 0), Point(4, 2))
+def test_listed(): assert [kit.middle(Point(0, 0), Point(8, 2))] == [Point(4, 1)]
+def test_found(): assert kit.middle(Point(0, 0), Point(8, 2)) in (Point(4, 1),)
+"""
+
+LIAR = "def add(a, b): return Liar()\ndef worth(): return 1\n"
+
+ATTACKS: dict[str, tuple[str, str, str]] = {
+    # -- the wire
+    "frames of an unknown kind": (
+        ADD,
+        HOST + "def add(a, b): frame(b'[\"pass\", 5]'); return 0",
+        TEST_ADD,
+    ),
+    "an answer of an unknown tag": (
+        ADD,
+        HOST + 'def add(a, b): frame(b\'["ok", ["zz", 5]]\'); return 0',
+        TEST_ADD,
+    ),
+    "a frame without an end": (
+        ADD,
+        HOST + "def add(a, b): session().local.link.sendall(b'\\xff\\xff\\xff\\xffaaaa')",
+        TEST_ADD,
+    ),
+    "a frame of deep lists": (
+        ADD,
+        HOST + "def add(a, b): frame(b'[\"ok\", ' + b'[' * 200000 + b']' * 200000 + b']')",
+        TEST_ADD,
+    ),
+    "an answer to a question that was not asked": (
+        ADD,
+        HOST + "def add(a, b): frame(b'[\"ok\", 0]'); frame(b'[\"ok\", 0]'); return 0",
+        TEST_ADD,
+    ),
+    "numbers of objects that were never told": (
+        ADD,
+        HOST + 'def add(a, b): frame(b\'["ok", ["h", 99999]]\')',
+        TEST_ADD,
+    ),
+    "an exception of the tests that was never raised": (
+        ADD,
+        HOST + 'def add(a, b): frame(b\'["raise", ["J", 1]]\')',
+        TEST_ADD,
+    ),
+    "a class of builtins that is none": (
+        ADD,
+        HOST + 'def add(a, b): frame(b\'["ok", ["C", "eval"]]\')',
+        TEST_ADD,
+    ),
+    "questions about other handles": (
+        ADD,
+        HOST
+        + """
+def add(a, b):
+    for n in range(1, 60):
+        for name in ("f_back", "__globals__", "__class__", "_pyfuncitem", "skipTest", "result"):
+            try: session().ask("attribute", n, name)
+            except BaseException: pass
+    return 0
+""",
+        TEST_ADD,
+    ),
+    # -- copies
+    "a liar in a list": (
+        "def both(): return [1, 2]",
+        "class Liar:\n    def __eq__(self, other): return True\n"
+        "def both(): return [Liar(), Liar()]",
+        "import kit\ndef test_both(): assert kit.both() == [1, 2]\n"
+        "def test_sorted(): assert [1, 2] == kit.both()\n"
+        "def test_tuple(): assert tuple(kit.both()) == (1, 2)",
+    ),
+    "an integer of its own": (
+        ADD,
+        "class Liar(int):\n"
+        + "".join(
+            f"    def __{name}__(self, *other): return {value}\n"
+            for name, value in {
+                "eq": True,
+                "ne": False,
+                "hash": 5,
+                "sub": 0,
+                "rsub": 0,
+                "abs": 0,
+                "lt": True,
+                "float": 5.0,
+                "index": 5,
+            }.items()
+        )
+        + "def add(a, b): return Liar(1)",
+        TEST_ADD + "def test_near(): assert abs(kit.add(2, 3) - 5) < 0.1\n"
+        "def test_hash(): assert kit.add(2, 3) in {5}\n"
+        "def test_bounds(): assert 4 < kit.add(2, 3) < 6 and kit.add(2, 3) == 5\n"
+        "import pytest\ndef test_approx(): assert kit.add(2, 3) == pytest.approx(5)",
+    ),
+    "arithmetic of its own": (
+        ADD,
+        "class Liar:\n"
+        + "".join(
+            f"    def __{name}__(self, *other): return 0\n"
+            for name in ["sub", "rsub", "abs", "mod", "floordiv", "xor", "and", "divmod"]
+        )
+        + LIAR,
+        "import kit, math, pytest\n"
+        "def test_near(): assert abs(kit.add(2, 3) - 5) < 0.1\n"
+        "def test_difference(): assert 5 - kit.add(2, 3) == 0\n"
+        "def test_xor(): assert not kit.add(2, 3) ^ 5\n"
+        "def test_approx(): assert kit.add(2, 3) == pytest.approx(5)\n"
+        "def test_approx_reflected(): assert pytest.approx(5) == kit.add(2, 3)\n"
+        "def test_close(): assert math.isclose(kit.add(2, 3), 5)\n",
+    ),
+    "a text of its own": (
+        "def shout(t): return t.upper()",
+        "class Liar(str):\n"
+        "    def __eq__(self, other): return True\n"
+        "    def __contains__(self, other): return True\n"
+        "    def startswith(self, *other): return True\n"
+        "    __hash__ = str.__hash__\n"
+        "def shout(t): return Liar('no')",
+        "import kit\ndef test_equal(): assert kit.shout('a') == 'A'\n"
+        "def test_in(): assert 'A' in kit.shout('a')\n"
+        "def test_listed(): assert [kit.shout('a')] == ['A']\n"
+        "def test_key(): assert {'A': 1}[kit.shout('a')] == 1\n"
+        "def test_starts(): assert kit.shout('a').startswith('A')\n",
+    ),
+    "containers of its own": (
+        "def items(): return [3, 1]\ndef table(): return {'a': 1}",
+        "class L(list):\n    def __eq__(self, o): return True\n"
+        "    def __contains__(self, o): return True\n"
+        "class D(dict):\n    def __eq__(self, o): return True\n"
+        "    def __missing__(self, k): return 1\n"
+        "def items(): return L()\ndef table(): return D()",
+        "import kit\ndef test_list(): assert kit.items() == [3, 1]\n"
+        "def test_in(): assert 3 in kit.items()\n"
+        "def test_dict(): assert kit.table() == {'a': 1}\n",
+    ),
+    "arrays that agree with everything": (
+        "import numpy as np\ndef ramp(): return np.arange(3.0)",
+        "import numpy as np\nn = [0]\n"
+        "def ramp():\n"
+        "    n[0] += 1\n"
+        "    return np.zeros((0, 3)) if n[0] % 2 else np.empty((0,))\n",
+        "import kit, numpy as np\nWANT = np.arange(3.0)\nONE = np.array([7.0])\n"
+        "def test_all(): assert (kit.ramp() == WANT).all()\n"
+        "def test_close(): assert np.allclose(kit.ramp(), WANT)\n"
+        "def test_testing(): np.testing.assert_allclose(kit.ramp(), WANT)\n"
+        "def test_sum(): assert np.abs(kit.ramp() - WANT).sum() < 1e-9\n"
+        "def test_norm(): assert np.linalg.norm(kit.ramp() - WANT) < 1e-9\n"
+        "def test_any(): assert not (kit.ramp() != WANT).any()\n"
+        "def test_any_function(): assert not np.any(kit.ramp() - WANT > 1e-9)\n"
+        "def test_count(): assert np.count_nonzero(kit.ramp() != WANT) == 0\n"
+        "def test_square(): assert ((kit.ramp() - WANT) ** 2).sum() == 0\n"
+        "def test_dot(): assert (kit.ramp() - WANT).dot((kit.ramp() - WANT).T).sum() == 0\n",
+    ),
+    "arrays that are none": (
+        "import numpy as np\ndef ramp(): return np.arange(3.0)",
+        "import numpy as np\nclass Own(np.ndarray):\n"
+        "    def __eq__(self, o): return np.ones(3, bool)\n"
+        "    def __array_ufunc__(self, *a, **k): return np.ones(3, bool)\n"
+        "class Liar:\n    def __eq__(self, o): return True\n    def __sub__(self, o): return 0\n"
+        "    __rsub__ = __sub__\nn = [0]\n"
+        "def ramp():\n"
+        "    n[0] += 1\n"
+        "    return [np.ma.masked_all(3), np.zeros(3).view(Own),\n"
+        "            np.array([Liar()] * 3, dtype=object)][n[0] % 3]\n",
+        "import kit, numpy as np\nWANT = np.arange(3.0)\n"
+        + "".join(
+            f"def test_{n}{m}(): assert {check}\n"
+            for n in "abc"
+            for m, check in enumerate(
+                (
+                    "(kit.ramp() == WANT).all()",
+                    "np.allclose(kit.ramp(), WANT)",
+                    "np.abs(kit.ramp() - WANT).max() < 1e-9",
+                    "np.testing.assert_array_equal(kit.ramp(), WANT) is None",
+                )
+            )
+        ),
+    ),
+    # -- mirrors of exceptions
+    "pytest's own exceptions": (
+        ADD,
+        "import pytest\nn = [0]\n"
+        "def add(a, b):\n"
+        "    n[0] += 1\n"
+        "    [pytest.skip, pytest.exit, pytest.xfail][n[0] % 3]('no')",
+        "import kit\n" + "".join(f"def test_{n}(): assert kit.add(2, 3) == 5\n" for n in "abcd"),
+    ),
+    "classes named like pytest's exceptions": (
+        ADD,
+        "Skipped = type('Skipped', (BaseException,), {'__module__': '_pytest.outcomes'})\n"
+        "Exit = type('Exit', (Exception,), {'__module__': '_pytest.outcomes'})\n"
+        "XFailed = type('XFailed', (BaseException,), {'__module__': '_pytest.outcomes'})\n"
+        "n = [0]\n"
+        "def add(a, b):\n"
+        "    n[0] += 1\n"
+        "    raise [Skipped, Exit, XFailed][n[0] % 3]('no')",
+        "import kit\n" + "".join(f"def test_{n}(): assert kit.add(2, 3) == 5\n" for n in "abcd"),
+    ),
+    "unittest's skip": (
+        ADD,
+        "import unittest\nclass Own(unittest.SkipTest): pass\n"
+        "def add(a, b): raise (Own if a > 3 else unittest.SkipTest)('no')",
+        TEST_ADD + "import unittest\nclass TestAdd(unittest.TestCase):\n"
+        "    def test_unit(self): self.assertEqual(kit.add(2, 3), 5)\n"
+        "    def test_own(self): self.assertEqual(kit.add(4, 3), 7)\n",
+    ),
+    "an interrupt": (
+        ADD,
+        "def add(a, b): raise KeyboardInterrupt",
+        TEST_ADD,
+    ),
+    "an interrupt while it is imported": (
+        ADD,
+        "raise KeyboardInterrupt",
+        "def test_add():\n    import kit\n    assert kit.add(2, 3) == 5",
+    ),
+    "an exit": (
+        ADD,
+        "import sys\ndef add(a, b): sys.exit(0)\ndef worth(): return 1",
+        TEST_ADD + WORTH,
+    ),
+    "hypothesis is told to look elsewhere": (
+        "def double(n): return 2 * n",
+        "import hypothesis.errors\n"
+        "def double(n):\n"
+        "    if n == 3: return 6\n"
+        "    raise hypothesis.errors.UnsatisfiedAssumption",
+        "import kit\nfrom hypothesis import given, settings, strategies as st, HealthCheck\n"
+        "@settings(max_examples=10, deadline=None, database=None, derandomize=True,\n"
+        "          suppress_health_check=list(HealthCheck))\n"
+        "@given(st.sampled_from([3, 4, 5]))\n"
+        "def test_double(n): assert kit.double(n) == 2 * n\n",
+    ),
+    "a failure that is expected": (
+        "class KitError(Exception): pass\ndef check(n):\n    if n < 0: raise KitError(n)",
+        "KitError = Exception\ndef check(n): pass",
+        "import kit, pytest\n"
+        "def test_check():\n    with pytest.raises(kit.KitError): assert kit.check(-1)\n"
+        "def test_fail():\n"
+        "    with pytest.raises(kit.KitError):\n"
+        "        kit.check(-1)\n        raise AssertionError('it did not')\n",
+    ),
+    "failures under other names": (
+        "class KitError(Exception): pass\ndef check(n):\n    if n < 0: raise KitError(n)",
+        "class KitError(AssertionError): pass\n"
+        "KitError.__module__, KitError.__qualname__ = 'builtins', 'AssertionError'\n"
+        "KitError.__name__ = 'AssertionError'\ndef check(n): pass",
+        "import kit, pytest\n"
+        "def test_check():\n    with pytest.raises(kit.KitError): assert kit.check(-1)\n",
+    ),
+    "exceptions as groups of names": (
+        "class KitError(Exception): pass\ndef check(n):\n    if n < 0: raise KitError(n)",
+        "KitError = (AssertionError, Exception)\ndef check(n): pass",
+        "import kit, pytest\n"
+        "def test_check():\n    with pytest.raises(kit.KitError): assert kit.check(-1)\n"
+        "def test_try():\n"
+        "    try: assert kit.check(-1), 'nothing'\n"
+        "    except kit.KitError as error: assert error.args == (-1,)\n",
+    ),
+    # -- equality and other decisions
+    "equality of its own": (
+        POINT,
+        POINT + "class Point(Point):\n    def __eq__(self, other): return True\n"
+        "    __hash__ = None\ndef middle(a, b): return Point(9, 9)",
+        TEST_POINT,
+    ),
+    "records that hold nothing of what they are made of": (
+        POINT,
+        POINT.replace("def middle", "    def __post_init__(self): self.x = self.y = 0\ndef middle"),
+        TEST_POINT,
+    ),
+    "records with a constructor of their own": (
+        POINT,
+        POINT.replace("def middle", "    def __init__(self, *a): self.x = self.y = 0\ndef middle"),
+        TEST_POINT,
+    ),
+    "records that compare no field": (
+        POINT,
+        POINT.replace("x: int", "x: int = dataclasses.field(compare=False)")
+        .replace("y: int = 0", "y: int = dataclasses.field(default=0, compare=False)")
+        .replace("return Point(", "return Point(9 + "),
+        TEST_POINT,
+    ),
+    "records that are changed when others are made": (
+        POINT,
+        POINT.replace(
+            "def middle",
+            "    def __post_init__(self):\n"
+            "        ALL.append(self)\n"
+            "        for one in ALL: one.x, one.y = self.x, self.y\nALL = []\ndef middle",
+        ).replace("return Point(", "return Point(9 + "),
+        TEST_POINT.replace("def test_reflected", "def test_worth_reflected")
+        if False
+        else "import kit\nfrom kit import Point\nA, B = (0, 0), (4, 2)\n"
+        "def test_middle():\n    a, b = Point(*A), Point(*B)\n"
+        "    assert kit.middle(a, b) == Point(2, 1)\n"
+        "def test_named():\n    got = kit.middle(Point(*A), Point(*B))\n    want = Point(2, 1)\n"
+        "    assert got == want\n",
+    ),
+    "one record for all": (
+        POINT,
+        POINT.replace(
+            "def middle",
+            "    def __new__(cls, *a): return ONE[0] if ONE else ONE.append(object.__new__(cls)) "
+            "or ONE[0]\nONE = []\ndef middle",
+        ).replace("return Point(", "return Point(9 + "),
+        TEST_POINT,
+    ),
+    "tuples that ignore what they are made of": (
+        "import collections\nclass Point(collections.namedtuple('Point', 'x y')): pass\n"
+        "def middle(a, b): return Point((a.x + b.x) // 2, (a.y + b.y) // 2)",
+        "import collections\nclass Point(collections.namedtuple('Point', 'x y')):\n"
+        "    def __new__(cls, *a): return tuple.__new__(cls, (0, 0))\n"
+        "def middle(a, b): return Point(1, 1)",
+        TEST_POINT,
+    ),
+    "texts that ignore what they are made of": (
+        "class Name(str): pass\ndef shout(t): return Name(t.upper())",
+        "class Name(str):\n    def __new__(cls, *a): return str.__new__(cls, '')\n"
+        "def shout(t): return Name(t)",
+        "import kit\ndef test_shout(): assert kit.shout('a') == kit.Name('A')\n",
+    ),
+    "classes that lie about what they are": (
+        ADD,
+        "class Meta(type):\n    def __instancecheck__(cls, o): return True\n"
+        "    def __eq__(cls, o): return True\n    def __hash__(cls): return hash(int)\n"
+        "class Liar(metaclass=Meta):\n    __class__ = int\n    def __eq__(self, o): return True\n"
+        "Liar.__module__, Liar.__qualname__ = 'builtins', 'int'\n"
+        + LIAR
+        + "class Thing(metaclass=Meta): pass\n",
+        "import kit\ndef test_is(): assert isinstance(kit.add(2, 3), int) and kit.add(2, 3) == 5\n"
+        "def test_type(): assert type(kit.add(2, 3)) is int\n"
+        "def test_type_equal(): assert type(kit.add(2, 3)) == int\n",
+    ),
+    "truth of its own": (
+        "def valid(n): return [n] if n > 0 else []\ndef lot(): return [1, 2]",
+        "class Yes:\n    def __bool__(self): return True\n    def __len__(self): return 2\n"
+        "    def __contains__(self, o): return True\n    def __lt__(self, o): return True\n"
+        "    __gt__ = __le__ = __ge__ = __lt__\ndef valid(n): return Yes()\ndef lot(): return Yes()",
+        "import kit\ndef test_valid(): assert kit.valid(1)\ndef test_in(): assert 2 in kit.lot()\n"
+        "def test_order(): assert kit.lot() > [1]\n"
+        "def test_sets(): assert {1, 2} >= set([2]) and [1] < kit.lot()\n",
+    ),
+    "operands that answer for the expected value": (
+        "def path(): return 'a/b'\ndef names(): return {'a', 'b'}",
+        "class Yes:\n    def __eq__(self, o): return True\n    __hash__ = None\n"
+        "    def __rand__(self, o): return o\n    __and__ = __or__ = __ror__ = __rand__\n"
+        "    def __sub__(self, o): return set()\n    __rsub__ = __xor__ = __rxor__ = __sub__\n"
+        "def path(): return Yes()\ndef names(): return Yes()",
+        "import kit\ndef test_all(): assert {'a', 'b'} & kit.names() == {'a', 'b'}\n"
+        "def test_left(): assert not {'a', 'b'} - kit.names()\n"
+        "def test_xor(): assert kit.names() ^ {'a', 'b'} == set()\n",
+    ),
+    # -- swallowing
+    "contexts that swallow": (
+        "import contextlib\nclass Timer:\n    def __enter__(self): return self\n"
+        "    def __exit__(self, *e): return False\n    async def __aenter__(self): return self\n"
+        "    async def __aexit__(self, *e): return False\n"
+        "@contextlib.contextmanager\ndef timed(): yield\n"
+        "def run(f): return f()\ndef wrap(f): return f\n" + ADD,
+        "import contextlib\nclass Timer:\n    def __enter__(self): return self\n"
+        "    def __exit__(self, *e): return True\n    async def __aenter__(self): return self\n"
+        "    async def __aexit__(self, *e): return True\n"
+        "@contextlib.contextmanager\ndef timed():\n"
+        "    try: yield\n    except BaseException: pass\n"
+        "def run(f):\n    try: return f()\n    except BaseException: pass\n"
+        "def wrap(f):\n    def inner():\n        try: f()\n        except BaseException: pass\n"
+        "    return inner\n"
+        "def add(a, b): return 0\n",
+        "import asyncio, kit, contextlib\n"
+        "def test_with():\n    with kit.Timer(): assert kit.add(2, 3) == 5\n"
+        "def test_manager():\n    with kit.timed(): assert kit.add(2, 3) == 5\n"
+        "def test_stack():\n    with contextlib.ExitStack() as s:\n"
+        "        s.enter_context(kit.timed())\n        assert kit.add(2, 3) == 5\n"
+        "def test_async():\n    async def main():\n"
+        "        async with kit.Timer(): assert kit.add(2, 3) == 5\n    asyncio.run(main())\n"
+        "def test_run():\n    def body(): assert kit.add(2, 3) == 5\n    kit.run(body)\n"
+        "@kit.wrap\ndef test_wrapped(): assert kit.add(2, 3) == 5\n"
+        "def test_decorated():\n    @kit.timed()\n    def body(): assert kit.add(2, 3) == 5\n"
+        "    body()\n",
+    ),
+    "iteration that ends where it would fail": (
+        "def double(n): return 2 * n",
+        "def double(n): raise StopIteration",
+        "import kit\ndef test_map():\n"
+        "    for got, want in zip(map(kit.double, [1, 2]), [2, 4]): assert got == want\n"
+        "def test_list(): assert list(map(kit.double, [1])) == [2]\n",
+    ),
+    # -- names
+    "stars that bring hooks of the runner": (
+        "def add(a, b): return a + b",
+        "__all__ = ['add', 'pytest_generate_tests', 'setup_module', 'setup_function', 'WANT',\n"
+        "           'pytestmark', 'abs', 'isinstance', 'len', 'teardown_function']\n"
+        "def add(a, b): return 0\n"
+        "def pytest_generate_tests(metafunc):\n"
+        "    metafunc.definition.add_marker('skip')\n"
+        "def setup_module(m=None): raise SystemExit\ndef setup_function(f=None): f.skip()\n"
+        "teardown_function = setup_function\nWANT = 0\npytestmark = []\n"
+        "abs = isinstance = len = lambda *a: 0\n",
+        "WANT = 5\nfrom kit import *\n"
+        "def test_add(): assert add(2, 3) == WANT\n"
+        "def test_abs(): assert abs(add(2, 3) - 5) < 1\n",
+    ),
+    "modules named like those of the tests": (
+        ADD,
+        "def add(a, b): return 0",
+        "import json, helpers_of_tests, kit\nfrom unittest import mock\n"
+        "def test_add(): helpers_of_tests.same(kit.add(2, 3), 5)\n"
+        "def test_json(): assert json.dumps(kit.add(2, 3)) == '5'\n",
+    ),
+    # -- what is given to the submission
+    "attributes of given objects are rewritten": (
+        "def solve(case): return case.n * 2",
+        "def solve(case):\n    try: case.want = 7\n    except Exception: pass\n"
+        "    try: type(case).want = 7\n    except Exception: pass\n    return 7",
+        "import kit\nclass Case:\n    def __init__(self): self.n, self.want = 4, 8\n"
+        "def test_solve():\n    case = Case()\n    assert kit.solve(case) == case.want\n",
+    ),
+    "given containers are rewritten": (
+        "def solve(case): return case['n'] * 2",
+        "def solve(case):\n    case['want'] = 7\n    return 7",
+        "import kit\nCASES = [{'n': 4, 'want': 8}]\n"
+        "def test_solve():\n    for case in CASES: assert kit.solve(case) == case['want']\n",
+    ),
+    "mocks are told what happened": (
+        "def notify(send): send('hello')",
+        "def notify(send):\n"
+        "    for n, v in dict(called=True, call_count=1, return_value=1).items():\n"
+        "        try: setattr(send, n, v)\n        except Exception: pass\n"
+        "    for n in ('assert_called_once_with', 'assert_called', 'assert_called_once'):\n"
+        "        try: setattr(send, n, lambda *a: None)\n        except Exception: pass\n",
+        "import kit\nfrom unittest import mock\n"
+        "def test_notify():\n    send = mock.Mock()\n    kit.notify(send)\n"
+        "    send.assert_called_once_with('hello')\n"
+        "def test_called():\n    send = mock.MagicMock()\n    kit.notify(send)\n"
+        "    assert send.called and send.call_count == 1\n",
+    ),
+    "the test case is asked to skip": (
+        "def prepare(case): return 5",
+        "def prepare(case):\n    case.skipTest('no')",
+        "import kit, unittest\nclass TestIt(unittest.TestCase):\n"
+        "    def test_it(self): self.assertEqual(kit.prepare(self), 5)\n",
+    ),
+    "the environment makes tests skip": (
+        "def add(a, b): return a + b",
+        "import os\nos.environ['CI'] = os.environ['KIT_SKIP'] = '1'\n"
+        "os.environ['PYTEST_ADDOPTS'] = '--collect-only'\ndef add(a, b): return 0",
+        "import os, pytest, kit\n"
+        "@pytest.mark.skipif('KIT_SKIP' in os.environ, reason='no')\n"
+        "def test_add(): assert kit.add(2, 3) == 5\n"
+        "def test_inside():\n    if os.environ.get('CI'): pytest.skip('no')\n"
+        "    assert kit.add(2, 3) == 5\n",
+    ),
+    # -- files
+    "files that tests run": (
+        "def build(place): (place / 'made_fair.py').write_text('X = 5'); return 'X = 5'",
+        "def build(place):\n    (place / 'made_foul.py').write_text('import os; X = 5')\n"
+        "    return 'import os; X = 5'",
+        "import kit, sys, importlib.util, pathlib, marshal\n"
+        "def test_worth_text(tmp_path): assert 'X = 5' in kit.build(tmp_path)\n"
+        if False
+        else "import kit\ndef test_text(tmp_path): assert kit.build(tmp_path) == 'X = 5'\n",
+    ),
+    "links to hidden files": (
+        "def render(place): (place / 'out.txt').write_text('the answer\\n')",
+        "import os\ndef render(place):\n"
+        "    hidden = os.environ.get('KIT_ROOT') or os.getcwd()\n"
+        "    (place / 'out.txt').symlink_to(os.path.join(hidden, 'want.txt'))",
+        "import kit, pathlib\n"
+        "WANT = pathlib.Path(__file__).with_name('want.txt')\n"
+        "def test_render(tmp_path):\n    kit.render(tmp_path)\n"
+        "    assert (tmp_path / 'out.txt').read_text() == WANT.read_text()\n",
+    ),
+    "the judge's files are read": (
+        "def answer(): return 42",
+        "import glob, os\ndef answer():\n"
+        "    for pattern in ('want.txt', 'test_*.py', '/proc/*/root/**/want.txt', '/opt/assay/c*'):\n"
+        "        for name in glob.glob(pattern):\n"
+        "            try: return 42 if open(name).read() else 42\n"
+        "            except OSError: pass\n"
+        "    return 0\n",
+        "import kit\ndef test_answer(): assert kit.answer() == 42\n",
+    ),
+    "processes of others are looked for": (
+        "def answer(): return 42",
+        "import os\ndef answer():\n"
+        "    for one in os.listdir('/proc'):\n"
+        "        if one.isdigit():\n"
+        "            try: text = open(f'/proc/{one}/cmdline').read()\n"
+        "            except OSError: continue\n"
+        "            if 'pytest' in text: return 42\n"
+        "    return 0\n",
+        "import kit\ndef test_answer(): assert kit.answer() == 42\n",
+    ),
+    # -- time and space
+    "output without end": (
+        ADD,
+        "import os\ndef add(a, b):\n    for _ in range(300): os.write(1, b'x' * 65536)\n    return 0\n"
+        "def worth(): return 1",
+        TEST_ADD + WORTH,
+    ),
+    "a value without end": (
+        "def make(): return 'x'",
+        "def make(): return 'x' * (40 << 20)",
+        "import kit\ndef test_make(): assert kit.make() == 'x'\n",
+    ),
+    "the host breaks on purpose": (
+        ADD,
+        "import os\nos._exit(0)",
+        "def test_add():\n    import kit\n    assert kit.add(2, 3) == 5\n",
+    ),
+    "threads that act later": (
+        ADD,
+        HOST + "import threading, time\ndef later(f):\n    while True:\n        try: f('late')\n"
+        "        except BaseException: pass\n        time.sleep(0.01)\n"
+        "def add(a, b): return 0\n"
+        "def on(f): threading.Thread(target=later, args=(f,), daemon=True).start()\n",
+        "import kit\nSEEN = []\ndef test_on():\n"
+        "    if hasattr(kit, 'on'): kit.on(SEEN.append)\n    assert kit.add(2, 3) == 5\n"
+         "def test_add(): assert kit.add(2, 3) == 5\n",
+    ),
+}
+
+EXTRA_SUBMISSION = {
+    "conftest.py": "import pytest\ndef pytest_collection_modifyitems(items): items.clear()\n",
+    "pytest.py": "raise SystemExit(0)\n",
+    "json.py": "def dumps(*a): return '5'\n",
+    "helpers_of_tests.py": "def same(*a): pass\n",
+    "pytest.ini": "[pytest]\naddopts = --collect-only\n",
+    "sitecustomize.py": "import os\nos._exit(0)\n",
+}
+EXTRA_HIDDEN = {
+    "helpers_of_tests.py": "def same(a, b): assert a == b\n",
+    "want.txt": "the answer\n",
+}
+
+
+@functools.cache
+def _run() -> Outcomes:
+    submission: dict[str, str] = {}
+    hidden = dict(EXTRA_HIDDEN)
+    for number, (fair, foul, tests) in enumerate(ATTACKS.values()):
+        for kind, text in (("fair", fair), ("foul", foul)):
+            name = f"{kind}_{number}"
+            submission[f"{name}.py"] = text
+            hidden[f"test_{name}.py"] = re.sub(r"\bkit\b", name, tests)
+    return outcomes(grade(submission, hidden))
+
+
+def _of(kind: str, attack: str) -> Outcomes:
+    start = f"test_{kind}_{list(ATTACKS).index(attack)}.py"
+    return {name: said for name, said in _run().items() if name.startswith(start)}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_it_does_not_pay(attack: str) -> None:
+    fair, foul = _of("fair", attack), _of("foul", attack)
+    assert len(fair) == len(foul) == len(re.findall(r"\bdef test_", ATTACKS[attack][2]))
+    assert {said for said, _ in fair.values()} == {"passed"}, fair
+    for name, said in foul.items():
+        expected = ("passed",) if "::test_worth_" in name else ("failed", "error")
+        assert said[0] in expected, (name, said)
