@@ -6,6 +6,7 @@
 
 const { AssertionError } = require('node:assert');
 const { AsyncResource } = require('node:async_hooks');
+const { writeSync } = require('node:fs');
 const { relative } = require('node:path');
 
 const { names, replaceable, shared, symbols, things } = require('./builtins.cjs');
@@ -31,6 +32,7 @@ class Judge extends Peer {
     this.undecided = undecided;
     this.infos = new WeakMap(); // target or stand-in: {id, kind, name, prototype}
     this.idle = true;
+    this.room = 16 * 1024; // for what the submission prints
     this.root = root;
     this.plain = new Map(); // stand-in of a prototype: that of copies
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
@@ -190,6 +192,12 @@ class Judge extends Peer {
     if (kind === 'idle') {
       this.idle = body[0] === this.sent;
       if (this.idle) this.link.release();
+    } else if (kind === 'printed') {
+      const [name, text] = body;
+      must((name === 'stdout' || name === 'stderr') && typeof text === 'string');
+      const shown = text.slice(0, this.room);
+      this.room -= shown.length;
+      if (shown !== '') writeSync(name === 'stdout' ? 1 : 2, shown);
     } else if (kind === 'uncaught') {
       const error = this.decode(body[0]);
       const scope = this.raised.get(error) ?? this.scope;
