@@ -565,7 +565,7 @@ def add(a, b):
         "def on(f): threading.Thread(target=later, args=(f,), daemon=True).start()\n",
         "import kit\nSEEN = []\ndef test_on():\n"
         "    if hasattr(kit, 'on'): kit.on(SEEN.append)\n    assert kit.add(2, 3) == 5\n"
-         "def test_add(): assert kit.add(2, 3) == 5\n",
+        "def test_add(): assert kit.add(2, 3) == 5\n",
     ),
 }
 

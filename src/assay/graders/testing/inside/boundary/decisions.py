@@ -100,7 +100,11 @@ def _fields(value: Any, compared: bool = True) -> dict[str, Any]:
     kind, arguments, named = space.get("_assay_made", (None, (), {}))
     given = None if kind is None else built_of(kind, arguments, named)
     if given is not None and "_assay" not in space:
-        return {n: given[n] for n, is_compared, _ in kind._assay_form["built"] if is_compared is compared}
+        return {
+            n: given[n]
+            for n, is_compared, _ in kind._assay_form["built"]
+            if is_compared is compared
+        }
     ref = the_ref(value)
     talk = ref.home()
     told = talk.request("fields", ref.node())
@@ -319,7 +323,9 @@ def vacuous_kind() -> Any:
                 others = any(numpy.size(one) for one in plain)
                 vacuous = others or any(getattr(one, "compared", False) for one in inputs)
                 is_truth = str(getattr(found, "dtype", "")) == "bool"
-                if (is_truth and (vacuous or method == "reduce")) or (vacuous and numpy.size(found)):
+                if (is_truth and (vacuous or method == "reduce")) or (
+                    vacuous and numpy.size(found)
+                ):
                     raise _vacuous_error()
                 if not vacuous or not isinstance(found, numpy.ndarray):
                     return found

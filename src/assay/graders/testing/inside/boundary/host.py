@@ -222,11 +222,7 @@ class Session(Plain):
             "bases": [self.class_of(base) for base in kind.__bases__],
             "operators": sorted(operators),
             "equal": _equality(kind),
-            "own": sorted(
-                one
-                for one in (*_DECIDING, *ARITHMETIC)
-                if _is_own(kind, one)
-            ),
+            "own": sorted(one for one in (*_DECIDING, *ARITHMETIC) if _is_own(kind, one)),
             "methods": [
                 one
                 for one, member in members
