@@ -89,7 +89,7 @@ def judge_apart(
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            brief = {
+            brief: dict[str, object] = {
                 "key": _KEY.hex(),
                 "hidden": {},
                 "canary": {"name": "canary", "planted": "planted"},

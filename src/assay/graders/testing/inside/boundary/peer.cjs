@@ -63,7 +63,7 @@ class Peer extends Codec {
       }
     } catch (error) {
       if (!(error instanceof Broken) && !(error instanceof SyntaxError)) throw error;
-      if (process.env.ASSAY_DEBUG) process._rawDebug(text.slice(0, 400), error.stack.slice(0, 900));this.ended(`what it said makes no sense: ${error.message}`);
+      this.ended(`what it said makes no sense: ${error.message}`);
     }
   }
 
