@@ -40,6 +40,7 @@ def grade(
 
 def outcomes(score: SubScore) -> Outcomes:
     """Each test's outcome and message, by its name."""
-    assert "tests_left_out" not in score.metadata, "too many tests in one run"
-    tests: Any = score.metadata["tests"]
+    metadata: Any = score.metadata
+    assert "tests_left_out" not in metadata, "too many tests in one run"
+    tests: list[Any] = metadata["tests"]
     return {one["id"]: (one["outcome"], one.get("message", "")) for one in tests}

@@ -91,7 +91,7 @@ def judge_apart(
             )
             brief: dict[str, object] = {
                 "key": _KEY.hex(),
-                "hidden": {},
+                "hidden": dict[str, str](),
                 "canary": {"name": "canary", "planted": "planted"},
                 "skip": [],
                 "apart": {"hidden": list(hidden), "allow": list(loose), "seconds": patience},

@@ -15,6 +15,7 @@ from assay.scoring.results import EvaluationResult, SubScore
 
 if TYPE_CHECKING:
     from assay.graders.answer_relevancy import AnswerRelevancyGrader
+    from assay.graders.audit import AuditGrader
     from assay.graders.binary_judge import BinaryJudgeGrader
     from assay.graders.c_tests import CTestsGrader
     from assay.graders.context_relevancy import ContextRelevancyGrader
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswerRelevancyGrader",
+    "AuditGrader",
     "BashGrader",
     "BinaryJudgeGrader",
     "CTestsGrader",
@@ -103,6 +105,7 @@ __all__ = [
 
 _HOMES = {
     "AnswerRelevancyGrader": "answer_relevancy",
+    "AuditGrader": "audit",
     "BinaryJudgeGrader": "binary_judge",
     "CTestsGrader": "c_tests",
     "ContextRelevancyGrader": "context_relevancy",

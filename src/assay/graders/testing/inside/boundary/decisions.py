@@ -91,7 +91,7 @@ def built_of(kind: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> di
     return given
 
 
-def _fields(value: Any, compared: bool = True) -> dict[str, Any]:
+def _fields(value: Any, *, compared: bool = True) -> dict[str, Any]:
     """The fields of a record; they must hold what the test made it of.
 
     One that the test made, and did nothing else with, was never told to the submission.
@@ -109,10 +109,10 @@ def _fields(value: Any, compared: bool = True) -> dict[str, Any]:
     talk = ref.home()
     told = talk.request("fields", ref.node())
     found = {str(name): talk.decode(node) for name, _, node in told}
-    if kind is not None and not _trust(type(value)):
-        if given is None or not all(n in found and _is_same(found[n], given[n]) for n in given):
-            label = type(value)._assay_label
-            raise undecided(label, "what a record holds that its own code made of its arguments")
+    is_held = given is not None and all(n in found and _is_same(found[n], given[n]) for n in given)
+    if kind is not None and not is_held and not _trust(type(value)):
+        label = type(value)._assay_label
+        raise undecided(label, "what a record holds that its own code made of its arguments")
     return {str(name): found[name] for name, is_compared, _ in told if is_compared is compared}
 
 

@@ -29,4 +29,5 @@ def main() -> None:
     os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606 - node, and what it is to run
 
 
-main()
+if __name__ == "__main__":
+    main()
