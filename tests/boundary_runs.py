@@ -34,14 +34,12 @@ def grade(
         inject = [Injected(src=str(Path(home, "hidden", name)), dest=name) for name in hidden]
         workspace = Workspace(path=f"{home}/tree", source=f"{home}/source")
         return asyncio.run(
-            PytestGrader.grade(
-                workspace=workspace, inject=inject, isolation="process", **options
-            )
+            PytestGrader.grade(workspace=workspace, inject=inject, isolation="process", **options)
         )
 
 
 def outcomes(score: SubScore) -> Outcomes:
     """Each test's outcome and message, by its name."""
-    assert "tests_left_out" not in score.metadata, "too many tests in one run"
-    tests: Any = score.metadata["tests"]
-    return {one["id"]: (one["outcome"], one.get("message", "")) for one in tests}
+    told: Any = score.metadata or {}
+    assert "tests_left_out" not in told, "too many tests in one run"
+    return {one["id"]: (one["outcome"], one.get("message", "")) for one in told["tests"]}

@@ -222,11 +222,7 @@ class Session(Plain):
             "bases": [self.class_of(base) for base in kind.__bases__],
             "operators": sorted(operators),
             "equal": _equality(kind),
-            "own": sorted(
-                one
-                for one in (*_DECIDING, *ARITHMETIC)
-                if _is_own(kind, one)
-            ),
+            "own": sorted(one for one in (*_DECIDING, *ARITHMETIC) if _is_own(kind, one)),
             "methods": [
                 one
                 for one, member in members
@@ -414,10 +410,11 @@ class Session(Plain):
 
     def take_state(self, state: dict[str, Any]) -> None:
         if "environ" in state:
-            wanted = state["environ"]
-            for name in [name for name in os.environ if name not in wanted]:
-                del os.environ[name]
-            os.environ.update(wanted)
+            for name, text in state["environ"].items():
+                if text is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = text
             self.environment = dict(os.environ)
         if "cwd" in state:
             try:

@@ -48,7 +48,7 @@ OPERATORS = frozenset(
 
 ARITHMETIC = frozenset(
     f"__{side}{name}__"
-    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod".split()
+    for name in "add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
     for side in ("", "r")
 )
 """Operators of two values."""
