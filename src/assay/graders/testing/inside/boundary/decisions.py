@@ -123,7 +123,7 @@ def _fields(value: Any, *, compared: bool = True) -> dict[str, Any]:
     made: tuple[Any, Any, Any] = space.get("_assay_made", (None, (), {}))
     kind, arguments, named = made
     given = None if kind is None else built_of(kind, arguments, named)
-    if given is not None and "_assay" not in space:
+    if kind is not None and given is not None and "_assay" not in space:
         return {
             n: given[n]
             for n, is_compared, _ in kind._assay_form["built"]
