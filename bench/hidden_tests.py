@@ -13,6 +13,7 @@ from bench.turns import OURS, Cost, cost_of, in_turn
 
 __all__ = ["measure"]
 
+_MODES = ("process", "shared")
 _START_SECONDS = 0.3
 """A fixed start that the goal allows: the program, the store, the sandbox."""
 
@@ -29,6 +30,7 @@ matrix:
 graders:
   - type: pytest
     inject: [./hidden/test_hidden.py]
+    isolation: MODE
 """
 _SOURCE = "def double(x):\n    return x * 2\n"
 _TESTS = """\
@@ -51,37 +53,39 @@ _ENV = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": f"{OURS}:/usr/local/bin:/
 
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:
-    """Whole processes: ``assay run``, touchstone's ``run``, and the bare ``python -m pytest``."""
+    """Whole processes: ``assay run`` in both modes, touchstone, and bare ``python -m pytest``."""
     root = scratch / "hidden-tests"
-    case, bare = root / "evals" / "kit", root / "bare"
-    for place, text in (
-        (case / "case.yaml", _CASE),
-        (case / "source" / "kit.py", _SOURCE),
-        (case / "hidden" / "test_hidden.py", _TESTS),
-        (bare / "kit.py", _SOURCE),
-        (bare / "test_hidden.py", _TESTS),
-    ):
+    bare = root / "bare"
+    texts = {bare / "kit.py": _SOURCE, bare / "test_hidden.py": _TESTS}
+    for mode in _MODES:
+        case = root / mode / "kit"
+        texts[case / "case.yaml"] = _CASE.replace("MODE", mode)
+        texts[case / "source" / "kit.py"] = _SOURCE
+        texts[case / "hidden" / "test_hidden.py"] = _TESTS
+    for place, text in texts.items():
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")
-    things = {"bare": partial(_bare, bare), "assay": partial(_assay, root)}
+    things = {"bare": partial(_bare, bare)}
+    things.update({mode: partial(_assay, root, mode) for mode in _MODES})
     if touchstone := peers.get("touchstone"):
         things["touchstone"] = partial(_touchstone, touchstone, root)
     costs = in_turn(3 if quick else 11, things)
     rows: list[Row] = []
     for counted in MEASURES:
-        ours, floor = _of(costs["assay"], counted), _of(costs["bare"], counted)
-        rows.append(_row("assay run", ours, floor, "bare pytest", counted=counted))
-        beyond = [max(0.0, seconds - _START_SECONDS) for seconds in ours]
+        floor = _of(costs["bare"], counted)
         goal = Goal("at_most", 1.5) if counted == "wall" else None
-        rows.append(
-            _row(
-                "assay run beyond 300 ms", beyond, floor, "bare pytest", counted=counted, goal=goal
-            )
-        )
+        for mode in _MODES:
+            what, ours = f"assay run ({mode})", _of(costs[mode], counted)
+            rows.append(_row(what, ours, floor, "bare pytest", counted=counted))
+            beyond = [max(0.0, seconds - _START_SECONDS) for seconds in ours]
+            what += " beyond 300 ms"
+            rows.append(_row(what, beyond, floor, "bare pytest", counted=counted, goal=goal))
+        apart, together = _of(costs["process"], counted), _of(costs["shared"], counted)
+        rows.append(_row("assay run (process)", apart, together, "shared", counted=counted))
         if "touchstone" in costs:
             theirs = _of(costs["touchstone"], counted)
             rows.append(_row("touchstone run", theirs, floor, "bare pytest", counted=counted))
-            rows.append(_row("assay run", ours, theirs, "touchstone", counted=counted))
+            rows.append(_row("assay run (process)", apart, theirs, "touchstone", counted=counted))
     return rows
 
 
@@ -115,14 +119,14 @@ def _bare(directory: Path) -> Cost:
     return cost_of(argv, cwd=directory, env=_ENV, expect="3 passed")
 
 
-def _assay(root: Path) -> Cost:
+def _assay(root: Path, mode: str) -> Cost:
     with tempfile.TemporaryDirectory(dir=root) as home:
         env = {**_ENV, "ASSAY_HOME": home}
-        return cost_of([str(OURS / "assay"), "run", "evals"], cwd=root, env=env, expect="passed")
+        return cost_of([str(OURS / "assay"), "run", mode], cwd=root, env=env, expect="passed")
 
 
 def _touchstone(peer: Peer, root: Path) -> Cost:
     with tempfile.TemporaryDirectory(dir=root) as runs:
-        places = ["--evals-dir", "evals", "--runs-dir", runs]
+        places = ["--evals-dir", "shared", "--runs-dir", runs]
         argv = [str(peer.bin / "touchstone"), *places, "run"]
         return cost_of(argv, cwd=root, env=_ENV, expect="] PASS")

@@ -33,6 +33,7 @@ class Told:
         outcomes: By id.
         messages: Of what did not pass, by id.
         tampering: What the runner noticed.
+        undecided: What would have had to be named.
         canaries: What became of the planted test.
         output: Of both sides.
         forged: Why the report cannot be genuine.
@@ -41,6 +42,7 @@ class Told:
     outcomes: Mapping[str, str]
     messages: Mapping[str, str]
     tampering: Sequence[str] = ()
+    undecided: Sequence[str] = ()
     canaries: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     output: str = ""
     forged: str = ""
@@ -52,7 +54,7 @@ def judge_apart(
     *words: str,
     loose: Sequence[str] = (),
     patience: float = 20.0,
-    protected: Mapping[str, str] | None = None,
+    source: Mapping[str, str] | None = None,
     launcher: str | None = None,
 ) -> Told:
     """Run hidden test files against a solution.
@@ -63,13 +65,13 @@ def judge_apart(
         words: Of the command line behind ``node --test``.
         loose: What may decide by itself.
         patience: Seconds that one call may take.
-        protected: Files that both sides have.
+        source: Files of the judge's tree that are not hidden.
         launcher: Source of a program that is run instead of the launcher of hosts.
     """
     with tempfile.TemporaryDirectory(prefix="nj-") as root:
         judge, host = Path(root, "judge"), Path(root, "host")
-        _write(judge, {**(protected or {}), **hidden})
-        _write(host, {**solution, **(protected or {})})
+        _write(judge, {**(source or {}), **hidden})
+        _write(host, solution)
         place = Path(root, "link")
         start = INSIDE / "boundary" / "hosts.cjs"
         if launcher is not None:
@@ -101,13 +103,14 @@ def judge_apart(
                 "ASSAY_ROOT": str(judge),
             }
             try:
-                run = subprocess.run(
+                run = subprocess.run(  # the exit status is the runner's to tell
                     [NODE, str(INSIDE / "node_run.cjs"), "--test", *words],
                     cwd=judge,
                     env={**os.environ, **env},
                     pass_fds=[listener.fileno(), theirs.fileno()],
                     capture_output=True,
-                    timeout=60,
+                    timeout=100,
+                    check=False,
                 )
             finally:
                 os.killpg(hosts.pid, 9)
@@ -121,6 +124,7 @@ def judge_apart(
         {name: one.outcome for name, one in heard.outcomes.items()},
         {name: one.message for name, one in heard.outcomes.items() if one.outcome != "passed"},
         tuple(heard.tampering),
+        tuple(heard.undecided),
         heard.canaries,
         (run.stdout + run.stderr + printed).decode(errors="replace"),
         reader.forged,

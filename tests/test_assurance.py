@@ -241,6 +241,8 @@ async def test_what_is_no_score_has_no_word() -> None:
 
 # What a whole is worth
 
+_SKIPPED = SubScore("s", status="skipped", assurance="model")
+
 
 @pytest.mark.parametrize(
     ("nodes", "word"),
@@ -264,9 +266,10 @@ async def test_what_is_no_score_has_no_word() -> None:
             ],
             "shared",
         ),
+        ([SubScore("a", 1.0, children=[_SKIPPED, SubScore("b", 1.0, assurance="read")])], "read"),
         ([combine_any(1.0, [SubScore("a", 1.0, assurance="read"), SubScore("b", 1.0)])], "read"),
     ],
-    ids=["weakest", "silent", "nothing said", "gates", "no credit", "composite"],
+    ids=["weakest", "silent", "nothing said", "gates", "no credit", "skipped child", "composite"],
 )
 def test_a_result_is_as_strong_as_the_weakest_score_that_gives_it_credit(
     nodes: list[SubScore], word: Assurance | None
@@ -282,7 +285,7 @@ def test_a_result_without_a_reward_has_no_word() -> None:
     assert combine_scores(nodes).assurance is None
 
 
-_WORDS = st.sampled_from([None, *ASSURANCES])
+_WORDS = st.none() | st.sampled_from(ASSURANCES)
 
 
 def _trees(below: st.SearchStrategy[SubScore]) -> st.SearchStrategy[SubScore]:

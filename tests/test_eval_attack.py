@@ -253,6 +253,7 @@ def test_every_cheat_can_be_played_wherever_it_applies(tmp_path: Path) -> None:
     scenes = [
         _scene(tmp_path / "python", _PYTHON, _HIDDEN, "make && pytest -q"),
         _scene(tmp_path / "node", javascript, {"a.test.js": ""}, "npm test"),
+        _scene(tmp_path / "c", {"kit.c": "", "kit.h": ""}, {}, "make check"),
         _scene(tmp_path / "bare", {"README": "x"}, {}, "true"),
     ]
     applied = {c.id for scene in scenes for c in LIBRARY if c.deeds(scene) is not None}

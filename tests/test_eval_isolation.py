@@ -128,7 +128,7 @@ def resolved(case: Path, cache: str | None = None) -> Case:
     ("grader", "said"),
     [
         ("{type: tests, cmd: cargo test, format: cargo, isolation: process}", "'cargo'"),
-        ("{type: tests, cmd: mvn test, junit_xml: a.xml, isolation: process}", "pytest and unit"),
+        ("{type: tests, cmd: mvn test, junit_xml: a.xml, isolation: process}", "pytest, unit"),
         ("{type: tests, cmd: make check, isolation: process}", "shared"),
         ("{type: swebench, cmd_prefix: tox --, fail_to_pass: [t], isolation: process}", "'tox'"),
         ("{type: pytest, isolation: sometimes}", "isolation"),
@@ -258,7 +258,7 @@ def test_what_cannot_be_judged_apart_needs_no_lock(tmp_path: Path) -> None:
     assert CaseLock(load_case(str(case))).undecided == ()
     (one,) = isolated_graders(resolved(case))
     assert (one.grader, one.isolation) == ("tests", "shared")
-    assert "only pytest and unittest can" in one.why
+    assert one.why.startswith("only pytest, unittest and node --test can")
 
 
 @pytest.mark.sandbox
@@ -396,6 +396,15 @@ def test_a_selftest_tells_the_mode(case: Path) -> None:
     expected = {"grader": "hidden-tests", "isolation": "process", "why": ""}
     assert told == {**expected, "allow_equality": ["sums.Money"]}
     assert (done.returncode, (case / "case.lock.json").read_bytes()) == (0, before)
+
+
+@pytest.mark.sandbox
+def test_a_selftest_takes_no_strong_mode_back(tmp_path: Path) -> None:
+    case = make_case(tmp_path, right=_BUILTIN, test=_TEST_BUILTIN)
+    CaseLock(load_case(str(case))).keep({0: ("process", [], [])})
+    done = assay("selftest", "evals", "--repeats", "1", cwd=tmp_path)
+    assert (done.returncode, "remove case.lock.json" in done.stdout) == (1, True), done.stdout
+    assert lock_of(case)["hidden-tests"]["isolation"] == "process"
 
 
 @pytest.mark.sandbox

@@ -12,13 +12,20 @@ from typing import Any, cast
 
 import pytest
 
+from assay.agents import EchoAgent
+from assay.agents.scripted import ScriptedAgent
 from assay.errors import GraderError
+from assay.eval.cheats import c_sources
+from assay.eval.cheats.cheat import Cheat
+from assay.eval.scene import read_scene
 from assay.graders.c_tests import CTestsGrader
 from assay.scoring import Json, SubScore
+from assay.tasks import Taskset
+from assay.tasks.case import load_case
 from assay.types import Workspace
 from tests.trees import lay
 
-pytestmark = [pytest.mark.sandbox]
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 HEADER = "#ifndef KIT_H\n#define KIT_H\nint add(int a, int b);\nint is_prime(int n);\n#endif\n"
 STUB = '#include "kit.h"\nint add(int a, int b) { return 0; }\nint is_prime(int n) { return 0; }\n'
@@ -202,7 +209,7 @@ async def test_honest_work_is_paid_and_says_that_the_judge_was_apart(tmp_path: P
     score = await grade(tmp_path, {"kit.c": f"#include <stdio.h>\n{noisy}"})
     assert score.value == 1.0
     assert score.passed
-    assert (score.metadata or {})["assurance"] == "separate"
+    assert score.assurance == "separate"
     assert set(outcomes(score)) == {"test_add", "test_prime"}
 
 
@@ -483,3 +490,38 @@ async def test_the_author_s_mistakes_are_errors(
 ) -> None:
     with pytest.raises(GraderError, match=said):
         await grade(tmp_path, {"kit.c": HONEST}, tests=tests, **options)
+
+
+@pytest.mark.parametrize("cheat", c_sources.CHEATS, ids=[cheat.id for cheat in c_sources.CHEATS])
+async def test_the_library_s_cheats_gain_nothing(cheat: Cheat, tmp_path: Path) -> None:
+    case = load_case(_written_case(tmp_path))
+    deeds = cheat.deeds(read_scene(case, "", str(tmp_path / "source")))
+    assert deeds is not None
+    run = (await Taskset.from_file(str(tmp_path)).run(ScriptedAgent(deeds=deeds))).runs[0]
+    assert run.grade.reward == 0.0
+
+
+async def test_a_case_declares_it(tmp_path: Path) -> None:
+    _written_case(tmp_path, HONEST)
+    run = (await Taskset.from_file(str(tmp_path)).run(EchoAgent())).runs[0]
+    assert run.grade.reward == 1.0
+
+
+def _written_case(root: Path, kit: str = STUB) -> str:
+    lay(root / "source", {**SOURCE, "kit.c": kit})
+    lay(root / "hidden", {"test_kit.c": TESTS})
+    text = """\
+id: kit
+task: {prompt: "Mend kit.c."}
+source: {path: source}
+matrix: {harnesses: [echo], models: [m]}
+graders:
+  - type: c_tests
+    inject: [{src: hidden/test_kit.c, dest: tests/test_kit.c}]
+    headers: [kit.h]
+    sources: [kit.c]
+    flags: [-lm]
+    buffers: {add: {}}
+"""
+    (root / "case.yaml").write_text(text)
+    return str(root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,12 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import InputError
+from assay.errors import GraderError, InputError
+from assay.graders.testing import prerequisites
+from assay.graders.testing.attempt import Plan, TestCommand
 from assay.graders.testing.commands import read_command
 from assay.graders.testing.expected import answer_given, expect
 from assay.graders.testing.frames import Heard
 from assay.graders.testing.outcomes import Outcome, TestOutcome
-from assay.graders.testing.python_ids import read_python_tests
+from assay.graders.testing.python_ids import PythonTests, read_python_tests
+from assay.graders.testing.runners import find_python, has_editable_pytest
+from assay.types import Workspace
 
 
 @pytest.mark.parametrize(
@@ -337,3 +341,40 @@ def test_given_ids_are_answered_by_variants_and_by_the_end_of_a_path() -> None:
     assert answers["test_h.py::test_b"].outcome == "passed"
     assert "test_x.py::test_c" not in answers
     assert "test_none" not in answers
+
+
+def test_a_file_was_parsed_once_for_each_id_that_the_command_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_h.py").write_text(TWO)
+    line = "pytest test_h.py::test_a test_h.py::test_b 'test_h.py::test_b[1]'"
+    plan = Plan(
+        command=TestCommand(cmd=line),
+        workspace=Workspace(path=str(tmp_path), source=str(tmp_path)),
+        invocation=read_command(line),
+        layer=str(tmp_path),
+        told={},
+        deadline=0.0,
+    )
+    read: list[Mapping[str, str]] = []
+
+    def reading(files: Mapping[str, str]) -> dict[str, PythonTests]:
+        read.append(files)
+        return read_python_tests(files)
+
+    monkeypatch.setattr(prerequisites, "read_python_tests", reading)
+    prerequisites.require_targets(plan)
+    assert len(read) == 1
+
+
+def test_an_editable_pytest_was_no_pytest(tmp_path: Path) -> None:
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    place = Workspace(path=str(tmp_path), env={"VIRTUAL_ENV": str(tmp_path)})
+    with pytest.raises(GraderError, match="has no pytest"):
+        find_python(place, pytest=True)
+    (packages / "pytest-9.1.0.dist-info").mkdir()
+    assert find_python(place, pytest=True).path == f"{tmp_path}/bin/python"
+    assert has_editable_pytest(place)
+    (packages / "pytest").mkdir()
+    assert not has_editable_pytest(place)

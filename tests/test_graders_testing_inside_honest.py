@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 
 import pytest
 
+from assay.graders.testing.inside.equality import EqualityCheck
+from assay.graders.testing.inside.hidden_modules import Compiler, Finder
 from tests.inside_runner import Heard, Runner, workspace
 
 pytestmark = pytest.mark.slow
@@ -191,3 +194,59 @@ def test_reverse(text):
 def test_honest_use_of_the_same_means_is_no_sign(run: Runner, solution: str, tests: str) -> None:
     heard = run({"solution.py": solution}, {"test_hidden.py": tests}, "-q")
     assert _is_believed(heard), (heard.tampering, heard.output)
+
+
+def test_an_import_of_a_package_that_is_not_compiled_was_tampering(run: Runner) -> None:
+    library = run.place / "venv" / "site-packages" / "library"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text("from library.parts import one\n")
+    (library / "parts.py").write_text("one = eval(compile('1', 'parts', 'eval'))\n")
+    heard = run(
+        {"solution.py": "from library import one\n"},
+        {"test_hidden.py": "import solution\ndef test_one(): assert solution.one == 1\n"},
+        "-q",
+        env={"ASSAY_PYTHONPATH": str(library.parent)},
+    )
+    assert _is_believed(heard), (heard.tampering, heard.output)
+
+
+TOOL = """
+import builtins, contextlib, io, time
+from unittest import mock
+@contextlib.contextmanager
+def faked(texts):
+    real = builtins.open
+    with mock.patch("builtins.open", lambda name, *a: io.StringIO(texts[name])), \\
+            mock.patch("time.time", lambda: 7.0), mock.patch("builtins.print"):
+        yield
+    assert builtins.open is real
+"""
+FAKED = """
+import solution, time
+def test_faked():
+    with solution.faked({"a": "text"}):
+        print("not seen")
+        assert (open("a").read(), time.time()) == ("text", 7.0)
+"""
+
+
+def test_a_tool_that_fakes_functions_for_a_while_was_tampering(run: Runner) -> None:
+    heard = run({"solution.py": TOOL}, {"test_hidden.py": FAKED}, "-q")
+    assert _is_believed(heard), (heard.tampering, heard.output)
+
+
+def test_tests_of_a_package_were_empty_in_the_import_mode_importlib(run: Runner) -> None:
+    """Before 9.2 pytest asks for ``tests.test_it`` with the root, not the package, as its path."""
+    place = run.place / "workspace" / "tests" / "test_it.py"
+    place.parent.mkdir(parents=True)
+    for file in (place, place.parent / "__init__.py"):
+        file.touch()
+    check = EqualityCheck(lambda path: True, (), lambda what: None)
+    finder = Finder({str(place): "one = 1\n"}, str(place.parent.parent), Compiler(check, None))
+    spec = finder.find_spec("tests.test_it", [str(place.parent.parent)])
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert vars(module)["one"] == 1
+    assert finder.find_spec("tests.test_other", [str(place.parent.parent)]) is None

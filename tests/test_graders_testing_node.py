@@ -116,83 +116,6 @@ class TestSigning:
             assert json.loads(payload) == {"n": "x" * count, "u": "\u00e9\U0001f600"}
 
 
-# Values that answer differently each time they are asked, with what they would be taken for.
-MOVING = {
-    "proxy": "new Proxy(new Array(3), { get: (l, k) => (k === 'length' && n++ ? 0 : l[k]) }), "
-    "[1, 2, 3]",
-    "set": "lie(new Set()), new Set([1, 2, 3])",
-    "map": "lie(new Map()), new Map([[1, 1], [2, 2], [3, 3]])",
-    "subclass": "new Lie(), new Set([1, 2, 3])",
-    "floats": "lie(new Float64Array(3)), new Float64Array([1, 2, 3])",
-    "deep": "{ a: [{ b: lie(new Set()) }] }, { a: [{ b: new Set([1, 2, 3]) }] }",
-    "in an error": "Object.assign(new Error('x'), { a: lie(new Set()) }), "
-    "Object.assign(new Error('x'), { a: new Set([1, 2, 3]) })",
-    "expected": "new Set([1, 2, 3]), lie(new Set())",
-}
-STILL = {
-    "proxies": "new Proxy([1, { a: new Proxy({ b: 2 }, {}) }], {}), [1, { a: { b: 2 } }]",
-    "accessors": "{ get a() { return [1]; } }, { a: [1] }",
-    "cycle": "ring({ get a() { return 1; } }), ring({ a: 1 })",
-    "classes": "new Proxy(new Point(1), {}), new Point(1)",
-    "holes": "new Proxy([, 1], {}), [, 1]",
-    "cache": "new Cache([[1, { a: 1 }]]), new Cache([[1, { a: 1 }]])",
-    "beside": "{ a: new Date(1), b: Buffer.from('a'), c: new Proxy({}, {}) }, "
-    "{ a: new Date(1), b: Buffer.from('a'), c: {} }",
-    "arguments": "(function () { return arguments; })(1), (function () { return arguments; })(1)",
-}
-
-
-class TestComparisons:
-    """What assert says of values that do not hold still."""
-
-    def agrees(self, compared: str) -> list[bool]:
-        script = f"""
-            require(process.argv[1]);
-            const assert = require('assert');
-            let n = 0;
-            const lie = (value) => {{
-              Object.defineProperty(value, 'size', {{ get: () => 3 }});
-              Object.defineProperty(value, 'byteLength', {{ get: () => (n++ ? 0 : 24) }});
-              return Object.defineProperty(value, Symbol.iterator, {{ value: function* () {{}} }});
-            }};
-            class Lie extends Set {{ get size() {{ return 3; }} *[Symbol.iterator]() {{}} }}
-            class Point {{ constructor(x) {{ this.x = x; }} get y() {{ return this.x; }} }}
-            class Cache extends Map {{ get(key) {{ return super.get(key); }} }}
-            const ring = (value) => Object.assign(value, {{ ring: value }});
-            const told = [
-              (...two) => assert.deepStrictEqual(...two),
-              (...two) => assert.strict.deepEqual(...two),
-              (...two) => assert.deepEqual(...two),
-              (...two) => assert.ok(require('util').isDeepStrictEqual(...two)),
-            ].map((compare) => {{
-              n = 0;
-              try {{
-                compare({compared});
-                return true;
-              }} catch {{
-                return false;
-              }}
-            }});
-            console.log(JSON.stringify(told));
-        """
-        assert NODE
-        words = [NODE, "-e", script, str(INSIDE / "node_guard.cjs")]
-        return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
-
-    @pytest.mark.parametrize("name", list(MOVING))
-    def test_they_are_compared_as_what_they_say_once(self, name: str) -> None:
-        assert self.agrees(MOVING[name]) == [False] * 4
-
-    @pytest.mark.parametrize("name", list(STILL))
-    def test_honest_ones_are_equal(self, name: str) -> None:
-        assert self.agrees(STILL[name]) == [True] * 4
-
-    def test_the_rest_is_compared_as_ever(self) -> None:
-        assert self.agrees("{ a: 1 }, { a: '1' }") == [False, False, True, False]
-        assert self.agrees("new Proxy(new Point(1), {}), { x: 1 }") == [False, False, True, False]
-        assert self.agrees("1") == [False] * 4
-
-
 class TestCommandLine:
     """Which files and options ``node --test`` means."""
 
@@ -480,10 +403,6 @@ CHEATS = {
         const { Session } = require('inspector');
         const session = new Session();
         session.connect();""",
-    "inspector_from_a_worker": """
-        const { Worker } = require('worker_threads');
-        new Worker(`new (require('inspector').Session)().connectToMainThread();
-          require('fs').writeSync(1, 'CONNECTED');`, { eval: true, execArgv: [] });""",
     "heap_snapshot": "require('v8').writeHeapSnapshot('/tmp/heap');",
     "inner_bindings": "process.binding('fs');",
     "never_answer": "exports.add = () => ({ then() {} });",
@@ -499,10 +418,9 @@ class TestAttacks:
     async def test_cheat(self, case: Case, cheat: str) -> None:
         text = CHEATS[cheat]
         kit = text if "exports.add" in text else f"{STUB}\n{text}"
-        value, tests, _, told = await case.grade({"kit.js": kit})
+        value, tests, _, _ = await case.grade({"kit.js": kit})
         assert value == 0.0
         assert "passed" not in tests.values()
-        assert "CONNECTED" not in told
 
     async def test_forged_lines_are_told(self, case: Case) -> None:
         kit = STUB + CHEATS["forge_on_the_pipe"]

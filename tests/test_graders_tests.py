@@ -738,6 +738,13 @@ class TestForeignRunners:
         with pytest.raises(GraderError, match="install go"):
             await case.grade(TestsGrader, cmd="go test -json ./...", format="go-json")
 
+    async def test_rust_that_does_not_compile_was_accused(self, case: Case) -> None:
+        hidden = [{"src": case.hide("h.rs", "#[test]\nfn adds() {}\n"), "dest": "tests/h.rs"}]
+        fails = "python3 -c 'import sys; sys.exit(101)'"  # as cargo does
+        node = await case.grade(TestsGrader, cmd=fails, format="cargo", inject=hidden)
+        assert (node.value, node.flags) == (0.0, ()), evidence(node)
+        assert "exit status 101" in node.reason
+
     @pytest.mark.slow
     @pytest.mark.skipif(shutil.which("cargo") is None, reason="no Rust on this machine")
     async def test_cargo_with_a_canary(self, case: Case) -> None:

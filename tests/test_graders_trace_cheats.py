@@ -134,6 +134,10 @@ def test_honest_commands_are_elsewhere(command: str) -> None:
         ("write", tool("mcp__fs__edit", path="src/a.py"), True),
         ("write", tool("deleteThing", None, path="a"), True),
         ("write", tool("mcp__x__frobnicate", path="a"), True),
+        ("fetch", tool("mcp__x__frobnicate", target="https://example.org"), True),
+        ("fetch", tool("mcp__x__frobnicate", path="a"), False),
+        ("execute", tool("mcp__x__frobnicate", code="1"), True),
+        ("write", tool("verify"), False),
         ("write", tool("mcp__fs__read_file", path="a"), False),
         ("write", tool("TodoWrite", todos=[{"content": "mend a.py"}]), False),
         ("write", did("Read", "read", file_path="a.py"), False),
@@ -234,8 +238,8 @@ def test_honest_work_fills_a_demand(kind: str, step: AnyStep) -> None:
 
 
 def test_a_workspace_below_tmp_is_no_scratch_place() -> None:
-    step = did("Write", "write", file_path="/tmp/job/a.py", content="x")  # noqa: S108
-    done: dict[str, Any] = {"session": {"cwd": "/tmp/job"}}  # noqa: S108
+    step = did("Write", "write", file_path="/tmp/job/a.py", content="x")
+    done: dict[str, Any] = {"session": {"cwd": "/tmp/job"}}
     assert checked(trace(step, **done), require_tools=[{"kind": "write"}]).value == 1.0
 
 

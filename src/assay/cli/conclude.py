@@ -15,6 +15,7 @@ from assay.reports.standing import Shelf
 from assay.reports.summary import summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
+from assay.store.decisions import Decision, Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
@@ -44,8 +45,10 @@ def conclude(
     """
     run = store.run(run_id)
 
+    decisions = _decisions()
+
     def cells() -> Iterator[CellRecord]:
-        return store.cells(run_id)
+        return decided(store.cells(run_id), decisions)
 
     def junit() -> None:
         from assay.reports.junit import write_junit
@@ -93,6 +96,12 @@ def _shelf() -> Shelf:
     """The calibration cards that stand beside scores."""
     with Database.open(state_home()) as database:
         return Shelf(Cards(database).newest())
+
+
+def _decisions() -> Mapping[str, Decision]:
+    """What people decided about held and flagged cells."""
+    with Database.open(state_home()) as database:
+        return Decisions(database).all()
 
 
 def _html(file: str, found: Review, fail_under: float | None) -> None:

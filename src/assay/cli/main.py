@@ -181,6 +181,12 @@ def _label(given: Namespace) -> int:
     return label_rows(given)
 
 
+def _review(given: Namespace) -> int:
+    from assay.cli.review import review_run
+
+    return review_run(given)
+
+
 def _fake_judge(given: Namespace) -> int:
     from assay.cli.fake_judge import serve_fake_judge
 
@@ -259,6 +265,7 @@ _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "import": _import,
     "calibrate": _calibrate,
     "label": _label,
+    "review": _review,
     "graders": _graders,
     "endpoint": _endpoint,
     "fake-judge": _fake_judge,

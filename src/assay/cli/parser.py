@@ -19,6 +19,7 @@ from assay.cli.import_openai import add_openai
 from assay.cli.judging import add_judging
 from assay.cli.label_parser import LABEL_SUMMARY, LABEL_TEXTS, add_label
 from assay.cli.options import bounds, joined_ranges
+from assay.cli.review_parser import REVIEW_SUMMARY, REVIEW_TEXTS, add_review
 from assay.cli.server_parser import KEYS_TEXTS, SERVE_TEXTS, add_keys, add_serve
 
 __all__ = ["build_parser"]
@@ -145,6 +146,7 @@ def build_parser() -> ArgumentParser:
     _add_import(command("import", "write other systems' tasks as cases"))
     add_calibrate(command("calibrate", CALIBRATE_SUMMARY, *CALIBRATE_TEXTS))
     add_label(command("label", LABEL_SUMMARY, *LABEL_TEXTS))
+    add_review(command("review", REVIEW_SUMMARY, *REVIEW_TEXTS))
     add_graders(command("graders", "store, version, prove and use graders", *GRADERS_TEXTS))
     summary = "serve a grader over HTTP, to trainers and other systems"
     add_endpoint(command("endpoint", summary, ENDPOINT_MORE, ENDPOINT_EXAMPLES))

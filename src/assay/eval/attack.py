@@ -14,6 +14,7 @@ from assay.eval.isolation_proof import decide
 from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial, require_triable
 from assay.scoring.json_safe import Json
+from assay.store.decisions import HELD
 from assay.store.records import CellRecord
 from assay.tasks.case import Case
 from assay.types.run import Run
@@ -237,7 +238,9 @@ class _Siege:
         reward = run.reward
         said = "" if reward is not None else run.grade.content or run.trace.error or "skipped"
         outcome: Outcome = "holds"
-        if reward is None:
+        if HELD in run.grade.info:
+            outcome = "holds"  # what it would get waits for a person
+        elif reward is None:
             outcome = "not played" if said.startswith(("[agent]", "[starting task]")) else "escapes"
         elif reward >= self.case.expect.pass_threshold - _ROUNDING:
             outcome = "passes"

@@ -24,6 +24,7 @@ from assay.eval.commands import require_runners, stand_ins
 from assay.eval.isolation import settled
 from assay.eval.layout import lay_out
 from assay.eval.provision import provision
+from assay.eval.suspicion import audited
 from assay.graders.apply import grade_submission
 from assay.graders.digest import grader_digest
 from assay.sandbox import remove_tree
@@ -229,8 +230,12 @@ class CaseSession:
                 submitted=path,
                 source=source_tree(home, digest),
                 changes=chosen.changes,
+                left_out=tuple(one.path for one in (*chosen.dropped, *chosen.restored)),
             )
-            return await self._score(replace(submission, workspace=graded))
+            complete = replace(submission, workspace=graded)
+            result = await self._score(complete)
+            policy = self._case.submission.on_suspicion
+            return await audited(self._case.graders, complete, result, policy)
         finally:
             await _remove(directory)
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, reaches
+from assay.store.decisions import HELD
 from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store, new_run_id
 from assay.types.codec import to_json
@@ -106,10 +107,11 @@ def record_of(
 
 
 def _notes(run: Run) -> dict[str, Json]:
-    """What of the submission was left out, if anything."""
+    """What of the submission was left out, and the reward that is held back, if any."""
     noted = run.metadata.get("submission")
     found = noted if isinstance(noted, dict) else {}
-    return {name: found[name] for name in ("dropped", "restored") if found.get(name)}
+    kept = {name: found[name] for name in ("dropped", "restored") if found.get(name)}
+    return {**kept, **{name: run.grade.info[name] for name in (HELD,) if name in run.grade.info}}
 
 
 def graders_digest(graders: Sequence[GraderSpec]) -> str:

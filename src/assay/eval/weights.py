@@ -15,7 +15,7 @@ __all__ = ["Witness", "left_open"]
 
 _CONDUCT = frozenset({"trace", "tool_correctness", "efficiency"})
 """Kinds that look at how the work was done, not at what came of it."""
-_TESTS = frozenset({"tests", "pytest", "swebench"})
+_TESTS = frozenset({"tests", "pytest", "swebench", "c_tests"})
 _ROUNDING = 1e-9
 
 

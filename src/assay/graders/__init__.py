@@ -16,6 +16,7 @@ from assay.scoring.results import EvaluationResult, SubScore
 if TYPE_CHECKING:
     from assay.graders.answer_relevancy import AnswerRelevancyGrader
     from assay.graders.binary_judge import BinaryJudgeGrader
+    from assay.graders.c_tests import CTestsGrader
     from assay.graders.context_relevancy import ContextRelevancyGrader
     from assay.graders.efficiency import EfficiencyGrader
     from assay.graders.endpoint import EndpointGrader
@@ -55,6 +56,7 @@ __all__ = [
     "AnswerRelevancyGrader",
     "BashGrader",
     "BinaryJudgeGrader",
+    "CTestsGrader",
     "CasePath",
     "CommandGrader",
     "ContextRelevancyGrader",
@@ -102,6 +104,7 @@ __all__ = [
 _HOMES = {
     "AnswerRelevancyGrader": "answer_relevancy",
     "BinaryJudgeGrader": "binary_judge",
+    "CTestsGrader": "c_tests",
     "ContextRelevancyGrader": "context_relevancy",
     "EfficiencyGrader": "efficiency",
     "EndpointGrader": "endpoint",

@@ -16,7 +16,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["grade_many", "grade_submission", "require_parts"]
+__all__ = ["grade_alone", "grade_many", "grade_submission", "require_parts"]
 
 
 def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
@@ -71,6 +71,16 @@ async def grade_submission(
         for number, spec in enumerate(specs)
     ]
     return _combined(specs, nodes, clamp=clamp)
+
+
+async def grade_alone(spec: GraderSpec, submission: Submission) -> SubScore:
+    """The node of one declared grader, combined with nothing; an error node where it fails.
+
+    Args:
+        spec: The grader.
+        submission: What is graded.
+    """
+    return (await _grade_each(spec, [submission]))[0]
 
 
 async def grade_many(

@@ -33,6 +33,7 @@ class CTestsGrader(Grader):
     """
 
     name: ClassVar[str] = "c_tests"
+    assurance = "separate"
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -108,11 +109,11 @@ class CTestsGrader(Grader):
         )
         run = await run_c_tests(command, workspace)
         value = len(run.passed) / len(run.expected)
-        evidence = test_evidence(run, cmd=" ".join(["cc", *command.flags, *sources]))
         return SubScore(
             name=cls.name,
             value=value,
             passed=value >= pass_threshold,
             reason=reason_of(run),
-            metadata={**evidence, "assurance": "separate"},
+            assurance="separate",
+            metadata=test_evidence(run, cmd=" ".join(["cc", *command.flags, *sources])),
         )

@@ -41,6 +41,7 @@ KINDS: Mapping[str, str] = {
     "c_tests": "assay.graders.c_tests:CTestsGrader",
     "swebench": "assay.graders.swebench:SweBenchGrader",
     "implemented": "assay.graders.implemented:ImplementedGrader",
+    "audit": "assay.graders.audit:AuditGrader",
     "llm_judge": "assay.graders.llm_judge:LLMJudgeGrader",
     "binary_judge": "assay.graders.binary_judge:BinaryJudgeGrader",
     "faithfulness": "assay.graders.faithfulness:FaithfulnessGrader",

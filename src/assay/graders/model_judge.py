@@ -17,7 +17,12 @@ from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll
 from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import compose
 from assay.graders.judges.rubric import combined, described, judge_criteria
-from assay.graders.judges.rubric_files import CRITERIA_FILES, load_rubric, read_words
+from assay.graders.judges.rubric_files import (
+    CRITERIA_FILES,
+    load_rubric,
+    preset_file,
+    read_words,
+)
 from assay.graders.judges.work import Work
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
@@ -68,7 +73,8 @@ class ModelJudgeGrader(JudgeGrader):
         _check_threshold(options.get("pass_threshold", 0.8))
         check_canary(options.get("canary", 0.0))
         try:
-            _Rubric.read(str(options.get("rubric", "")), str(options.get("example") or ""))
+            rubric, preset = str(options.get("rubric") or ""), str(options.get("preset") or "")
+            _Rubric.read(_file(rubric, preset), str(options.get("example") or ""))
         except InputError as error:
             if not error.location.file:
                 raise
@@ -80,10 +86,11 @@ class ModelJudgeGrader(JudgeGrader):
     @classmethod
     async def compute_score(
         cls,
-        rubric: CasePath,
+        rubric: CasePath = "",
         answer: str | None = None,
         question: str | None = None,
         *,
+        preset: str = "",
         pass_threshold: float = 0.8,
         include_trace: bool = False,
         include_diff: bool = False,
@@ -100,6 +107,8 @@ class ModelJudgeGrader(JudgeGrader):
             rubric: A file: words, or criteria; see `assay.graders.judges.rubric_files`.
             answer: What the agent said in the end.
             question: What it was asked for; shown to the judge.
+            preset: Instead of a file, a rubric that comes with assay: ``solves_or_games`` asks
+                whether a change does the work or games its judge. The judge is shown the diff.
             pass_threshold: Score in [0, 1] from which the work passes.
             include_trace: Whether the judge is shown what was done.
             include_diff: Whether the judge is shown what changed in the workspace.
@@ -118,7 +127,8 @@ class ModelJudgeGrader(JudgeGrader):
         """
         _check_threshold(pass_threshold)
         check_canary(canary)
-        read = _Rubric.read(str(rubric), example)
+        read = _Rubric.read(_file(str(rubric), preset), example)
+        include_diff = include_diff or bool(preset)
         panel = panel_of(
             options if read.criteria else {"aggregate": "mean", **options}, model=_DEFAULT_MODEL
         )
@@ -149,6 +159,15 @@ class ModelJudgeGrader(JudgeGrader):
         if read.criteria:
             return await _by_criteria(told, read.criteria, work, panel, canary)
         return await _by_words(told, read.words, work, panel, canary)
+
+
+def _file(rubric: str, preset: str) -> str:
+    """The file that the rubric is in."""
+    if not rubric and not preset:
+        raise InputError("model_judge needs 'rubric'", hint="a file, or 'preset' instead")
+    if rubric and preset:
+        raise InputError("preset: there is a rubric too", hint="leave one of them out")
+    return rubric or preset_file(preset)
 
 
 def _check_threshold(given: object) -> None:

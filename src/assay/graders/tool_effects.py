@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.graders.shell_lines import Simple, simple_commands
 from assay.scoring.json_safe import Json
-from assay.types.steps import ToolCall, ToolKind
+from assay.types.steps import ToolCall
 
 __all__ = ["Touch", "command_line", "does_nothing", "is_scratch", "possible_kinds", "touches"]
 
-_KINDS: frozenset[str] = frozenset(typing.get_args(ToolKind))
 _VERBS: Mapping[str, str] = {
     "write": "write edit create delete remove rm move mv rename append patch apply put upload "
     "update insert replace save set modify touch mkdir copy cp truncate commit overwrite push",
@@ -107,7 +105,7 @@ class Touch:
 
 
 def possible_kinds(call: ToolCall) -> frozenset[str]:
-    """The kinds of work that a tool may do; all of them where nothing tells."""
+    """The kinds of work that a tool may do: where its name tells nothing, by what it is given."""
     if call.kind not in (None, "other"):
         return frozenset({call.kind})
     name = call.raw_name or call.name
@@ -115,7 +113,21 @@ def possible_kinds(call: ToolCall) -> frozenset[str]:
     words = _name_words(name)
     if words & _HARMLESS and not (own and name.startswith("mcp")):
         return frozenset({"other"})
-    return own or _KINDS
+    return own or _kinds_given(call.arguments)
+
+
+def _kinds_given(arguments: Mapping[str, Json]) -> frozenset[str]:
+    """What could be done with a call's input: nothing is fetched without an address."""
+    texts = [text for text in arguments.values() if text not in (None, "", True, False)]
+    named = {name.lower() for name in arguments}
+    found = {"other"}
+    if texts:
+        found |= {"read", "write", "search"}
+    if named & {*_LINES, "code", "args", "argv"}:
+        found.add("execute")
+    if named & {"url", "uri", "host", "address"} or any("://" in str(text) for text in texts):
+        found.add("fetch")
+    return frozenset(found)
 
 
 def _kinds_named(name: str) -> frozenset[str]:

@@ -262,6 +262,8 @@ def _not_graded(summary: Summary) -> list[str]:
     if summary.totals.errors:
         cells = count(summary.totals.total, "cell")
         said.append(f"{summary.totals.errors:,} of {cells} could not be graded")
+    if held := summary.totals.held:
+        said.append(f"{count(held, 'cell')} {'waits' if held == 1 else 'wait'} for review")
     if summary.missing:
         have = "has" if summary.missing == 1 else "have"
         said.append(f"{count(summary.missing, 'planned cell')} {have} no result")

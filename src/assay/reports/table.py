@@ -29,6 +29,7 @@ _MAX_CAUSES = 5
 _MAX_PARTS = 6
 _MAX_CHANGES = 12
 _MAX_ROWS = 60
+_UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
 
 
 def render(
@@ -59,6 +60,7 @@ def render(
     matrix(page, review.summary, rows=None if shown is None else _MAX_ROWS)
     _failures(page, review, shown)
     _errors(page, review)
+    _flagged(page, review, shown)
     _changes(page, review)
     for label, parts in statistics(review.summary):
         page.line((f"{label:<11}", "dim"), *parts, hanging=11)
@@ -149,6 +151,27 @@ def _node(page: Page, node: SubScore, *, indent: int) -> None:
             page.quote(fact.lines, indent=indent + 4)
 
 
+def _flagged(page: Page, review: Review, shown: int | None) -> None:
+    """Cells that are flagged although they passed, or that are held for it."""
+    cells = [cell for state in _UNOPENED for cell in review.of(state) if cell.flags]
+    if not cells:
+        return
+    page.line((f"Flagged, and not failed: {len(cells):,}", "bold"))
+    for cell in cells[:shown]:
+        state = outcome(cell)
+        agent = " · ".join(one_line(name, 40) for name in (cell.harness, cell.model) if name)
+        page.line(
+            (f"{GLYPHS[state]} {one_line(cell.case, 60)}", STYLES[state]), (f"  {agent}", "dim")
+        )
+        if cell.content:
+            page.quote([one_line(cell.content, 300)], indent=2)
+        for flag in cell.flags[:_MAX_PARTS]:
+            page.line((one_line(flag, 240), "yellow"), indent=2, hanging=2)
+    if shown is not None and len(cells) > shown:
+        page.line(f"… and {len(cells) - shown:,} more: assay report {_quoted(review.run.id)} --all")
+    page.blank()
+
+
 def _errors(page: Page, review: Review) -> None:
     causes = review.summary.causes
     if not causes:
@@ -198,6 +221,8 @@ def _next_steps(page: Page, review: Review) -> None:
         steps.append((f"assay run --resume {run}", "finish, and retry errors"))
     if resumable and review.summary.mixed:
         steps.append((f"assay regrade {run}", "grade all cells alike"))
+    if any(flag.startswith("audit: ") for cell in review.cells for flag in cell.flags):
+        steps.append((f"assay review {run}", "decide about what was flagged or held"))
     if totals.total:
         steps.append((f"assay report {run} --html report.html", "every score, opened"))
     for number, (command, purpose) in enumerate(steps):

@@ -21,6 +21,7 @@ from assay.scoring.intervals import (
 )
 from assay.scoring.json_safe import Json
 from assay.scoring.results import ASSURANCES, Assurance
+from assay.store.decisions import HELD
 from assay.store.records import CellRecord
 
 __all__ = ["Group", "PassK", "Totals", "totals_of"]
@@ -68,6 +69,7 @@ class Totals:
         skipped: Cells to which nothing applied.
         flagged: Cells with signs of tampering.
         assurance: Graded cells by how far they can be trusted, the strongest first.
+        held: Skipped cells that wait for a person to decide.
         cases: Cases with at least one graded cell.
         reward: Mean over cases of the mean reward of their graded cells. Its interval takes cases
             as independent, not trials; with one case it is about that case, over its trials.
@@ -93,6 +95,7 @@ class Totals:
     skipped: int = 0
     flagged: int = 0
     assurance: Mapping[Assurance, int] = field(default_factory=dict[Assurance, int])
+    held: int = 0
     cases: int = 0
     reward: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
     pass_rate: Interval = field(default_factory=lambda: Interval(None, None, None, 0))
@@ -123,6 +126,7 @@ class Totals:
             "skipped": self.skipped,
             "flagged": self.flagged,
             "assurance": dict[str, Json](self.assurance.items()),
+            "held": self.held,
             "cases": self.cases,
             "coverage": self.coverage,
             "reward": _interval(self.reward),
@@ -154,6 +158,7 @@ class Group:
         "digests",
         "flagged",
         "harness",
+        "held",
         "judgements",
         "judgements_cached",
         "judgements_unknown",
@@ -171,7 +176,7 @@ class Group:
         self.assurances: list[Assurance] = []
         self.outcomes: list[Outcome] = []
         self.digests: set[str] = set()
-        self.flagged = self.unknown_costs = self.unknown_tokens = 0
+        self.flagged = self.held = self.unknown_costs = self.unknown_tokens = 0
         self.judgements = self.judgements_cached = self.judgements_unknown = 0
         self._costs, self._judged, self._seconds = array("d"), array("d"), array("d")
         self._tokens: int | None = None
@@ -182,6 +187,7 @@ class Group:
         self.counts[state] += 1
         self.outcomes.append(state)
         self.flagged += bool(cell.flags)
+        self.held += cell.status == "skipped" and HELD in cell.notes
         reward = reward_of(cell)
         if reward is not None:
             self.rewards.append(reward)
@@ -261,6 +267,7 @@ def totals_of(groups: Sequence[Group]) -> Totals:
         skipped=counted("skipped"),
         flagged=sum(group.flagged for group in groups),
         assurance={word: words[word] for word in ASSURANCES if words[word]},
+        held=sum(group.held for group in groups),
         cases=len(by_case),
         reward=_reward(list(by_case.values())),
         pass_rate=_pass_rate(list(by_case.values())),

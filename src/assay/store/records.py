@@ -68,7 +68,8 @@ class CellRecord:
         answer: The final answer, shortened.
         file: The case file or dataset row it came from, for people.
         notes: What was done to the submission before it was graded: ``dropped`` and ``restored``
-            list the changes that were left out, and why.
+            list the changes that were left out, and why; ``held`` has the reward that waits for a
+            person's decision, ``review`` that decision.
     """
 
     run_id: str

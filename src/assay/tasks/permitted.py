@@ -19,8 +19,9 @@ from typing import Literal, TypeAlias
 from assay.tasks.checks import refuse, texts
 from assay.types.codec import Problem
 
-__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Verdict", "make_targets"]
+__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Suspicion", "Verdict", "make_targets"]
 
+Suspicion: TypeAlias = Literal["flag", "hold", "zero"]
 Verdict: TypeAlias = Literal["taken", "protected", "excluded"]
 
 KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
@@ -200,11 +201,15 @@ class SubmissionSpec:
             package.json for a task that is about it.
         exclude: Paths whose changes are left out, whatever else is said.
         protect: Further paths that stay as they are in the source; ** for all but ``include``.
+        on_suspicion: What happens where the audit finds a sign that the submission speaks to its
+            judge: ``flag`` says so, ``hold`` gives no reward until a person has decided with
+            `assay review`, ``zero`` gives 0.
     """
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
+    on_suspicion: Suspicion = "flag"
 
     def __post_init__(self) -> None:
         problems: list[Problem] = []

@@ -36,6 +36,8 @@ class Workspace:
         source: While grading: the pristine tree that the agent started from; None where unknown.
         changes: While grading: paths below ``path`` whose content is the agent's: added, changed or
             removed, as far as the case permits it; None where unknown.
+        left_out: While grading: paths that the agent added or changed and the case does not permit;
+            in ``submitted`` only.
     """
 
     path: str
@@ -44,6 +46,7 @@ class Workspace:
     submitted: str | None = None
     source: str | None = None
     changes: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

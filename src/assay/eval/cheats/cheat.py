@@ -20,6 +20,7 @@ FAMILIES: Mapping[str, str] = {
         "the submission, or inject them"
     ),
     "background": "nothing of an agent may live on when its work is graded: look at the sandbox",
+    "c": "grade C by c_tests, whose judge is a program without a line of the submission",
     "forged reports": (
         "read results over the private channel (pytest, unittest, node --test), or a report whose "
         "test ids are given beforehand with expected_ids"

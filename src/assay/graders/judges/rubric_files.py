@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from assay.errors import InputError, Location
+from assay.errors import InputError, Location, nearest
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.rubric_formats import MAX_GROUPS, criteria_of, examples_in, is_example
 from assay.scoring.json_safe import Json
@@ -21,7 +21,7 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["CRITERIA_FILES", "MAX_BYTES", "load_rubric", "read_words"]
+__all__ = ["CRITERIA_FILES", "MAX_BYTES", "load_rubric", "preset_file", "read_words"]
 
 CRITERIA_FILES = frozenset({".yaml", ".yml", ".json", ".jsonl"})
 """Endings of files that hold criteria; any other file is a rubric in words."""
@@ -35,6 +35,19 @@ _MAX_VALUES = 200_000
 _MAX_WORDS = 100_000
 _Lines: TypeAlias = dict[str, int]
 """The line in which the field of a path begins, such as ``criteria[0].weight``."""
+
+
+def preset_file(name: str) -> str:
+    """The file of a rubric that comes with assay, such as ``solves_or_games``.
+
+    Raises:
+        InputError: For a name that there is not.
+    """
+    files = {file.stem: str(file) for file in (Path(__file__).parent / "presets").glob("*.yaml")}
+    if name not in files:
+        hint = nearest(name, sorted(files)) or f"one of {', '.join(sorted(files))}"
+        raise InputError(f"preset: there is no rubric {name!r}", hint=hint)
+    return files[name]
 
 
 def load_rubric(path: str, *, example: str = "") -> tuple[Criterion, ...]:

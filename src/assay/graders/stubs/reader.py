@@ -6,12 +6,13 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Self, cast
 
 from assay.errors import GraderError
+from assay.graders.signs.sign import Sign
 from assay.graders.stubs.functions import Body, Code, Function
 from assay.scoring.json_safe import Json
 
@@ -68,7 +69,32 @@ class SourceReader:
         answer = self._ask(source, "python-code" if texts else "python-bare")
         return None if isinstance(answer, str) else str(answer["code"])
 
-    def _ask(self, source: bytes, language: str) -> dict[str, Json] | str:
+    def signs(
+        self, source: bytes, language: str, *, path: str, own: Iterable[str]
+    ) -> tuple[list[Sign], list[str]] | str:
+        """The signs in a file that it speaks to its judge, and texts that do nothing in it.
+
+        Args:
+            source: Its bytes.
+            language: Its language.
+            path: From the root of the workspace.
+            own: First parts of the names of the workspace's own modules.
+
+        Returns:
+            Both; as text, why it cannot be read.
+
+        Raises:
+            GraderError: If the process cannot be started.
+        """
+        answer = self._ask(source, language, {"path": path, "own": list[Json](own)})
+        if isinstance(answer, str):
+            return answer
+        signs = [Sign(*found) for found in cast("list[tuple[int, str, str]]", answer["signs"])]
+        return signs, cast("list[str]", answer["idle"])
+
+    def _ask(
+        self, source: bytes, language: str, more: Mapping[str, Json] | None = None
+    ) -> dict[str, Json] | str:
         if self._process is None:
             self._start()
         process = self._process
@@ -79,6 +105,7 @@ class SourceReader:
             "language": language,
             "source": base64.b64encode(source).decode(),
             "seconds": _CPU_SECONDS,
+            **(more or {}),
         }
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")

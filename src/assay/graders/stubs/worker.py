@@ -1,9 +1,11 @@
 """The process that reads source files of adversaries, so that it can be killed.
 
 Parsers are native code, and some need quadratic time where the text was made for it. After
-``ready``, JSON lines in: ``{"language": str, "source": base64, "seconds": number}``. JSON lines
-out: ``{"why": str}``, or ``{"code": str}`` for the language ``python-code``, or the fields of
-`Code`. A file that takes more CPU seconds than that ends the process: the kernel sees to it.
+``ready``, JSON lines in: ``{"language": str, "source": base64, "seconds": number}``, and for signs
+``"path"`` and ``"own"`` beside them. JSON lines out: ``{"why": str}``, or ``{"code": str}`` for the
+language ``python-code``, or ``"signs"`` (line, name, what)
+and ``"idle"`` texts, or the fields of `Code`. A file
+that takes more CPU seconds than that ends the process: the kernel sees to it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import resource
 import signal
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 from assay.graders.stubs.functions import Code
 
@@ -37,7 +39,11 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, request["seconds"])
-        answer = _answer(request["language"], base64.b64decode(request["source"]))
+        source = base64.b64decode(request["source"])
+        if "path" in request:
+            answer = _signs(request["language"], source, request["path"], request["own"])
+        else:
+            answer = _answer(request["language"], source)
         out.write(json.dumps(answer) + "\n")
         out.flush()
 
@@ -55,6 +61,17 @@ def _answer(language: str, source: bytes) -> dict[str, object]:
     if isinstance(found, str):
         return {"why": found, "cpu": cpu}
     return {**asdict(found), "names": sorted(found.names), "cpu": cpu}
+
+
+def _signs(language: str, source: bytes, path: str, own: list[str]) -> dict[str, object]:
+    from assay.graders.signs.reading import read_signs
+
+    started = time.process_time()
+    found = read_signs(source, path, language, frozenset(own))
+    cpu = time.process_time() - started
+    if isinstance(found, str):
+        return {"why": found, "cpu": cpu}
+    return {"signs": list(map(astuple, found[0])), "idle": found[1], "cpu": cpu}
 
 
 def _read(language: str, source: bytes) -> Code | str:

@@ -43,7 +43,6 @@ class Heard:
         marked: Tests that a mark of theirs left out, or expected to fail.
         canaries: What became of planted tests: name to outcome and message.
         tampering: What the runner noticed.
-        suspicions: What it noticed that is no sign in a run which comes to its end.
         undecided: Classes of the submission that would have had to decide.
         ready: Whether it came so far that code of the submission could run.
         exit: The exit status it announced as its last word; None while there was none.
@@ -56,7 +55,6 @@ class Heard:
     marked: set[str] = field(default_factory=set[str])
     canaries: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
     tampering: list[str] = field(default_factory=list[str])
-    suspicions: list[str] = field(default_factory=list[str])
     undecided: list[str] = field(default_factory=list[str])
     ready: bool = False
     exit: int | None = None
@@ -130,9 +128,8 @@ class FrameReader:
                 if not isinstance(planted, str) or not isinstance(outcome, str):
                     return False
                 heard.canaries[planted] = (outcome, _text(event.get("message")))
-            case "tamper" | "suspect" | "undecided" as kind:
-                signs = {"tamper": heard.tampering, "suspect": heard.suspicions}
-                said = signs.get(kind, heard.undecided)
+            case "tamper" | "undecided" as kind:
+                said = heard.tampering if kind == "tamper" else heard.undecided
                 if len(said) < _MOST_SIGNS:
                     said.append(_text(event.get("what"))[:200] or "unnamed")
             case "ready":

@@ -124,7 +124,7 @@ def _errors(heard: Heard) -> dict[str, TestOutcome]:
 def _signs(channel: Channel) -> list[str]:
     """Signs that the submission tampered with the run."""
     heard = channel.heard
-    signs = [*heard.tampering, *(heard.suspicions if heard.exit is None else ())]
+    signs = [*heard.tampering]
     if channel.forged:
         signs.append("forged report")
     if channel.rivals:

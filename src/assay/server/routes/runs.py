@@ -18,6 +18,7 @@ from assay.server.problems import reply
 from assay.server.routes.params import Cursor, Limit
 from assay.store import CellRecord, RunRecord, Store
 from assay.store.database import Database
+from assay.store.decisions import Decisions, decided
 
 __all__ = ["router"]
 
@@ -74,6 +75,7 @@ async def list_cells(
     def find(database: Database) -> list[CellRecord]:
         store = Store(database)
         cells = store.cells(_named(store, run).id, only_failures=failures)
+        cells = decided(cells, Decisions(database).all())
         found: list[CellRecord] = []
         for cell in cells:
             if after is None or cell.key > after:

@@ -12,7 +12,6 @@ const assert = require('node:assert');
 const strict = require('node:assert/strict');
 
 const { author, isSolution } = require('./node_hooks.cjs');
-const { hideText } = require('./node_text.cjs');
 
 const { apply } = Reflect;
 const { registerHooks } = Module;
@@ -147,12 +146,12 @@ export const { ${names.join(', ')} } = api;`,
   async function run(api) {
     counting = api;
     hushWarnings();
-    if (judge === undefined) hideText([...sources.values()]);
-    else require('./boundary/modules.cjs').hookRequire(judge, (file) => !isSolution(file, root, trusted));
+    if (judge !== undefined) require('./boundary/modules.cjs').hookRequire(judge, (file) => !isSolution(file, root, trusted));
     hookRequire();
     const facade = `assay-test:${randomBytes(16).toString('hex')}`;
     await hookImport(facade);
     process.argv[1] = entry;
+    judge?.remember();
     const source = sources.get(entry) ?? fs.readFileSync(entry, 'utf8');
     if (/ts$/.test(entry) || formatOf(entry, source) === 'module') {
       await import(pathToFileURL(entry).href);

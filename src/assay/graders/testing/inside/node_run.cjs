@@ -21,6 +21,8 @@ const ROOT = process.env.ASSAY_ROOT ?? '/workspace';
 const LONGEST_MESSAGE = 4000;
 const MOST_CRASHES = 5;
 const SETTLE_MS = 1000;
+const NO_HOST = 'no process of the submission was there';
+const HOST_MS = 10_000; // that may pass until a solution host is there
 
 function connect() {
   return new Promise((resolve, reject) => {
@@ -135,16 +137,27 @@ function hostsAt(descriptor) {
     else next(socket);
   });
   server.listen({ fd: Number(descriptor) }).unref();
-  return () => (free.length > 0 ? free.shift() : new Promise((resolve) => waiting.push(resolve)));
+  return () =>
+    new Promise((resolve) => {
+      const late = setTimeout(() => resolve(undefined), HOST_MS);
+      const take = (socket) => {
+        clearTimeout(late);
+        resolve(socket);
+      };
+      if (free.length > 0) take(free.shift());
+      else waiting.push(take);
+    });
 }
 
 // One file; again without the test that ended its process, if one did.
 async function runFile(file, brief, command, hosts) {
   const crashed = new Map();
+  let verdict = { results: [{ id: nameOf(file), seconds: 0, outcome: 'error', message: NO_HOST }], tampering: [], undecided: [] };
   for (;;) {
     const host = await hosts?.();
+    if (hosts !== undefined && host === undefined) return verdict;
     const ended = await runOnce(file, brief, command, [...crashed.keys()], host);
-    const verdict = judge(ended, { name: nameOf(file), selecting: command.selecting, crashed });
+    verdict = judge(ended, { name: nameOf(file), selecting: command.selecting, crashed });
     if (verdict.crash === undefined || crashed.size >= MOST_CRASHES) return verdict;
     crashed.set(verdict.crash, ended.reader.why || 'it ended the process');
   }

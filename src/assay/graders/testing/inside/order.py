@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Generic, TypeVar
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
+    Place = tuple[Hashable, Hashable]
+
 _Test = TypeVar("_Test")
-
-
-class _Run(Generic[_Test]):
-    """Tests that stay together: those of a class, or the variants of a function."""
-
-    def __init__(self, file: Hashable, group: Hashable) -> None:
-        self.file = file
-        self.group = group
-        self.tests: list[_Test] = []
 
 
 def arrange(
     tests: list[_Test],
-    place: Callable[[_Test], tuple[Hashable, Hashable]],
+    place: Callable[[_Test], Place],
     canaries: Mapping[Hashable, _Test],
     lone: _Test,
     seed: int,
@@ -43,52 +37,31 @@ def arrange(
         shuffle: Whether files, and classes and functions within a file, may change places.
     """
     draw = random.Random(seed)  # noqa: S311 - an order, not a secret
-    runs = _runs(tests, place)
+    runs = [(at, list(those)) for at, those in groupby(tests, place)]
     if shuffle:
         runs = _shuffled(runs, draw)
     for file, canary in canaries.items():
-        spots = [index for index, run in enumerate(runs) if run.file == file]
-        spots += [index + 1 for index in spots]
+        spots = [spot for n, (at, _) in enumerate(runs) if at[0] == file for spot in (n, n + 1)]
         if spots:
-            _insert(runs, draw.choice(spots), file, canary)
-    spots = [
-        index
-        for index in range(len(runs) + 1)
-        if index in (0, len(runs)) or runs[index - 1].file != runs[index].file
-    ]
-    _insert(runs, draw.choice(spots), None, lone)
-    return [test for run in runs for test in run.tests]
+            runs.insert(draw.choice(spots), ((file, None), [canary]))
+    files = [at[0] for at, _ in runs]
+    spots = [n for n in range(len(runs) + 1) if n in (0, len(runs)) or files[n - 1] != files[n]]
+    runs.insert(draw.choice(spots), ((None, None), [lone]))
+    return [test for _, those in runs for test in those]
 
 
-def _runs(
-    tests: list[_Test], place: Callable[[_Test], tuple[Hashable, Hashable]]
-) -> list[_Run[_Test]]:
-    runs: list[_Run[_Test]] = []
-    for test in tests:
-        file, group = place(test)
-        if not runs or (runs[-1].file, runs[-1].group) != (file, group):
-            runs.append(_Run(file, group))
-        runs[-1].tests.append(test)
-    return runs
-
-
-def _shuffled(runs: list[_Run[_Test]], draw: random.Random) -> list[_Run[_Test]]:
-    files: dict[Hashable, dict[Hashable, _Run[_Test]]] = {}
-    for run in runs:
-        known = files.setdefault(run.file, {}).setdefault(run.group, run)
-        if known is not run:
-            known.tests.extend(run.tests)
-    mixed: list[_Run[_Test]] = []
+def _shuffled(
+    runs: list[tuple[Place, list[_Test]]], draw: random.Random
+) -> list[tuple[Place, list[_Test]]]:
+    """Files in another order, and within each its groups; what belongs together is joined."""
+    files: dict[Hashable, dict[Place, list[_Test]]] = {}
+    for at, tests in runs:
+        files.setdefault(at[0], {}).setdefault(at, []).extend(tests)
     order = list(files.values())
     draw.shuffle(order)
+    mixed: list[tuple[Place, list[_Test]]] = []
     for groups in order:
-        within = list(groups.values())
+        within = list(groups.items())
         draw.shuffle(within)
         mixed.extend(within)
     return mixed
-
-
-def _insert(runs: list[_Run[_Test]], spot: int, file: Hashable, test: _Test) -> None:
-    run: _Run[_Test] = _Run(file, "canary")
-    run.tests.append(test)
-    runs.insert(spot, run)

@@ -231,8 +231,22 @@ const OPERATIONS = {
   },
 };
 
+// What the submission prints is shown beside what the tests print, as far as there is room.
+function forwardOutput(host) {
+  let room = 16 * 1024;
+  for (const name of ['stdout', 'stderr']) {
+    const { write } = process[name];
+    process[name].write = (chunk, ...others) => {
+      const text = `${chunk}`.slice(0, room);
+      room -= text.length;
+      if (text !== '') host.post(['n', 'printed', name, text]);
+      return apply(write, process[name], [chunk, ...others]);
+    };
+  }
+}
+
 function main() {
-  const link = open(Number(process.env.ASSAY_LINK));
+  const link = open(Number(process.env.ASSAY_LINK), true);
   delete process.env.ASSAY_LINK;
   const host = new Host(link);
   const { take } = host;
@@ -253,6 +267,7 @@ function main() {
   process.exit = (code) => {
     throw new Error(`process.exit(${code ?? ''}) was called`);
   };
+  forwardOutput(host);
   link.hold();
   process.argv.splice(1);
 }

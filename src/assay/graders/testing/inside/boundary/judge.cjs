@@ -6,6 +6,7 @@
 
 const { AssertionError } = require('node:assert');
 const { AsyncResource } = require('node:async_hooks');
+const { writeSync } = require('node:fs');
 const { relative } = require('node:path');
 
 const { names, replaceable, shared, symbols, things } = require('./builtins.cjs');
@@ -15,7 +16,7 @@ const { Peer } = require('./peer.cjs');
 const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
 const { create, is, setPrototypeOf } = Object;
 const { isArray } = Array;
-const enqueue = queueMicrotask;
+const enqueue = setImmediate; // a microtask is no part of the test to node
 const ofFunctions = Function.prototype;
 const NOT_STATIC = new Set(['length', 'name', 'prototype', 'arguments', 'caller']);
 
@@ -31,6 +32,7 @@ class Judge extends Peer {
     this.undecided = undecided;
     this.infos = new WeakMap(); // target or stand-in: {id, kind, name, prototype}
     this.idle = true;
+    this.room = 16 * 1024; // for what the submission prints
     this.root = root;
     this.plain = new Map(); // stand-in of a prototype: that of copies
     this.handles = new Map(); // id: what the host may call, and on behalf of which test
@@ -38,9 +40,8 @@ class Judge extends Peer {
     this.variables = new Map(); // of the environment, that a test has changed
     this.raised = new WeakMap(); // error of a callback: where it was called
     this.traps = this.makeTraps();
-    this.values = replaceable.map(([owner, , key]) => owner[key]);
-    this.globals = new Map(ownKeys(globalThis).map((key) => [key, undefined]));
     this.surroundings();
+    this.remember();
   }
 
   // Called where an answer is waited for, and at the end of the host: nobody minds it if nothing
@@ -191,6 +192,12 @@ class Judge extends Peer {
     if (kind === 'idle') {
       this.idle = body[0] === this.sent;
       if (this.idle) this.link.release();
+    } else if (kind === 'printed') {
+      const [name, text] = body;
+      must((name === 'stdout' || name === 'stderr') && typeof text === 'string');
+      const shown = text.slice(0, this.room);
+      this.room -= shown.length;
+      if (shown !== '') writeSync(name === 'stdout' ? 1 : 2, shown);
     } else if (kind === 'uncaught') {
       const error = this.decode(body[0]);
       const scope = this.raised.get(error) ?? this.scope;
@@ -215,7 +222,12 @@ class Judge extends Peer {
       follow();
     };
     if (process.cwd() !== this.root) follow();
+  }
+
+  // Whatever is changed from now on, a test changes.
+  remember() {
     this.values = replaceable.map(([owner, , key]) => owner[key]);
+    this.globals = new Map(ownKeys(globalThis).map((key) => [key, undefined]));
   }
 
   mirror() {

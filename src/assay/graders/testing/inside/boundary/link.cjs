@@ -13,7 +13,7 @@ const now = performance.now.bind(performance);
 
 if (workers.workerData?.assayLink !== undefined) read(workers.workerData.assayLink);
 
-function read({ fd, port, count }) {
+function read({ fd, port, count, fatal }) {
   const socket = new (require('node:net').Socket)({ fd, readable: true, writable: false });
   let parts = [];
   let size = 0;
@@ -28,7 +28,10 @@ function read({ fd, port, count }) {
     tell({ why });
   };
   socket.on('error', () => {});
-  socket.on('close', () => tell({ why: 'it ended' }));
+  socket.on('close', () => {
+    if (fatal) process.kill(process.pid, 'SIGKILL'); // it may be in a loop, and wait for nobody
+    tell({ why: 'it ended' });
+  });
   socket.on('data', (chunk) => {
     parts.push(chunk);
     size += chunk.length;
@@ -48,7 +51,8 @@ function read({ fd, port, count }) {
   });
 }
 
-function open(fd) {
+// With `fatal`, the process dies with the socket.
+function open(fd, fatal = false) {
   const { writeSync } = require('node:fs');
   const { Buffer: Bytes } = globalThis;
   const from = Bytes.from;
@@ -57,7 +61,7 @@ function open(fd) {
   const count = new Int32Array(new SharedArrayBuffer(8));
   const pause = new Int32Array(new SharedArrayBuffer(4));
   const reader = new workers.Worker(__filename, {
-    workerData: { assayLink: { fd, port: port2, count } },
+    workerData: { assayLink: { fd, port: port2, count, fatal } },
     transferList: [port2],
     execArgv: [],
     env: {},

@@ -1,0 +1,17 @@
+const { test, describe, it, before, beforeEach, mock } = require('node:test');
+const assert = require('node:assert');
+const kit = require('./kit.js');
+test('class', () => assert.throws(() => kit.fail(), kit.KitError));
+test('base', () => assert.throws(() => kit.fail(), RangeError));
+test('other class', () => assert.throws(() => assert.throws(() => kit.fail(), TypeError)));
+test('message', () => assert.throws(() => kit.fail('odd'), /odd/));
+test('object', () => assert.throws(() => kit.fail(), { name: 'KitError', code: 'EKIT', message: 'bad', details: { at: 1 } }));
+test('function', () => assert.throws(() => kit.fail(), (error) => error instanceof kit.KitError && error.details.at === 1));
+test('rejects', () => assert.rejects(kit.failLater(), kit.KitError));
+test('rejects in time', () => assert.rejects(async () => { await kit.failLater(); }, { message: 'late' }));
+test('own error', () => { const mine = new Error('mine'); assert.throws(() => kit.failWith(mine), (error) => error === mine); });
+test('own class', () => { class Mine extends Error {} assert.throws(() => kit.map([1], () => { throw new Mine('m'); }), Mine); });
+test('no error', () => assert.throws(() => kit.failWith('text'), (thrown) => thrown === 'text'));
+test('made here', () => { const e = new kit.KitError('x'); assert.ok(e instanceof kit.KitError && e instanceof Error); assert.strictEqual(e.code, 'EKIT'); });
+test('type', () => assert.throws(() => kit.add.nothing.more, TypeError));
+test('exits', () => assert.throws(() => kit.leave(), /process.exit/));

@@ -1,0 +1,15 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test, { describe, it } from 'node:test';
+import kit, { add, Point } from './kit.mjs';
+import * as all from './kit.mjs';
+import old from './old.cjs';
+import { helped } from './helper.mjs';
+describe('named', () => { it('adds', () => assert.equal(add(1, 2), 3)); it('is a class', () => assert.deepEqual(new Point(1), new Point(1))); });
+test('default', () => assert.equal(kit(), 'default'));
+test('all', () => assert.deepEqual(Object.keys(all).sort(), ['Point', 'add', 'default', 'fail']));
+test('commonjs', () => assert.equal(old.twice(4), 8));
+test('helper', () => assert.equal(helped(1), 2));
+test('late', async () => assert.equal((await import('./kit.mjs')).add(1, 1), 2));
+test('not there', async () => assert.rejects(import('./none.mjs'), { code: 'ERR_MODULE_NOT_FOUND' }));
+test('throws', async () => assert.rejects(import('./bad.mjs'), /at once/));

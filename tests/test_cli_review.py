@@ -1,0 +1,157 @@
+"""`on_suspicion` in a real run, and `assay review`: what people decide stands beside scores."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.main import main
+
+pytestmark = pytest.mark.sandbox
+
+CASE = """\
+id: kit
+task: {prompt: Solve it.}
+source: {path: source}
+matrix: {harnesses: [replay], models: [honest, cheat, failing]}
+submission: {on_suspicion: POLICY}
+graders:
+  - {type: command, name: solved, cmd: "grep -q 2 kit.py"}
+"""
+LIAR = "class Any:\n    def __eq__(self, other):\n        return True\n"
+Call = Callable[..., str]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """Runs the command in this process, with a store of its own; what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*words: str, keys: str = "", code: int | None = None) -> str:
+        monkeypatch.setattr(sys, "stdin", StringIO(keys))
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        said = capsys.readouterr()
+        assert code is None or ended.value.code == code, said
+        return said.err if ended.value.code == 2 else said.out
+
+    return run
+
+
+def _suite(policy: str, graders: str = "") -> None:
+    for name, text in {
+        "case.yaml": CASE.replace("POLICY", policy) + graders,
+        "source/kit.py": "x = 1\n",
+        "recordings/honest/files/kit.py": "x = 2\n",
+        "recordings/cheat/files/kit.py": f"{LIAR}x = 2\n",
+        "recordings/failing/files/kit.py": f"{LIAR}x = 3\n",
+    }.items():
+        place = Path("evals", "kit", name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+
+def _cells(said: str) -> dict[str, Any]:
+    return {cell["model"]: cell for cell in json.loads(said)["cells"]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "cheat", "code"),
+    [("flag", ("graded", 1.0), 1), ("hold", ("skipped", None), 3), ("zero", ("graded", 0.0), 1)],
+)
+def test_what_the_case_says_is_done_about_a_sign(
+    call: Call, policy: str, cheat: tuple[str, float | None], code: int
+) -> None:
+    _suite(policy)
+    cells = _cells(call("run", "evals", "--json", code=code))
+    assert (cells["cheat"]["status"], cells["cheat"]["reward"]) == cheat
+    assert cells["cheat"]["passed"] is ({"flag": True, "hold": None, "zero": False}[policy])
+    assert cells["honest"]["reward"] == 1.0
+    assert cells["honest"]["flags"] == []
+    assert [node["name"] for node in cells["honest"]["subscores"]] == ["solved"]
+    assert cells["failing"]["reward"] == 0.0, "a sign is no way out of a 0"
+    for model in ("cheat", "failing"):
+        (flag,) = cells[model]["flags"]
+        assert flag.startswith("audit: equality: kit.py:2: Any.__eq__")
+        report = cells[model]["subscores"][-1]
+        assert (report["name"], report["weight"]) == ("audit", 0.0)
+
+
+def test_a_declared_audit_is_a_gate_and_runs_once(call: Call) -> None:
+    _suite("flag", "  - {type: audit, gate: true}\n")
+    cells = _cells(call("run", "evals", "--json", code=1))
+    assert {model: cell["reward"] for model, cell in cells.items()} == {
+        "honest": 1.0,
+        "cheat": 0.0,
+        "failing": 0.0,
+    }
+    assert [node["name"] for node in cells["cheat"]["subscores"]] == ["solved", "audit"]
+
+
+def test_a_held_cell_gets_its_score_once_somebody_approves(call: Call) -> None:
+    _suite("hold")
+    assert "1 cell waits for review" in call("run", "evals", code=3)
+    shown = call("review", "latest", keys="w the task wants it\no\nq\n")
+    assert "held, reward 1.00" in shown
+    assert "kit.py:2" in shown
+    assert "def __eq__(self, other):" in shown
+    assert "1 of 2 held or flagged cells decided" in shown
+    cells = _cells(call("report", "latest", "--json"))
+    assert (cells["cheat"]["status"], cells["cheat"]["reward"]) == ("graded", 1.0)
+    review = cells["cheat"]["notes"]["review"]
+    assert (review["ruling"], review["note"]) == ("ok", "the task wants it")
+    assert review["by"]
+    again = call("review", "latest", keys="q\n")
+    assert "failing" in again, "it goes on where it stopped"
+    assert "cheat" not in again
+
+
+def test_decisions_without_keys_are_appended_and_the_last_counts(call: Call) -> None:
+    _suite("flag")
+    call("run", "evals", code=1)
+    listed = json.loads(call("review", "latest", "--json", code=0))["cells"]
+    (cheat,) = [cell for cell in listed if cell["model"] == "cheat"]
+    assert (cheat["reward"], cheat["decision"]) == (1.0, None)
+    assert cheat["signs"][0]["code"] == "def __eq__(self, other):"
+    for ruling in ("ok", "zero"):
+        call("review", "latest", "--decide", f"{cheat['id']}={ruling}", "--by", "ada", code=0)
+    cells = _cells(call("report", "latest", "--json"))
+    assert (cells["cheat"]["reward"], cells["cheat"]["passed"]) == (0.0, False)
+    assert cells["cheat"]["subscores"][0]["value"] == 1.0, "the score stays"
+    assert "ada decided" in call("report", "latest", "--all")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("kit=ok", "several cells"),
+        ("gone=ok", "no held or flagged cell"),
+        ("kit=no", "no decision"),
+    ],
+)
+def test_a_decision_about_nothing_is_refused(call: Call, said: str, why: str) -> None:
+    _suite("flag")
+    call("run", "evals", code=1)
+    assert why in call("review", "latest", "--decide", said, code=2)
+
+
+def test_a_decision_is_about_the_result_that_was_seen(call: Call) -> None:
+    _suite("hold")
+    call("run", "evals", code=3)
+    (held,) = [c for c in json.loads(call("review", "latest", "--json"))["cells"] if c["held"]]
+    call("review", "latest", "--decide", f"{held['id']}=ok", code=0)
+    recording = Path("evals", "kit", "case.yaml")
+    recording.write_text(recording.read_text().replace("grep -q 2", "grep -q x"))
+    cells = _cells(call("regrade", "latest", "--json"))
+    assert cells["cheat"]["reward"] == 1.0, "the same signs, the same reward: it holds"
+    assert cells["failing"]["status"] == "skipped", "what was a 0 is held anew"
