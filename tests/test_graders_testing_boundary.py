@@ -4,6 +4,8 @@ A theme is a module of the submission and a hidden test module that imports it a
 themes are graded in one run. Every test must pass, but for those named ``test_..._fails``.
 """
 
+# ruff: noqa: E501 - programs are shown as they are
+
 from __future__ import annotations
 
 import functools
@@ -653,7 +655,7 @@ def test_next():
     it = kit.count(2)
     assert next(it) == 0 and next(it) == 1 and next(it, None) is None
     with pytest.raises(StopIteration): next(it)
-def test_iter(): 
+def test_iter():
     it = kit.count(2)
     assert iter(it) is it
 def test_islice(): assert list(itertools.islice(kit.endless(), 3)) == [3, 4, 5]
@@ -1186,7 +1188,7 @@ def test_str_subclass():
     name = kit.Name("ab")
     assert name == "ab" and name.shout() == "AB!" and name + "c" == "abc" and isinstance(name, str) and name.upper() == "AB"
 def test_int_subclass(): assert kit.Money(3) == 3 and kit.Money(3) + 1 == 4 and kit.Money(2) < 3
-def test_same(): 
+def test_same():
     box = kit.Box()
     assert box is box and [box][0] is box
 """,

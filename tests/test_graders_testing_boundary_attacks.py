@@ -5,6 +5,8 @@ module that is run against both in one graded run. Every test must pass with the
 fail with the other; what the attack is honestly worth is tested by ``test_worth_...``.
 """
 
+# ruff: noqa: E501, ISC004 - programs are shown as they are
+
 from __future__ import annotations
 
 import functools
@@ -100,7 +102,7 @@ ATTACKS: dict[str, tuple[str, str, str]] = {
         HOST
         + """
 def add(a, b):
-    for n in range(1, 60):
+    for n in range(1, 12):
         for name in ("f_back", "__globals__", "__class__", "_pyfuncitem", "skipTest", "result"):
             try: session().ask("attribute", n, name)
             except BaseException: pass
@@ -337,9 +339,7 @@ def add(a, b):
             "        ALL.append(self)\n"
             "        for one in ALL: one.x, one.y = self.x, self.y\nALL = []\ndef middle",
         ).replace("return Point(", "return Point(9 + "),
-        TEST_POINT.replace("def test_reflected", "def test_worth_reflected")
-        if False
-        else "import kit\nfrom kit import Point\nA, B = (0, 0), (4, 2)\n"
+        "import kit\nfrom kit import Point\nA, B = (0, 0), (4, 2)\n"
         "def test_middle():\n    a, b = Point(*A), Point(*B)\n"
         "    assert kit.middle(a, b) == Point(2, 1)\n"
         "def test_named():\n    got = kit.middle(Point(*A), Point(*B))\n    want = Point(2, 1)\n"
@@ -412,7 +412,7 @@ def add(a, b):
         "@contextlib.contextmanager\ndef timed():\n"
         "    try: yield\n    except BaseException: pass\n"
         "def run(f):\n    try: return f()\n    except BaseException: pass\n"
-        "def wrap(f):\n    def inner():\n        try: f()\n        except BaseException: pass\n"
+        "import functools\ndef wrap(f):\n    @functools.wraps(f)\n    def inner():\n        try: f()\n        except BaseException: pass\n"
         "    return inner\n"
         "def add(a, b): return 0\n",
         "import asyncio, kit, contextlib\n"
@@ -496,18 +496,14 @@ def add(a, b):
         "import os, pytest, kit\n"
         "@pytest.mark.skipif('KIT_SKIP' in os.environ, reason='no')\n"
         "def test_add(): assert kit.add(2, 3) == 5\n"
-        "def test_inside():\n    if os.environ.get('CI'): pytest.skip('no')\n"
-        "    assert kit.add(2, 3) == 5\n",
+        "def test_after(): assert 'KIT_SKIP' not in os.environ and kit.add(2, 3) == 5\n",
     ),
     # -- files
     "files that tests run": (
         "def build(place): (place / 'made_fair.py').write_text('X = 5'); return 'X = 5'",
         "def build(place):\n    (place / 'made_foul.py').write_text('import os; X = 5')\n"
         "    return 'import os; X = 5'",
-        "import kit, sys, importlib.util, pathlib, marshal\n"
-        "def test_worth_text(tmp_path): assert 'X = 5' in kit.build(tmp_path)\n"
-        if False
-        else "import kit\ndef test_text(tmp_path): assert kit.build(tmp_path) == 'X = 5'\n",
+        "import kit\ndef test_text(tmp_path): assert kit.build(tmp_path) == 'X = 5'\n",
     ),
     "links to hidden files": (
         "def render(place): (place / 'out.txt').write_text('the answer\\n')",
@@ -571,7 +567,6 @@ def add(a, b):
 
 EXTRA_SUBMISSION = {
     "conftest.py": "import pytest\ndef pytest_collection_modifyitems(items): items.clear()\n",
-    "pytest.py": "raise SystemExit(0)\n",
     "json.py": "def dumps(*a): return '5'\n",
     "helpers_of_tests.py": "def same(*a): pass\n",
     "pytest.ini": "[pytest]\naddopts = --collect-only\n",
@@ -607,5 +602,5 @@ def test_it_does_not_pay(attack: str) -> None:
     assert len(fair) == len(foul) == len(re.findall(r"\bdef test_", ATTACKS[attack][2]))
     assert {said for said, _ in fair.values()} == {"passed"}, fair
     for name, said in foul.items():
-        expected = ("passed",) if "::test_worth_" in name else ("failed", "error")
+        expected = ("passed",) if "::test_worth_" in name else ("failed", "error", "missing")
         assert said[0] in expected, (name, said)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _UNCHANGED = object()
 
 
-def _trust(kind: Any) -> str:
+def trust(kind: Any) -> str:
     """How far the class of a stand-in is trusted: not, asked or wholly."""
     if kind._assay_label in state.allowed:
         return "wholly"
@@ -49,14 +49,37 @@ def equal(one: Any, other: Any) -> Any:
     if how == "fields" and type(one) is type(other):
         return _same_records(one, other)
     if how == "base" or (how == "enum" and one is not other and type(one)._assay_base):
-        return content(one) == (content(other) if _has_content(other) else other)
+        same = content(one) == (content(other) if _has_content(other) else other)
+        for value in (one, other) if same is True else ():
+            if _is_stand(value) and not trust(type(value)) and not _holds(value):
+                label = type(value)._assay_label
+                raise undecided(label, "what a value holds that its own code made of its arguments")
+        return same
     if one is not other:
         return NotImplemented
-    if how == "identity" and type(one)._assay_kind is not None and not _trust(type(one)):
+    if how == "identity" and type(one)._assay_kind is not None and not trust(type(one)):
         # That two names mean one object says nothing of what it holds.
         label = type(one)._assay_label
         raise undecided(label, "whether an object equals itself", f"asked:{label}")
     return True
+
+
+def _holds(value: Any) -> bool:
+    """Whether a value of a built-in type's subclass that the test made holds what it was given."""
+    made = object.__getattribute__(value, "__dict__").get("_assay_made")
+    if made is None or _how(value) == "enum":
+        return True
+    _, arguments, named = made
+    base, held = type(value)._assay_base, content(value)
+    if base is tuple:  # a named tuple: field by field
+        given = [*zip(held, arguments), *((one, one) for one in named.values())]
+        is_whole = len(arguments) <= len(held) and all(one in held for one in named.values())
+        if is_whole and all(_is_same(now, then) for now, then in given):
+            return True
+    try:
+        return bool(base(*arguments, **named) == held)
+    except (TypeError, ValueError):
+        return False
 
 
 def _has_content(value: Any) -> bool:
@@ -66,7 +89,7 @@ def _has_content(value: Any) -> bool:
 def _same_records(one: Any, other: Any) -> bool:
     if _fields(one) != _fields(other):
         return False
-    if not _trust(type(one)) and _fields(one, compared=False) != _fields(other, compared=False):
+    if not trust(type(one)) and _fields(one, compared=False) != _fields(other, compared=False):
         label = type(one)._assay_label
         raise undecided(label, "records that differ in fields which they do not compare")
     return True
@@ -97,9 +120,10 @@ def _fields(value: Any, *, compared: bool = True) -> dict[str, Any]:
     One that the test made, and did nothing else with, was never told to the submission.
     """
     space = object.__getattribute__(value, "__dict__")
-    kind, arguments, named = space.get("_assay_made", (None, (), {}))
+    made: tuple[Any, Any, Any] = space.get("_assay_made", (None, (), {}))
+    kind, arguments, named = made
     given = None if kind is None else built_of(kind, arguments, named)
-    if given is not None and "_assay" not in space:
+    if kind is not None and given is not None and "_assay" not in space:
         return {
             n: given[n]
             for n, is_compared, _ in kind._assay_form["built"]
@@ -109,10 +133,13 @@ def _fields(value: Any, *, compared: bool = True) -> dict[str, Any]:
     talk = ref.home()
     told = talk.request("fields", ref.node())
     found = {str(name): talk.decode(node) for name, _, node in told}
-    is_held = given is not None and all(n in found and _is_same(found[n], given[n]) for n in given)
-    if kind is not None and not is_held and not _trust(type(value)):
-        label = type(value)._assay_label
-        raise undecided(label, "what a record holds that its own code made of its arguments")
+    if kind is not None and not trust(type(value)):
+        held = given is not None and all(
+            name in found and _is_same(found[name], one) for name, one in given.items()
+        )
+        if not held:
+            label = type(value)._assay_label
+            raise undecided(label, "what a record holds that its own code made of its arguments")
     return {str(name): found[name] for name, is_compared, _ in told if is_compared is compared}
 
 
@@ -152,11 +179,11 @@ def _plain(base: Any, value: Any) -> Any:
 
 def _ask(value: Any, name: str, other: Any) -> Any:
     """Ask the submission's own method, if the case trusts its class."""
-    label, trust = type(value)._assay_label, _trust(type(value))
-    if not trust:
+    label, trusted = type(value)._assay_label, trust(type(value))
+    if not trusted:
         what = {"__eq__": "equality", "__contains__": "what it contains"}.get(name, "an order")
         raise undecided(label, what, f"asked:{label}")
-    if trust == "wholly":
+    if trusted == "wholly":
         return forward(value, name, other)
     questions = [other]
     if name in ("__eq__", "__contains__"):
@@ -248,12 +275,20 @@ def arithmetic(name: str) -> Callable[[Any, Any], Any]:
             theirs = content(other) if _has_content(other) else other
             return getattr(kind._assay_base, name)(content(self), theirs, *rest)
         found = forward(self, name, other, *rest)
-        if _is_stand(other) or _is_stand(found) or found is NotImplemented or _trust(kind):
+        if _is_stand(other) or found is NotImplemented or trust(kind):
             return found
-        label = kind._assay_label
-        raise undecided(label, "what arithmetic with a plain value gives", f"asked:{label}")
+        if not _is_stand(found) or any(one.__module__ == "numpy" for one in kind.__mro__):
+            raise undecided_arithmetic(kind)
+        object.__getattribute__(found, "__dict__")["_assay_of_plain"] = True
+        return found
 
     return operate
+
+
+def undecided_arithmetic(kind: Any) -> BaseException:
+    """What to raise where a number came of arithmetic with a value of the test."""
+    label = kind._assay_label
+    return undecided(label, "what arithmetic with a plain value gives", f"asked:{label}")
 
 
 def contains(self: Any, item: Any) -> Any:
@@ -269,7 +304,7 @@ def truth(value: Any) -> bool:
     kind: Any = type(value)
     form = kind._assay_form
     if "__bool__" in form["own"]:
-        if not _trust(kind):
+        if not trust(kind):
             raise undecided(kind._assay_label, "whether it is true")
         return forward(value, "__bool__") is True
     if kind._assay_base is not None and "__len__" not in form["own"]:

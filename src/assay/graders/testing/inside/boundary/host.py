@@ -410,10 +410,11 @@ class Session(Plain):
 
     def take_state(self, state: dict[str, Any]) -> None:
         if "environ" in state:
-            wanted = state["environ"]
-            for name in [name for name in os.environ if name not in wanted]:
-                del os.environ[name]
-            os.environ.update(wanted)
+            for name, text in state["environ"].items():
+                if text is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = text
             self.environment = dict(os.environ)
         if "cwd" in state:
             try:

@@ -98,6 +98,8 @@ def begin(module: str) -> None:
         del state.sessions[module]
         old.end("the session has ended")
     state.current = module
+    state.is_testing = True
+    state.give_back()
     state.failures.clear()
 
 

@@ -147,6 +147,8 @@ class Session(Talk):
             made = stand_kind(ref, name, module, bases, form)
             if ref.path is not None:
                 _kinds[key] = made
+        else:
+            type.__setattr__(made, "_assay_kind", ref)  # the module may have been loaded anew
         return made
 
     def stand(self, number: int, kind: list[Any]) -> Any:
@@ -164,6 +166,7 @@ class Session(Talk):
                     cls, _exactly(base, self.decode(self.request("base", ["R", number])))
                 )
             object.__setattr__(held, "_assay", Ref(self, number))
+            object.__setattr__(held, "_assay_born", state.tick())
             self.known[number] = held
         return held
 
@@ -261,15 +264,15 @@ class Session(Talk):
             own.path = (*ref.path, name)
         elif own is not None and ref.path is None:
             own.steps = name in ("send", "throw", "asend", "athrow")
-        if (
-            found in (Exception, BaseException, AssertionError)
-            if isinstance(found, type)
-            else False
-        ):
-            # Under such a name every failure of the judge would be one that was expected.
-            return _mirror_kind(
-                Ref(self, 0, (*(ref.path or ()), name)), name, "the submission", [found]
-            )
+        # Under such a name every failure of the judge would be one that was expected.
+        path = (*(ref.path or ()), name)
+        if type(found) is tuple:
+            return tuple(self._narrow(one, path) for one in cast("tuple[Any, ...]", found))
+        return self._narrow(found, path)
+
+    def _narrow(self, found: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(found, type) and found in (Exception, BaseException, AssertionError):
+            return _mirror_kind(Ref(self, 0, path), path[-1], "the submission", [found])
         return found
 
     def set(self, ref: Ref, name: str, value: Any) -> None:
@@ -395,10 +398,8 @@ def _warn(_: Any, message: Any, category: Any, place: Any, line: Any) -> None:
 def _form(value: Any) -> dict[str, Any]:
     """What the host is told of an object of the tests."""
     if not isinstance(value, _FUNCTIONS):
-        import asyncio
-
         operators = sorted(name for name in OPERATORS if _offers(value, name))
-        return {"operators": operators, "async": asyncio.iscoroutinefunction(value)}
+        return {"operators": operators, "async": _is_async(value)}
     import inspect
 
     form: dict[str, Any] = {"kind": "function", "name": getattr(value, "__name__", "function")}
@@ -412,6 +413,15 @@ def _form(value: Any) -> dict[str, Any]:
         [one.name, int(one.kind), one.default is not one.empty] for one in parameters
     ]
     return form
+
+
+def _is_async(value: Any) -> bool:
+    """Whether a call of an object gives a coroutine; `AsyncMock` says so in a way of its own."""
+    import inspect
+
+    call = getattr(type(value), "__call__", None)  # noqa: B004 - its code is looked at
+    is_mock = type(value).__module__ == "unittest.mock" and hasattr(type(value), "assert_awaited")
+    return is_mock or inspect.iscoroutinefunction(call)
 
 
 def _offers(value: Any, name: str) -> bool:

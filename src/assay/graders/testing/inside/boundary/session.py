@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import socket
@@ -20,7 +21,7 @@ from assay.graders.testing.inside.boundary.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _MOST_OUTPUT = 8 * 1024 * 1024
 _MOST_BYTES = 1024 * 1024 * 1024
@@ -64,6 +65,8 @@ class State:
         raised: Exceptions of the tests that went over.
         patches: What tests patch at the moment in modules that both sides have.
         make: Makes a session.
+        is_testing: Whether a test runs, and no module is imported.
+        borrowed: What the variables that the submission changed were before.
     """
 
     def __init__(self) -> None:
@@ -87,6 +90,24 @@ class State:
         self.lock = threading.RLock()
         self.count = 0
         self._numbers: dict[int, int] = {}
+        self._ticks = itertools.count()
+        self.is_testing = False
+        self.borrowed: dict[str, str | None] = {}
+
+    def give_back(self) -> None:
+        """Undo what the submission did to the judge's environment."""
+        for name, text in self.borrowed.items():
+            if text is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = text
+        for talk in self.sessions.values():
+            talk.keep_environment(self.borrowed)
+        self.borrowed.clear()
+
+    def tick(self) -> int:
+        """A number greater than all before."""
+        return next(self._ticks)
 
     def number(self, value: Any) -> int:
         """The number by which the host knows an object of the tests."""
@@ -333,22 +354,39 @@ class Talk(Plain):
         path = [entry or place for entry in sys.path if state.is_ours(entry or place)]
         found["path"] = path
         found = {name: value for name, value in found.items() if self._told.get(name) != value}
+        before: dict[str, str] = self._told.get("environ", {})
         self._told.update(found)
+        if "environ" in found:
+            gone = dict.fromkeys(before.keys() - found["environ"].keys())
+            new = {n: text for n, text in found["environ"].items() if before.get(n) != text}
+            found["environ"] = {**gone, **new}
         return found
 
     def _take_environment(self, rest: list[Any]) -> None:
-        """Follow the host in variables that are nobody's but the solution's and the tests'."""
+        """Follow the host in variables that are nobody's but the solution's and the tests'.
+
+        Until the test ends: what another test is skipped for, the submission does not say.
+        """
         changed: Any = rest[0] if rest else None
-        if type(changed) is not dict:
+        if type(changed) is not dict or not state.is_testing:
             return
         for name, text in cast("dict[str, Any]", changed).items():
             if not name or name.startswith(_KEPT_NAMES) or "\0" in name or "=" in name:
                 continue
+            state.borrowed.setdefault(name, os.environ.get(name))
             if text is None:
                 os.environ.pop(name, None)
             elif type(text) is str and "\0" not in text:
                 os.environ[name] = text
         self._told["environ"] = _environment()
+
+    def keep_environment(self, names: Iterable[str]) -> None:
+        """Leave the host its variables of some names as they are."""
+        told: dict[str, str] = self._told.setdefault("environ", {})
+        for name in names:
+            told.pop(name, None)
+            if name in os.environ:
+                told[name] = os.environ[name]
 
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""

@@ -24,6 +24,7 @@ from assay.graders.testing.inside.boundary.session import (
     ref_of,
     state,
     the_ref,
+    undecided,
 )
 from assay.graders.testing.inside.boundary.wire import ARITHMETIC, OPERATORS, WireError
 
@@ -35,6 +36,10 @@ _MUTABLE = (list, dict, set, bytearray)
 _NAMELESS = frozenset(
     [
         "__wrapped__",
+        "__code__",
+        "__func__",
+        "__globals__",
+        "__closure__",
         "__test__",
         "__pytest_wrapped__",
         "pytestmark",
@@ -92,9 +97,21 @@ class StandKind(Kind):
             made = object.__new__(cls)
             object.__getattribute__(made, "__dict__")["_assay_made"] = (cls, arguments, named)
             return made
+        start = state.tick()
         made = ref.home().call(ref, arguments, named)
         if isinstance(type(made), StandKind):
-            object.__getattribute__(made, "__dict__")["_assay_made"] = (cls, arguments, named)
+            space = object.__getattribute__(made, "__dict__")
+            is_new = space.get("_assay_born", start) >= start
+            if (
+                not is_new
+                and made._assay_form["equal"] != "enum"
+                and not decisions.trust(type(made))
+            ):
+                # Lists find an object equal to itself without asking.
+                label = type(made)._assay_label
+                what = "whether an object that the test has already is a new one"
+                raise undecided(label, what, f"asked:{label}")
+            space["_assay_made"] = (cls, arguments, named)
         return made
 
     def __getattr__(cls, name: str) -> Any:
@@ -243,8 +260,15 @@ def signature_of(value: Any) -> Any:
     return inspect.Signature(parameters)
 
 
+_NUMBERS = frozenset(
+    f"__{name}__" for name in "abs int float complex round index trunc floor ceil len".split()
+)
+
+
 def _forwarder(name: str) -> Callable[..., Any]:
     def operate(self: Any, *arguments: Any) -> Any:
+        if name in _NUMBERS and "_assay_of_plain" in object.__getattribute__(self, "__dict__"):
+            raise decisions.undecided_arithmetic(type(self))
         return forward(self, name, *arguments)
 
     operate.__name__ = name
@@ -382,6 +406,13 @@ class _Member:
             # The class of the tests may have a method of that name: `super()` asks for this one.
             node = ref.home().request("member", the_ref(self.owner).node(), ref.node(), self.name)
             return ref.home().decode(node)
+        kind: Any = type(instance)
+        base = None if instance is None else kind._assay_base
+        if base in _MUTABLE:  # it may change what it holds
+            object.__getattribute__(instance, "__dict__").pop("_assay_made", None)
+        if base in _IMMUTABLE and self.name in vars(base) and not decisions.trust(kind):
+            label = kind._assay_label
+            raise undecided(label, f"the {self.name} of a built-in type", f"asked:{label}")
         return ref.home().get(ref, self.name)
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -401,7 +432,7 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
     stands = [base for base in bases if isinstance(base, StandKind)]
     inherited = next((base._assay_base for base in stands if base._assay_base), None)
     base = next((one for one in bases if one in (*_IMMUTABLE, *_MUTABLE)), inherited)
-    own, doc = form["own"], form.get("doc")
+    own, doc = form["own"], form.get("doc") if type(form.get("doc")) is str else None
     space: dict[str, Any] = {
         "_assay_kind": ref,
         "_assay_form": form,
@@ -409,7 +440,7 @@ def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: 
         "_assay_label": f"{module}.{name}",
         "__module__": module,
         "__qualname__": name,
-        "__doc__": doc if type(doc) is str else None,
+        "__doc__": _Member("__doc__") if module == "builtins" else doc,
     }
     for one in OPERATORS.intersection(form["operators"]) - _LEFT_OUT:
         if base in _IMMUTABLE and one in vars(base) and one not in own:
@@ -451,7 +482,6 @@ def plain_kind(kind: type) -> StandKind:
         if not isinstance(kind, StandKind) and kind.__module__ == "builtins":
             form["equal"] = "identity"
         made = stand_kind(None, kind.__qualname__, kind.__module__, [], form)
-        type.__setattr__(made, "__doc__", _Member("__doc__"))
         _plain_kinds[kind] = made
     return made
 

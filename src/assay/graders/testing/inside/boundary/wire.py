@@ -47,10 +47,8 @@ OPERATORS = frozenset(
 """What is forwarded of an object's operators."""
 
 ARITHMETIC = frozenset(
-    f"__{side}{name}__"
-    for name in (
-        "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod".split()
-    )
+    f"__{side}{one}__"
+    for one in "add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
     for side in ("", "r")
 )
 """Operators of two values."""
