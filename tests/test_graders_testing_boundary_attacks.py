@@ -604,3 +604,28 @@ def test_it_does_not_pay(attack: str) -> None:
     for name, said in foul.items():
         expected = ("passed",) if "::test_worth_" in name else ("failed", "error", "missing")
         assert said[0] in expected, (name, said)
+
+
+def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -> None:
+    submission = {
+        "hangs.py": "def add(a, b):\n    while True: pass\n",
+        "kills.py": "import os, signal\ndef add(a, b): os.kill(os.getppid(), signal.SIGKILL)\n"
+        "def worth(): return 1\n",
+    }
+    alone = "def test_alone(): assert 1 + 1 == 2\n"
+    hidden = {
+        "test_1.py": f"import hangs\ndef test_hangs(): assert hangs.add(2, 3) == 5\n{alone}",
+        "test_2.py": f"import kills\ndef test_kills(): assert kills.add(2, 3) == 5\n{alone}",
+        "test_3.py": alone,
+    }
+    score = grade(submission, hidden, timeout_s=30.0, shuffle=False)
+    found = {name: said for name, (said, _) in outcomes(score).items()}
+    assert found == {
+        "test_1.py::test_hangs": "failed",
+        "test_1.py::test_alone": "passed",
+        "test_2.py::test_kills": "failed",
+        "test_2.py::test_alone": "passed",
+        "test_3.py::test_alone": "passed",
+    }
+    assert score.metadata is not None
+    assert score.metadata["isolation"] == "process"
