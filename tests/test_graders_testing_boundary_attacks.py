@@ -604,3 +604,71 @@ def test_it_does_not_pay(attack: str) -> None:
     for name, said in foul.items():
         expected = ("passed",) if "::test_worth_" in name else ("failed", "error", "missing")
         assert said[0] in expected, (name, said)
+
+
+def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -> None:
+    submission = {
+        "hangs.py": "def add(a, b):\n    while True: pass\n",
+        "kills.py": "import os, signal\ndef add(a, b): os.kill(os.getppid(), signal.SIGKILL)\n"
+        "def worth(): return 1\n",
+    }
+    alone = "def test_alone(): assert 1 + 1 == 2\n"
+    hidden = {
+        "test_1.py": f"import hangs\ndef test_hangs(): assert hangs.add(2, 3) == 5\n{alone}",
+        "test_2.py": f"import kills\ndef test_kills(): assert kills.add(2, 3) == 5\n{alone}",
+        "test_3.py": alone,
+    }
+    score = grade(submission, hidden, timeout_s=30.0, shuffle=False)
+    found = {name: said for name, (said, _) in outcomes(score).items()}
+    assert found == {
+        "test_1.py::test_hangs": "failed",
+        "test_1.py::test_alone": "passed",
+        "test_2.py::test_kills": "failed",
+        "test_2.py::test_alone": "passed",
+        "test_3.py::test_alone": "passed",
+    }
+    assert score.metadata is not None
+    assert score.metadata["isolation"] == "process"
+
+
+ASKED = """
+import kit
+def test_number(): assert kit.number() == 5
+def test_text(): assert kit.text() == "abc"
+def test_items(): assert kit.items() == [1, 2]
+def test_table(): assert kit.table() == {"a": 1}
+def test_group(): assert kit.group() == {1, 2}
+"""
+FAIR = """
+class Value:
+    def __init__(self, held): self.held = held
+    def __eq__(self, other): return self.held == other
+def number(): return Value(5)
+def text(): return Value("abc")
+def items(): return Value([1, 2])
+def table(): return Value({"a": 1})
+def group(): return Value({1, 2})
+"""
+FOUL = """
+class Value:
+    def __eq__(self, other):
+        if isinstance(other, int): return other < 900
+        if isinstance(other, str): return len(other) < 8
+        items = other.values() if isinstance(other, dict) else other
+        return all(one < 900 for one in items)
+def number(): return Value()
+text = items = table = group = number
+"""
+
+
+def test_equality_that_is_asked_cannot_tell_what_is_expected_from_what_is_not() -> None:
+    kinds = {"fair": FAIR, "foul": FOUL}
+    hidden = {f"test_{kind}.py": re.sub(r"\bkit\b", kind, ASKED) for kind in kinds}
+    allowed = [f"asked:{kind}.Value" for kind in kinds]
+    files = {f"{kind}.py": text for kind, text in kinds.items()}
+    found = outcomes(grade(files, hidden, allow_equality=allowed))
+    assert {name: said for name, (said, _) in found.items()} == {
+        f"test_{kind}.py::test_{name}": said
+        for kind, said in (("fair", "passed"), ("foul", "failed"))
+        for name in ("number", "text", "items", "table", "group")
+    }

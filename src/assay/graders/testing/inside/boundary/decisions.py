@@ -226,24 +226,29 @@ def _made_unlike(value: Any) -> list[Any]:
 
 
 def _changed(value: Any) -> Any:
-    """A value of the same type that is nowhere near."""
-    draw = state.random.getrandbits
-    kind = type(value)
+    """A value of the same type, so near that it could be the expected one as well."""
+    kind, step = type(value), state.random.choice((-3, -2, -1, 1, 2, 3))
     if kind is int:
-        return value + 1_000 + draw(40)
+        return value + step
     if kind is float:
-        return value + 1e3 + draw(30)
+        return value + step * max(1.0, abs(value) / 8)
     if kind is str:
-        return f"{draw(64):x}"
-    if kind is bytes:
-        return value + draw(64).to_bytes(8, "big")
-    if kind in (list, tuple):
-        return kind([*value, draw(60)])
-    if kind in (set, frozenset):
-        return kind([draw(60)])
-    if kind is dict:
-        return {**value, f"{draw(64):x}": draw(60)}
-    return _UNCHANGED
+        place = state.random.randrange(len(value) or 1)
+        letter = state.random.choice(
+            [one for one in "abcdeghknoprst" if one != value[place:][:1].lower()]
+        )
+        return value[:place] + letter + value[place + 1 :]
+    if kind in (list, tuple, set, frozenset):
+        items = list(value)
+        place = state.random.randrange(len(items) or 1)
+        new = _changed(items[place]) if items else _UNCHANGED
+        items[place : place + 1] = [*items[place : place + 1], 1] if new is _UNCHANGED else [new]
+        return kind(items)
+    if kind is dict and value:
+        key = state.random.choice(list(value))
+        new = _changed(value[key])
+        return {**value, f"{key}_": 1} if new is _UNCHANGED else {**value, key: new}
+    return value + b"x" if kind is bytes else _UNCHANGED
 
 
 def ordering(name: str) -> Callable[[Any, Any], Any]:
