@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _UNCHANGED = object()
+_FIRST, _MANY, _FEW = 4, 24, 2
+_asked: dict[str, int] = {}
 
 
 def trust(kind: Any) -> str:
@@ -197,11 +199,19 @@ def _ask(value: Any, name: str, other: Any) -> Any:
 
 
 def _unlike(value: Any, other: Any) -> list[Any]:
-    """Values that nothing honest takes for `other`, to be asked about among it."""
+    """Values that nothing honest takes for `other`, to be asked about among it.
+
+    The first questions of a class are many: one that honestly says yes to some of them, as numbers
+    modulo five do, shall be found out by the reference, which then has to trust it wholly, and not
+    by chance when a submission is graded.
+    """
+    label = type(value)._assay_label
+    asked = _asked[label] = _asked.get(label, 0) + 1
+    rounds = range(_MANY if asked <= _FIRST else _FEW)
     if _is_stand(other) and type(other)._assay_base is None:
-        return [*_made_unlike(other), *_made_unlike(value)]
+        return [one for _ in rounds for one in (*_made_unlike(other), *_made_unlike(value))]
     plain = content(other) if _has_content(other) else other
-    return [one for one in (_changed(plain), _changed(plain)) if one is not _UNCHANGED]
+    return [one for one in (_changed(plain) for _ in rounds) if one is not _UNCHANGED]
 
 
 def _made_unlike(value: Any) -> list[Any]:
