@@ -77,6 +77,7 @@ def install(
         state.failing = (AssertionError, outcomes.Failed)
         _mirror_monkeypatch()
         _refuse_plugins()
+        _name_members()
     if not doors.open(link):
         sys.stderr.write("the process of the solution did not start\n")
         os._exit(_NOT_STARTED)
@@ -239,6 +240,22 @@ class _ElsewhereKind(type):
         if state.is_test_code(frame.f_code.co_filename):
             return _of_host("subprocess", "Popen")(*arguments, **named)
         return type.mro(cls)[1](*arguments, **named)
+
+
+def _name_members() -> None:
+    """Name tests after members of the submission's enumerations as after any other's."""
+    import _pytest.python
+
+    kind: Any = getattr(_pytest.python, "IdMaker", None)
+    if not hasattr(kind, "_idval_from_value"):
+        return
+    name = kind._idval_from_value
+
+    def name_(self: Any, value: Any) -> Any:
+        form = getattr(type(value), "_assay_form", None) if ref_of(value) is not None else None
+        return str(value) if form and form["equal"] == "enum" else name(self, value)
+
+    kind._idval_from_value = name_
 
 
 # -- what is refused -------------------------------------------------------------------------------

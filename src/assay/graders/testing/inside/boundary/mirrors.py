@@ -9,6 +9,8 @@ follows the one in the host and writes through to it, for tests that change sett
 from __future__ import annotations
 
 import builtins
+import dis
+import enum
 import sys
 import threading
 from collections.abc import Callable
@@ -41,6 +43,9 @@ from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 _ENDING = ("_pytest", "pytest", "unittest", "pluggy", "hypothesis")
 """Where the exceptions are from that end or skip a test: the submission has none of them."""
 
+_NEW = frozenset(["__new_member__", "__init__"])
+"""What an enumeration has that cannot be made again from its members and methods."""
+
 _TOO_WIDE = ("BaseException", "Exception", "AssertionError")
 _MOCKS = frozenset(
     "assert_any_call assert_awaited assert_called assert_called_once assert_called_once_with "
@@ -56,6 +61,7 @@ class Session(Talk):
 
     def __init__(self) -> None:
         self._kinds: dict[int, Any] = {}
+        self._enumerations: set[int] = set()
         self.known: dict[int, Any] = {}
         super().__init__()
 
@@ -74,6 +80,9 @@ class Session(Talk):
             return ["R", linked._assay.number] if own else self.encode(linked.plain(), depth)
         if isinstance(value, BaseException):
             return self._error(value)
+        if isinstance(value, enum.Enum):
+            name = value.name if value.name in type(value).__members__ else None
+            return ["EM", self.encode(type(value)), name, self.encode(value.value, depth + 1)]
         if is_module_of_both(value):
             return ["P", value.__name__, []]
         named = isinstance(value, (type, FunctionType)) and "<" not in value.__qualname__
@@ -81,6 +90,8 @@ class Session(Talk):
             return ["S", value.__module__, value.__qualname__]
         if isinstance(value, memoryview):
             return self.encode(bytes(value), depth)
+        if isinstance(value, enum.EnumMeta) and not _NEW.intersection(vars(value)):
+            return self._enumeration(value)
         return ["H", state.number(value), _form(value)]
 
     def _error(self, error: BaseException) -> list[Any]:
@@ -95,6 +106,22 @@ class Session(Talk):
         kind = type(error)
         bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
         return ["E", number, kind.__module__, kind.__qualname__, arguments, bases]
+
+    def _enumeration(self, kind: Any) -> list[Any]:
+        """An enumeration of the tests, which the host makes again; its methods stay here."""
+        number = state.number(kind)
+        if number in self._enumerations:
+            return ["EC", number]
+        self._enumerations.add(number)
+        members = {name: one.value for name, one in kind.__members__.items()}
+        methods = {
+            name: one
+            for name, one in vars(kind).items()
+            if isinstance(one, FunctionType) and is_authors(one)
+        }
+        bases = [self.encode(base) for base in kind.__bases__]
+        space = [[name, self.encode(one)] for name, one in {**members, **methods}.items()]
+        return ["EC", number, kind.__name__, bases, space]
 
     # -- from the host -------------------------------------------------------------------------
 
@@ -130,7 +157,9 @@ class Session(Talk):
 
     def kind(self, number: int, form: Any = None) -> Any:
         """What stands for a class."""
-        if form is not None and number not in self._kinds:
+        if form is None and number not in self._kinds:
+            form = self.request("kind", ["R", number])[2]
+        if number not in self._kinds:
             name, module = word(form["name"]), word(form["module"])
             bases = [self.others(base) for base in form["bases"]]
             path = None if "<" in name else (module, *name.split("."))
@@ -197,6 +226,13 @@ class Session(Talk):
     def handle(self, number: int) -> Any:
         """An object of the tests that comes back."""
         return state.handles[number]
+
+    def member(self, kind: list[Any], name: Any, value: Any) -> Any:
+        """A member of an enumeration that is not the submission's."""
+        found: Any = self.others(kind) if kind[0] == "h" else _enumerations().get(tuple(kind))
+        if not isinstance(found, enum.EnumMeta):
+            raise WireError("an enumeration is not known")
+        return found[name] if name is not None else found(self.decode(value))
 
     def own_error(self, number: int) -> BaseException:
         """An exception of the tests that comes back."""
@@ -403,6 +439,7 @@ def _form(value: Any) -> dict[str, Any]:
 
     form: dict[str, Any] = {"kind": "function", "name": getattr(value, "__name__", "function")}
     form["async"] = inspect.iscoroutinefunction(value)
+    form["generator"] = inspect.isgeneratorfunction(value)
     form["doc"] = value.__doc__ if type(value.__doc__) is str else None
     try:
         parameters = inspect.signature(value).parameters.values()
@@ -522,6 +559,18 @@ def libraries() -> dict[tuple[str, str], type]:
     return found
 
 
+def _enumerations() -> dict[tuple[str, str], Any]:
+    """Enumerations of Python and of installed packages."""
+    found: dict[tuple[str, str], Any] = {}
+    pending: list[Any] = [enum.Enum]
+    while pending:
+        kind = pending.pop()
+        pending += type.__subclasses__(kind)
+        if not is_authors(kind):
+            found[kind.__module__, kind.__qualname__] = kind
+    return found
+
+
 # -- modules ---------------------------------------------------------------------------------------
 
 
@@ -539,12 +588,15 @@ class Module(ModuleType):
         return child if isinstance(found, Module) and child is not None else found
 
     def _all(self, ref: Ref) -> list[str]:
-        """What ``from module import *`` brings: no name of Python's, and none the test has."""
+        """What it lists; for ``import *`` without names of Python's and those the test has."""
         try:
             named: Any = ref.home().get(ref, "__all__")
         except AttributeError:
             named = [name for name in dir(self) if not name.startswith("_")]
-        taken = {*sys._getframe(2).f_globals, *vars(builtins)}
+        frame = sys._getframe(2)
+        if dis.opname[frame.f_code.co_code[max(frame.f_lasti, 0)]] not in _STAR:
+            return [name for name in named if type(name) is str]
+        taken = {*frame.f_globals, *vars(builtins)}
         return [one for one in named if type(one) is str and one not in taken and not _is_hook(one)]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -573,6 +625,7 @@ _HOOKS = frozenset(
     "setup_module teardown_module setup_function teardown_function setup_method teardown_method "
     "setup teardown setUpModule tearDownModule load_tests".split()
 )
+_STAR = ("IMPORT_STAR", "CALL_INTRINSIC_1")
 _MODULE_NAMES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
 
 
@@ -657,6 +710,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "m": Session.module,
     "h": Session.handle,
     "J": Session.own_error,
+    "em": Session.member,
     "L": Session.linked,
     "e": Session.error,
 }

@@ -33,6 +33,10 @@ _KEPT_NAMES = (
 """Variables that the judge's own libraries read: the submission does not change them here."""
 
 
+_MOVES = "changes:cwd"
+"""What a case names in ``allow_equality`` that trusts the submission with the working directory."""
+
+
 class UndecidedError(AssertionError):
     """Only code of the submission could decide."""
 
@@ -270,6 +274,7 @@ class Talk(Plain):
             message = self._exchange([op, self._news(), *parts])
             self.changes += 1
             self._take_environment(message[2:])
+            self._take_place(message[3:])
             if message[0] == "ok":
                 return message[1]
             error = self._raised(message[1])
@@ -349,6 +354,23 @@ class Talk(Plain):
             elif type(text) is str and "\0" not in text:
                 os.environ[name] = text
         self._told["environ"] = _environment()
+
+    def _take_place(self, rest: list[Any]) -> None:
+        """Follow the host to another working directory, if the case trusts it with that.
+
+        What a test then opens by a relative path can be a file of the submission's.
+        """
+        place: Any = rest[0] if rest else ""
+        if type(place) is not str or not place or not state.is_ours(os.path.realpath(place)):
+            return
+        if _MOVES not in state.allowed:
+            state.report(_MOVES)
+            return
+        try:
+            os.chdir(place)
+            self._told["cwd"] = os.getcwd()
+        except OSError:
+            return
 
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""
