@@ -57,6 +57,12 @@ def inside():
     os.chdir(place)
     try: yield place
     finally: os.chdir(before)
+def size(file): return os.fstat(file.fileno()).st_size, file.read()
+def hook(thing, name): return getattr(thing, name)()
+class Base:
+    def __init__(self, n=0): self.n = n
+    def twice(self): return self.n * 2
+def total(things): return sum(one.twice() for one in things)
 def is_here(name): return os.path.isdir(name)
 """
 
@@ -112,6 +118,17 @@ def test_enumeration_inside():
     class Size(enum.Enum):
         LARGE = 7
     assert kit.choose(Size, "large") is Size.LARGE and kit.choose(Size, "large").value == 7
+def test_file(tmp_path):
+    (tmp_path / "a.txt").write_text("four")
+    with open(tmp_path / "a.txt") as file: assert kit.size(file) == (4, "four")
+class Hooks:
+    def _on(self): return "on"
+def test_hook():
+    hooks = Hooks()
+    hooks._secret = lambda: 1
+    assert kit.hook(hooks, "_on") == "on"
+    for name in ("_secret", "__class__x"):
+        with pytest.raises(AttributeError): kit.hook(hooks, name)
 def test_moves():
     before = os.getcwd()
     with kit.inside() as place:
@@ -131,6 +148,25 @@ def test_traits_of_real_suites_cross_the_boundary() -> None:
         if said[0] != ("failed" if name.endswith("_fails") else "passed")
     }
     assert not wrong
+
+
+def test_helpers_that_hold_the_submissions_objects_serve_every_test_module() -> None:
+    helper = "import kit\nclass Mine(kit.Base):\n    pass\nONE = kit.Base(1)\n"
+    tests = """
+import kit
+from tests.helper import Mine, ONE
+from tests import helper
+def test_total(): assert kit.total([Mine(2), ONE]) == 6 and helper.ONE is ONE and ONE.n == 1
+def test_total_fails(): assert kit.total([Mine(2), ONE]) == 7
+"""
+    hidden = {"tests/test_a.py": tests, "tests/test_b.py": tests, "tests/helper.py": helper}
+    hidden |= {"tests/__init__.py": "", "tests/conftest.py": "import tests.helper\n"}
+    found = outcomes(grade({"kit.py": KIT}, hidden))
+    assert {name: said[0] for name, said in found.items()} == {
+        f"tests/test_{one}.py::test_total{end}": "failed" if end else "passed"
+        for one in "ab"
+        for end in ("", "_fails")
+    }
 
 
 def test_the_working_directory_follows_the_submission_only_if_the_case_trusts_it() -> None:

@@ -85,6 +85,19 @@ def _handle_kind(operators: tuple[str, ...], is_async: object) -> type[Handle]:
     return type("Handle", (Handle,), space)
 
 
+def _opener(place: str) -> Callable[[], int]:
+    """What gives this process a descriptor of its own for a file that a test has opened."""
+
+    @functools.cache
+    def fileno() -> int:
+        try:
+            return os.open(place, os.O_RDWR)
+        except OSError:
+            return os.open(place, os.O_RDONLY)
+
+    return fileno
+
+
 def _call_handle(self: Handle, *arguments: object, **named: object) -> Any:
     return _session().ask("call", self._assay_handle, list(arguments), named)
 
@@ -341,6 +354,8 @@ class Session(Plain):
                 made: Any = _function(number, form)
             else:
                 made = _handle_kind(tuple(form.get("operators", ())), form.get("async"))(number)
+                if "file" in form:
+                    object.__setattr__(made, "fileno", _opener(form["file"]))
             self.handles[number] = made
             return made
 

@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import unittest
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -89,7 +90,28 @@ def install(
 
 def enter(module: str) -> None:
     """Say which test module is imported or tested now."""
+    if module and module not in state.sessions:
+        _forget_helpers()
     state.current = module
+
+
+def _forget_helpers() -> None:
+    """Have the tests' helpers imported again that hold objects of another session."""
+    for name, module in list(sys.modules.items()):
+        place = getattr(module, "__file__", None) or ""
+        file = os.path.basename(place)
+        if type(module) is not ModuleType or not state.is_test_code(place) or "." not in file:
+            continue
+        is_kept = file in ("conftest.py", "__init__.py") or file.startswith("test_")
+        if not is_kept and any(map(_is_bound, list(vars(module).values()))):
+            del sys.modules[name]
+            parent, _, child = name.rpartition(".")
+            vars(sys.modules.get(parent, module)).pop(child, None)
+
+
+def _is_bound(value: Any) -> bool:
+    ref = ref_of(value)
+    return ref is not None and ref.path is None
 
 
 def begin(module: str) -> None:

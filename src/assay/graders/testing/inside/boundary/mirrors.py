@@ -11,6 +11,8 @@ from __future__ import annotations
 import builtins
 import dis
 import enum
+import io
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -434,7 +436,9 @@ def _form(value: Any) -> dict[str, Any]:
         import asyncio
 
         operators = sorted(name for name in OPERATORS if _offers(value, name))
-        return {"operators": operators, "async": asyncio.iscoroutinefunction(value)}
+        place = getattr(value, "name", None) if isinstance(value, io.IOBase) else None
+        file = {"file": os.path.abspath(place)} if type(place) is str else {}
+        return {"operators": operators, "async": asyncio.iscoroutinefunction(value), **file}
     import inspect
 
     form: dict[str, Any] = {"kind": "function", "name": getattr(value, "__name__", "function")}
@@ -458,13 +462,12 @@ def _offers(value: Any, name: str) -> bool:
 
 
 def _may_read(value: Any, name: Any) -> bool:
-    """Whether the host may use an attribute of an object that it was given: a public one."""
-    if (
-        type(name) is not str
-        or name.startswith("_")
-        or isinstance(value, (*_FUNCTIONS, ModuleType))
-    ):
+    """Whether the host may use an attribute of an object that it was given."""
+    if type(name) is not str or isinstance(value, (*_FUNCTIONS, ModuleType)):
         return False
+    if name.startswith("_"):  # what a class of the tests defines for it, as hooks are
+        kinds = [one for one in type(value).__mro__ if is_authors(one) and name in vars(one)]
+        return bool(kinds) and not name.startswith("__") and not hasattr(value, "assertEqual")
     if isinstance(value, type):
         return is_authors(value)
     return not (name in _MOCKS and type(value).__module__.startswith(("unittest.mock", "mock")))
