@@ -85,6 +85,19 @@ def _handle_kind(operators: tuple[str, ...], is_async: object) -> type[Handle]:
     return type("Handle", (Handle,), space)
 
 
+def _opener(place: str) -> Callable[[], int]:
+    """What gives this process a descriptor of its own for a file that a test has opened."""
+
+    @functools.cache
+    def fileno() -> int:
+        try:
+            return os.open(place, os.O_RDWR)
+        except OSError:
+            return os.open(place, os.O_RDONLY)
+
+    return fileno
+
+
 def _call_handle(self: Handle, *arguments: object, **named: object) -> Any:
     return _session().ask("call", self._assay_handle, list(arguments), named)
 
@@ -168,6 +181,7 @@ class Session(Plain):
         self.outputs: tuple[Output, ...] = ()
         self.environment = dict(os.environ)
         self.judges_path: list[str] = []
+        self.place = os.getcwd()
 
     # -- references ----------------------------------------------------------------------------
 
@@ -189,6 +203,9 @@ class Session(Plain):
             return ["h", number]
         if isinstance(value, type):
             return self.class_of(value)
+        if isinstance(value, enum.Enum) and (known := self.of_both(kind)):
+            name = value.name if value.name in kind.__members__ else None
+            return ["em", known, name, self.encode(value.value, depth + 1)]
         if kind is types.ModuleType or isinstance(value, types.ModuleType):
             doc = value.__doc__ if type(value.__doc__) is str else None
             return ["m", self.number_of(value), str(value.__name__), doc]
@@ -197,6 +214,15 @@ class Session(Plain):
         if kind is types.CoroutineType:
             return ["co", self.number_of(value)]
         return ["o", self.number_of(value), self.class_of(kind)]
+
+    def of_both(self, kind: Any) -> list[Any]:
+        """How the judge knows an enumeration that is not the submission's; empty for others."""
+        number = getattr(kind, "_assay_handle", None)
+        if type(number) is int and self.handles.get(number) is kind:
+            return ["h", number]
+        place = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+        is_standard = kind.__module__.partition(".")[0] in _STANDARD
+        return [kind.__module__, kind.__qualname__] if is_standard or _is_installed(place) else []
 
     def class_of(self, kind: type) -> list[Any]:
         module, name = str(kind.__module__), str(kind.__qualname__)
@@ -250,10 +276,11 @@ class Session(Plain):
         return [self.encode(field.default)] if is_plain else None
 
     def error(self, value: BaseException, depth: int) -> list[Any]:
-        kind = type(value)
         mine = getattr(value, "_assay_judges", None)
         if type(mine) is int:
             return ["J", mine]
+        kind = type(value)
+        described = self.class_of(kind)  # the judge reads it first, so it is told first
         arguments, told = [], {}
         for argument in value.args:
             try:
@@ -280,7 +307,7 @@ class Session(Plain):
         return [
             "e",
             self.number_of(value),
-            self.class_of(kind),
+            described,
             arguments,
             told,
             text,
@@ -300,6 +327,11 @@ class Session(Plain):
             return getattr(builtins, node[1])
         if tag == "S":
             return _by_name(node[1], node[2])
+        if tag == "EC":
+            return self.enumeration(*node[1:])
+        if tag == "EM":
+            found = self.decode(node[1])
+            return found[node[2]] if node[2] is not None else found(self.decode(node[3]))
         if tag == "E":
             return self.judges_error(*node[1:])
         raise WireError(f"a value of the unknown kind {tag!r}")
@@ -318,8 +350,26 @@ class Session(Plain):
                 made: Any = _function(number, form)
             else:
                 made = _handle_kind(tuple(form.get("operators", ())), form.get("async"))(number)
+                if "file" in form:
+                    object.__setattr__(made, "fileno", _opener(form["file"]))
             self.handles[number] = made
             return made
+
+    def enumeration(
+        self, number: int, name: str = "", bases: Any = (), space: list[Any] | None = None
+    ) -> Any:
+        """An enumeration of the tests, made again."""
+        if space is not None:
+
+            def fill(made: Any) -> None:
+                for key, member in space:
+                    made[key] = self.decode(member)
+
+            made: Any = types.new_class(name, tuple(map(self.decode, bases)), {}, fill)
+            made._assay_handle = number
+            made.__module__ = "__judge__"
+            self.handles[number] = made
+        return self.handles[number]
 
     def judges_error(
         self, number: int, module: str, name: str, arguments: list[Any], bases: list[str]
@@ -391,13 +441,21 @@ class Session(Plain):
             # A traceback would keep what the frames hold, and nobody reads it.
             reply = ["raise", self.error(error.with_traceback(None), 0)]
         self.tell_output(link)
-        changed = self.changed_environment()
+        around = [self.changed_environment(), self.changed_place()]
         try:
-            send(link, [*reply, changed] if changed else reply)
+            send(link, [*reply, *around] if any(around) else reply)
         except (WireError, ValueError) as error:
             if isinstance(error, GoneError):
                 raise
             send(link, ["raise", self.error(TypeError(str(error)), 0)])
+
+    def changed_place(self) -> str:
+        """The working directory, if it is another than the judge knows."""
+        try:
+            place, before, self.place = os.getcwd(), self.place, os.getcwd()
+        except OSError:
+            return ""
+        return place if place != before else ""
 
     def changed_environment(self) -> dict[str, Any]:
         now = dict(os.environ)
@@ -419,6 +477,7 @@ class Session(Plain):
         if "cwd" in state:
             try:
                 os.chdir(state["cwd"])
+                self.place = os.getcwd()
             except OSError:
                 pass
         if "path" in state:
@@ -451,6 +510,12 @@ class Session(Plain):
             sys.modules.pop(name, None)
         return self.encode(importlib.import_module(name))
 
+    def do_kind(self, target: Any) -> Any:
+        """Tell again of a class that was told of in something that did not arrive."""
+        kind = self.decode(target)
+        self.told.discard(self.number_of(kind))
+        return self.class_of(kind)
+
     def do_reload(self, target: Any) -> Any:
         return self.encode(importlib.reload(self.decode(target)))
 
@@ -462,11 +527,9 @@ class Session(Plain):
 
     def do_set(self, target: Any, name: str, value: Any) -> Any:
         owner = self.decode(target)
-        key = (id(owner), name)
-        if key not in self.before:
-            self.before[key] = (
-                vars(owner).get(name, _NOTHING) if hasattr(owner, "__dict__") else _NOTHING
-            )
+        # A tool that patches a class does not see what the class itself has, and deletes to undo.
+        if isinstance(owner, type) and name in vars(owner):
+            self.before.setdefault((id(owner), name), vars(owner)[name])
         setattr(owner, name, self.decode(value))
 
     def do_delete(self, target: Any, name: str) -> Any:
@@ -651,7 +714,10 @@ def _function(number: int, form: dict[str, Any]) -> Any:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, lambda: call(*arguments, **named))
 
-    function: Any = wait if form.get("async") else call
+    def generate(*arguments: Any, **named: Any) -> Any:
+        return (yield from call(*arguments, **named))
+
+    function: Any = generate if form.get("generator") else wait if form.get("async") else call
     function.__name__ = function.__qualname__ = str(form.get("name", "function"))
     function.__module__ = str(form.get("module", "__judge__"))
     function.__doc__ = form.get("doc")
@@ -685,6 +751,10 @@ def _by_name(module: str, name: str, missing: Any = ...) -> Any:
             raise
         return missing
     return found
+
+
+def _is_installed(place: str) -> bool:
+    return "site-packages" in place or "dist-packages" in place
 
 
 def _is_builtin(method: object) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import Any
 
 from assay.graders.testing.inside.boundary.mirrors import Module
@@ -114,7 +115,7 @@ class Finder:
         if type(node) is not list or node[0] != "m":
             raise WireError("an import makes no sense")
         made = Module(spec.name, node[3] if type(node[3]) is str else None)
-        made.__dict__["_assay"] = Ref(talk, node[1], (spec.name,))
+        ModuleType.__setattr__(made, "_assay", Ref(talk, node[1], (spec.name,)))
         talk.known[node[1]] = made
         return made
 

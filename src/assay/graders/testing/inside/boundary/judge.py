@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import unittest
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -77,6 +78,7 @@ def install(
         state.failing = (AssertionError, outcomes.Failed)
         _mirror_monkeypatch()
         _refuse_plugins()
+        _name_members()
     if not doors.open(link):
         sys.stderr.write("the process of the solution did not start\n")
         os._exit(_NOT_STARTED)
@@ -88,7 +90,28 @@ def install(
 
 def enter(module: str) -> None:
     """Say which test module is imported or tested now."""
+    if module and module not in state.sessions:
+        _forget_helpers()
     state.current = module
+
+
+def _forget_helpers() -> None:
+    """Have the tests' helpers imported again that hold objects of another session."""
+    for name, module in list(sys.modules.items()):
+        place = getattr(module, "__file__", None) or ""
+        file = os.path.basename(place)
+        if type(module) is not ModuleType or not state.is_test_code(place) or "." not in file:
+            continue
+        is_kept = file in ("conftest.py", "__init__.py") or file.startswith("test_")
+        if not is_kept and any(map(_is_bound, list(vars(module).values()))):
+            del sys.modules[name]
+            parent, _, child = name.rpartition(".")
+            vars(sys.modules.get(parent, module)).pop(child, None)
+
+
+def _is_bound(value: Any) -> bool:
+    ref = ref_of(value)
+    return ref is not None and ref.path is None
 
 
 def begin(module: str) -> None:
@@ -199,7 +222,7 @@ def _send_to_host() -> None:
     reload = importlib.reload
 
     def reload_(module: Any) -> Any:
-        ref = ref_of(module) if not isinstance(module, Module) else module.__dict__["_assay"]
+        ref = ref_of(module) if not isinstance(module, Module) else vars(module)["_assay"]
         if ref is None:
             return reload(module)
         ref.home().request("reload", ref.node())
@@ -241,6 +264,22 @@ class _ElsewhereKind(type):
         if state.is_test_code(frame.f_code.co_filename):
             return _of_host("subprocess", "Popen")(*arguments, **named)
         return type.mro(cls)[1](*arguments, **named)
+
+
+def _name_members() -> None:
+    """Name tests after members of the submission's enumerations as after any other's."""
+    import _pytest.python
+
+    kind: Any = getattr(_pytest.python, "IdMaker", None)
+    if not hasattr(kind, "_idval_from_value"):
+        return
+    name = kind._idval_from_value
+
+    def name_(self: Any, value: Any) -> Any:
+        form = getattr(type(value), "_assay_form", None) if ref_of(value) is not None else None
+        return str(value) if form and form["equal"] == "enum" else name(self, value)
+
+    kind._idval_from_value = name_
 
 
 # -- what is refused -------------------------------------------------------------------------------

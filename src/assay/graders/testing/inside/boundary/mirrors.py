@@ -9,6 +9,10 @@ follows the one in the host and writes through to it, for tests that change sett
 from __future__ import annotations
 
 import builtins
+import dis
+import enum
+import io
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -41,6 +45,9 @@ from assay.graders.testing.inside.boundary.wire import OPERATORS, WireError
 _ENDING = ("_pytest", "pytest", "unittest", "pluggy", "hypothesis")
 """Where the exceptions are from that end or skip a test: the submission has none of them."""
 
+_NEW = frozenset(["__new_member__", "__init__"])
+"""What an enumeration has that cannot be made again from its members and methods."""
+
 _TOO_WIDE = ("BaseException", "Exception", "AssertionError")
 _MOCKS = frozenset(
     "assert_any_call assert_awaited assert_called assert_called_once assert_called_once_with "
@@ -56,6 +63,7 @@ class Session(Talk):
 
     def __init__(self) -> None:
         self._kinds: dict[int, Any] = {}
+        self._enumerations: set[int] = set()
         self.known: dict[int, Any] = {}
         super().__init__()
 
@@ -74,6 +82,9 @@ class Session(Talk):
             return ["R", linked._assay.number] if own else self.encode(linked.plain(), depth)
         if isinstance(value, BaseException):
             return self._error(value)
+        if isinstance(value, enum.Enum):
+            name = value.name if value.name in type(value).__members__ else None
+            return ["EM", self.encode(type(value)), name, self.encode(value.value, depth + 1)]
         if is_module_of_both(value):
             return ["P", value.__name__, []]
         named = isinstance(value, (type, FunctionType)) and "<" not in value.__qualname__
@@ -81,6 +92,8 @@ class Session(Talk):
             return ["S", value.__module__, value.__qualname__]
         if isinstance(value, memoryview):
             return self.encode(bytes(value), depth)
+        if isinstance(value, enum.EnumMeta) and not _NEW.intersection(vars(value)):
+            return self._enumeration(value)
         return ["H", state.number(value), _form(value)]
 
     def _error(self, error: BaseException) -> list[Any]:
@@ -95,6 +108,22 @@ class Session(Talk):
         kind = type(error)
         bases = [one.__name__ for one in kind.__mro__ if one.__module__ == "builtins"]
         return ["E", number, kind.__module__, kind.__qualname__, arguments, bases]
+
+    def _enumeration(self, kind: Any) -> list[Any]:
+        """An enumeration of the tests, which the host makes again; its methods stay here."""
+        number = state.number(kind)
+        if number in self._enumerations:
+            return ["EC", number]
+        self._enumerations.add(number)
+        members = {name: one.value for name, one in kind.__members__.items()}
+        methods = {
+            name: one
+            for name, one in vars(kind).items()
+            if isinstance(one, FunctionType) and is_authors(one)
+        }
+        bases = [self.encode(base) for base in kind.__bases__]
+        space = [[name, self.encode(one)] for name, one in {**members, **methods}.items()]
+        return ["EC", number, kind.__name__, bases, space]
 
     # -- from the host -------------------------------------------------------------------------
 
@@ -130,7 +159,8 @@ class Session(Talk):
 
     def kind(self, number: int, form: Any = None) -> Any:
         """What stands for a class."""
-        if form is not None and number not in self._kinds:
+        if number not in self._kinds:
+            form = form or self.request("kind", ["R", number])[2]
             name, module = word(form["name"]), word(form["module"])
             bases = [self.others(base) for base in form["bases"]]
             path = None if "<" in name else (module, *name.split("."))
@@ -193,13 +223,20 @@ class Session(Talk):
             held = sys.modules.get(word(name))
             if not isinstance(held, Module):
                 held = Module(name, doc if type(doc) is str else None)
-                held.__dict__["_assay"] = Ref(self, number, (name,))
+                ModuleType.__setattr__(held, "_assay", Ref(self, number, (name,)))
             self.known[number] = held
         return held
 
     def handle(self, number: int) -> Any:
         """An object of the tests that comes back."""
         return state.handles[number]
+
+    def member(self, kind: list[Any], name: Any, value: Any) -> Any:
+        """A member of an enumeration that is not the submission's."""
+        found: Any = self.others(kind) if kind[0] == "h" else _enumerations().get(tuple(kind))
+        if not isinstance(found, enum.EnumMeta):
+            raise WireError("an enumeration is not known")
+        return found[name] if name is not None else found(self.decode(value))
 
     def own_error(self, number: int) -> BaseException:
         """An exception of the tests that comes back."""
@@ -399,11 +436,14 @@ def _form(value: Any) -> dict[str, Any]:
     """What the host is told of an object of the tests."""
     if not isinstance(value, _FUNCTIONS):
         operators = sorted(name for name in OPERATORS if _offers(value, name))
-        return {"operators": operators, "async": _is_async(value)}
+        place = getattr(value, "name", None) if isinstance(value, io.IOBase) else None
+        file = {"file": os.path.abspath(place)} if type(place) is str else {}
+        return {"operators": operators, "async": _is_async(value), **file}
     import inspect
 
     form: dict[str, Any] = {"kind": "function", "name": getattr(value, "__name__", "function")}
     form["async"] = inspect.iscoroutinefunction(value)
+    form["generator"] = inspect.isgeneratorfunction(value)
     form["doc"] = value.__doc__ if type(value.__doc__) is str else None
     try:
         parameters = inspect.signature(value).parameters.values()
@@ -431,13 +471,12 @@ def _offers(value: Any, name: str) -> bool:
 
 
 def _may_read(value: Any, name: Any) -> bool:
-    """Whether the host may use an attribute of an object that it was given: a public one."""
-    if (
-        type(name) is not str
-        or name.startswith("_")
-        or isinstance(value, (*_FUNCTIONS, ModuleType))
-    ):
+    """Whether the host may use an attribute of an object that it was given."""
+    if type(name) is not str or isinstance(value, (*_FUNCTIONS, ModuleType)):
         return False
+    if name.startswith("_"):  # what a class of the tests defines for it, as hooks are
+        kinds = [one for one in type(value).__mro__ if is_authors(one) and name in vars(one)]
+        return bool(kinds) and not name.startswith("__") and not hasattr(value, "assertEqual")
     if isinstance(value, type):
         return is_authors(value)
     return not (name in _MOCKS and type(value).__module__.startswith(("unittest.mock", "mock")))
@@ -532,14 +571,53 @@ def libraries() -> dict[tuple[str, str], type]:
     return found
 
 
+def _enumerations() -> dict[tuple[str, str], Any]:
+    """Enumerations of Python and of installed packages."""
+    found: dict[tuple[str, str], Any] = {}
+    pending: list[Any] = [enum.Enum]
+    while pending:
+        kind = pending.pop()
+        pending += type.__subclasses__(kind)
+        if not is_authors(kind):
+            found[kind.__module__, kind.__qualname__] = kind
+    return found
+
+
 # -- modules ---------------------------------------------------------------------------------------
+
+
+class _Space(dict[str, Any]):
+    """What a stand-in of a module has as its ``__dict__``: tools that patch look there first."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(_own_space(module))
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (type(name) is str and hasattr(self._module, name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
 
 class Module(ModuleType):
     """Stands for a module of the submission's."""
 
+    @property
+    def __dict__(self) -> Any:
+        return _Space(self)
+
     def __getattr__(self, name: str) -> Any:
-        ref: Ref | None = self.__dict__.get("_assay")
+        ref: Ref | None = _own_space(self).get("_assay")
         if ref is None or is_quiet(name) or (name.startswith("__") and name not in _MODULE_NAMES):
             raise AttributeError(name)
         if name == "__all__":
@@ -549,29 +627,35 @@ class Module(ModuleType):
         return child if isinstance(found, Module) and child is not None else found
 
     def _all(self, ref: Ref) -> list[str]:
-        """What ``from module import *`` brings: no name of Python's, and none the test has."""
+        """What it lists; for ``import *`` without names of Python's and those the test has."""
         try:
             named: Any = ref.home().get(ref, "__all__")
         except AttributeError:
             named = [name for name in dir(self) if not name.startswith("_")]
-        taken = {*sys._getframe(2).f_globals, *vars(builtins)}
+        frame = sys._getframe(2)
+        if dis.opname[frame.f_code.co_code[max(frame.f_lasti, 0)]] not in _STAR:
+            return [name for name in named if type(name) is str]
+        taken = {*frame.f_globals, *vars(builtins)}
         return [one for one in named if type(one) is str and one not in taken and not _is_hook(one)]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if (name.startswith("__") and name not in _MODULE_NAMES) or type(value) is ModuleType:
             ModuleType.__setattr__(self, name, value)
         elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
-            ref: Ref = self.__dict__["_assay"]
+            ref: Ref = _own_space(self)["_assay"]
             ref.home().set(ref, name, value)
 
     def __delattr__(self, name: str) -> None:
-        ref: Ref = self.__dict__["_assay"]
+        ref: Ref = _own_space(self)["_assay"]
         ref.home().request("delete", ref.node(), name)
 
     def __dir__(self) -> list[str]:
-        ref: Ref | None = self.__dict__.get("_assay")
+        ref: Ref | None = _own_space(self).get("_assay")
         found: Any = [] if ref is None else ref.home().request("names", ref.node())
         return [name for name in found if type(name) is str and not is_quiet(name)]
+
+
+_own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
 
 
 def _is_hook(name: str) -> bool:
@@ -583,6 +667,7 @@ _HOOKS = frozenset(
     "setup_module teardown_module setup_function teardown_function setup_method teardown_method "
     "setup teardown setUpModule tearDownModule load_tests".split()
 )
+_STAR = ("IMPORT_STAR", "CALL_INTRINSIC_1")
 _MODULE_NAMES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
 
 
@@ -667,6 +752,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "m": Session.module,
     "h": Session.handle,
     "J": Session.own_error,
+    "em": Session.member,
     "L": Session.linked,
     "e": Session.error,
 }

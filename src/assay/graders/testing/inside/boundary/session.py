@@ -34,6 +34,10 @@ _KEPT_NAMES = (
 """Variables that the judge's own libraries read: the submission does not change them here."""
 
 
+_MOVES = "changes:cwd"
+"""What a case names in ``allow_equality`` that trusts the submission with the working directory."""
+
+
 class UndecidedError(AssertionError):
     """Only code of the submission could decide."""
 
@@ -291,6 +295,7 @@ class Talk(Plain):
             message = self._exchange([op, self._news(), *parts])
             self.changes += 1
             self._take_environment(message[2:])
+            self._take_place(message[3:])
             if message[0] == "ok":
                 return message[1]
             error = self._raised(message[1])
@@ -387,6 +392,23 @@ class Talk(Plain):
             told.pop(name, None)
             if name in os.environ:
                 told[name] = os.environ[name]
+
+    def _take_place(self, rest: list[Any]) -> None:
+        """Follow the host to another working directory, if the case trusts it with that.
+
+        What a test then opens by a relative path can be a file of the submission's.
+        """
+        place: Any = rest[0] if rest else ""
+        if type(place) is not str or not place or not state.is_ours(os.path.realpath(place)):
+            return
+        if _MOVES not in state.allowed:
+            state.report(_MOVES)
+            return
+        try:
+            os.chdir(place)
+            self._told["cwd"] = os.getcwd()
+        except OSError:
+            return
 
     def answer(self, link: socket.socket, message: list[Any]) -> None:
         """Do what the host asks while it works for us: write its output, call a handle."""

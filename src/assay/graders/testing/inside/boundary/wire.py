@@ -10,12 +10,13 @@ name that the other side chose.
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import socket
 import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -167,11 +168,9 @@ class Plain:
         writer = _WRITERS.get(kind)
         if writer is not None:
             return writer(value)
-        if kind.__module__ == "numpy":
-            written = _numpy(value)
-            if written is not None:
-                return written
-        return self.other(value, depth)
+        library = _LIBRARIES.get(kind.__module__.partition(".")[0])
+        written = library(value) if library else None
+        return self.other(value, depth) if written is None else written
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """Read a value.
@@ -252,6 +251,37 @@ def _timezone(value: timezone) -> list[Any]:
     return ["tz", value.utcoffset(None).total_seconds()]
 
 
+def _address(value: Any) -> list[Any] | None:
+    kind = type(value)
+    is_own = getattr(sys.modules["ipaddress"], kind.__name__, None) is kind
+    return ["ip", kind.__name__, str(value)] if is_own else None
+
+
+def _read_address(name: str, text: str) -> Any:
+    import ipaddress
+
+    if name not in ("IPv4Address", "IPv4Interface", "IPv4Network", "IPv6Address", "IPv6Interface",
+                    "IPv6Network"):  # fmt: skip
+        raise WireError("an address of an unknown kind")
+    return getattr(ipaddress, name)(text)
+
+
+def _place(value: Any) -> list[Any] | None:
+    """A zone of zoneinfo or pytz by its name, which both sides look up."""
+    library = type(value).__module__.partition(".")[0]
+    name = getattr(value, "key" if library == "zoneinfo" else "zone", None)
+    is_zone = isinstance(value, tzinfo) and library in sys.modules and type(name) is str
+    return ["zn", library, name] if is_zone else None
+
+
+def _read_place(library: str, name: str) -> tzinfo:
+    find = {"zoneinfo": "ZoneInfo", "pytz": "timezone"}.get(library)
+    if find is None or type(name) is not str:
+        raise WireError("a time zone of an unknown kind")
+    found: tzinfo = getattr(importlib.import_module(library), find)(name)
+    return found
+
+
 _WRITERS: dict[type, Callable[[Any], list[Any]]] = {
     bytes: _bytes("b"),
     bytearray: _bytes("B"),
@@ -317,6 +347,8 @@ _READERS: dict[str, Callable[..., object]] = {
     "tm": _read_time,
     "td": timedelta,
     "tz": lambda seconds: timezone(timedelta(seconds=seconds)),
+    "zn": _read_place,
+    "ip": _read_address,
     "u": UUID,
     "p": Path,
     "na": _read_array,
@@ -336,3 +368,11 @@ def _numpy(value: Any) -> list[Any] | None:
     if type(value) is np.ndarray:
         return ["na", kind, list(value.shape), data]
     return ["ns", kind, data]
+
+
+_LIBRARIES: dict[str, Callable[[Any], list[Any] | None]] = {
+    "ipaddress": _address,
+    "numpy": _numpy,
+    "pytz": _place,
+    "zoneinfo": _place,
+}
