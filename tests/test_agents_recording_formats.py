@@ -295,5 +295,5 @@ def test_a_format_that_nobody_reads_is_refused(tmp_path: Path) -> None:
 
     file = tmp_path / "harnesses.yaml"
     file.write_text("a: {argv: [x], trace: claude_code}\n")
-    with pytest.raises(DocumentError, match="expected 'claude-code' or 'openai-chat'"):
+    with pytest.raises(DocumentError, match="did you mean 'claude-code'"):
         load_harnesses(str(file))

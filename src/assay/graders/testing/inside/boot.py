@@ -49,7 +49,7 @@ def main() -> NoReturn:
         from assay.graders.testing.inside.unittest_runner import run
     else:
         from assay.graders.testing.inside.pytest_runner import run
-    if brief["apart"] is None:
+    if brief.get("apart") is None:
         _forget_parts()
     gc.freeze()  # what was imported stays to the end
     gc.enable()

@@ -79,7 +79,7 @@ class Session:
         self._must_fail = brief["canary"]["planted"]
         self.finder: MetaPathFinder = Finder(sources, self.root, self._compiler)
         self._judge: ModuleType | None = None
-        if brief["apart"] is not None:
+        if brief.get("apart") is not None:
             self._judge = self._apart(brief["apart"], brief["handed"])
         sys.meta_path.insert(0, self.finder)
 
