@@ -690,8 +690,8 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "__reversed__": reversed,
     "__contains__": lambda value, item: item in value,
     "__getitem__": lambda value, key: value[key],
-    "__copy__": lambda value: importlib.import_module("copy").copy(value),
-    "__deepcopy__": lambda value: importlib.import_module("copy").deepcopy(value),
+    "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
+    "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),
     "__dir__": dir,
     "__call__": lambda value, *arguments: value(*arguments),
 }
