@@ -59,6 +59,10 @@ def inside():
     finally: os.chdir(before)
 def size(file): return os.fstat(file.fileno()).st_size, file.read()
 def hook(thing, name): return getattr(thing, name)()
+class Only:
+    def __copy__(self): return self
+    def __deepcopy__(self, _): return self
+ONLY = Only()
 class Base:
     def __init__(self, n=0): self.n = n
     def twice(self): return self.n * 2
@@ -67,7 +71,7 @@ def is_here(name): return os.path.isdir(name)
 """
 
 TESTS = """
-import decimal, enum, http, ipaddress, os, zoneinfo
+import copy, decimal, enum, http, ipaddress, os, zoneinfo
 import pytest
 import kit
 from kit import *
@@ -121,6 +125,10 @@ def test_enumeration_inside():
 def test_file(tmp_path):
     (tmp_path / "a.txt").write_text("four")
     with open(tmp_path / "a.txt") as file: assert kit.size(file) == (4, "four")
+    with open(__file__, "rb") as file:
+        length, text = kit.size(file)
+        assert length == len(text) == os.path.getsize(__file__)
+def test_copies(): assert copy.deepcopy(kit.ONLY) is kit.ONLY and copy.copy(kit.ONLY) is kit.ONLY
 class Hooks:
     def _on(self): return "on"
 def test_hook():
