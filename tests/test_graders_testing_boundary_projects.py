@@ -96,7 +96,8 @@ def test_error_within_its_like():
     with pytest.raises(kit.Wrong) as found: kit.fail_twice()
     assert str(found.value.__context__) == "first"
 def test_class_told_in_an_argument(): assert kit.first([kit.Mode, kit.Wrong]) == 2
-def test_class_afterwards(): assert kit.Mode.FAST.value == "fast" and issubclass(kit.Wrong, ValueError)
+def test_class_afterwards():
+    assert kit.Mode.FAST.value == "fast" and issubclass(kit.Wrong, ValueError)
 def test_address():
     found = kit.address("10.0.0.1")
     assert isinstance(found, ipaddress.IPv4Address) and found == ipaddress.ip_address("10.0.0.1")
@@ -116,7 +117,8 @@ def test_generator_function():
 def test_enumeration():
     assert kit.choose(Size, "large") is Size.LARGE
     assert kit.described(Size.SMALL) == ("size s", "SMALL", "s", True)
-    assert kit.choose(Bits, "write") is Bits.WRITE and kit.pages([Bits.READ | Bits.WRITE]) == [Bits(3)]
+    assert kit.choose(Bits, "write") is Bits.WRITE
+    assert kit.pages([Bits.READ | Bits.WRITE]) == [Bits(3)]
 def test_enumeration_fails(): assert kit.choose(Size, "large") is Size.SMALL
 def test_enumeration_inside():
     class Size(enum.Enum):

@@ -87,7 +87,6 @@ def _handle_kind(operators: tuple[str, ...], is_async: object) -> type[Handle]:
 
 def _opener(file: Any, place: str) -> Callable[[], int]:
     """What gives this process a descriptor for a file that a test has opened: a copy to read."""
-
     import tempfile
 
     @functools.cache
