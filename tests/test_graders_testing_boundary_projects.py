@@ -195,4 +195,4 @@ def parse(text): return 1
     source = {"expected.txt": "2"}
     score = grade({"kit.py": kit}, {"test_kit.py": tests, "expected.txt": "2"}, source=source)
     assert outcomes(score)["test_kit.py::test_moved"][0] == "failed"
-    assert score.metadata["undecided"] == ["changes:cwd"]
+    assert (score.metadata or {})["undecided"] == ["changes:cwd"]
