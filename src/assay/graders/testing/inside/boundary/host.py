@@ -85,15 +85,24 @@ def _handle_kind(operators: tuple[str, ...], is_async: object) -> type[Handle]:
     return type("Handle", (Handle,), space)
 
 
-def _opener(place: str) -> Callable[[], int]:
-    """What gives this process a descriptor of its own for a file that a test has opened."""
+def _opener(file: Any, place: str) -> Callable[[], int]:
+    """What gives this process a descriptor for a file that a test has opened: a copy to read."""
+    import tempfile
 
     @functools.cache
     def fileno() -> int:
-        try:
-            return os.open(place, os.O_RDWR)
-        except OSError:
-            return os.open(place, os.O_RDONLY)
+        if not file.readable():
+            return os.open(place, os.O_WRONLY)
+        bytes_of = getattr(file, "buffer", file)
+        at = file.tell()
+        bytes_of.seek(0)
+        with tempfile.TemporaryFile() as made:
+            made.write(bytes_of.read())
+            made.flush()
+            copy = os.dup(made.fileno())
+        file.seek(at)
+        os.lseek(copy, at, os.SEEK_SET)
+        return copy
 
     return fileno
 
@@ -351,7 +360,7 @@ class Session(Plain):
             else:
                 made = _handle_kind(tuple(form.get("operators", ())), form.get("async"))(number)
                 if "file" in form:
-                    object.__setattr__(made, "fileno", _opener(form["file"]))
+                    object.__setattr__(made, "fileno", _opener(made, form["file"]))
             self.handles[number] = made
             return made
 

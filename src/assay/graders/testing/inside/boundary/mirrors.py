@@ -48,6 +48,7 @@ _ENDING = ("_pytest", "pytest", "unittest", "pluggy", "hypothesis")
 _NEW = frozenset(["__new_member__", "__init__"])
 """What an enumeration has that cannot be made again from its members and methods."""
 
+_FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _TOO_WIDE = ("BaseException", "Exception", "AssertionError")
 _MOCKS = frozenset(
     "assert_any_call assert_awaited assert_called assert_called_once assert_called_once_with "
@@ -436,7 +437,7 @@ def _form(value: Any) -> dict[str, Any]:
     """What the host is told of an object of the tests."""
     if not isinstance(value, _FUNCTIONS):
         operators = sorted(name for name in OPERATORS if _offers(value, name))
-        place = getattr(value, "name", None) if isinstance(value, io.IOBase) else None
+        place = getattr(value, "name", None) if type(value) in _FILES else None
         file = {"file": os.path.abspath(place)} if type(place) is str else {}
         return {"operators": operators, "async": _is_async(value), **file}
     import inspect
@@ -633,7 +634,8 @@ class Module(ModuleType):
         except AttributeError:
             named = [name for name in dir(self) if not name.startswith("_")]
         frame = sys._getframe(2)
-        if dis.opname[frame.f_code.co_code[max(frame.f_lasti, 0)]] not in _STAR:
+        is_star = dis.opname[frame.f_code.co_code[max(frame.f_lasti, 0)]] in _STAR
+        if not is_star and not frame.f_code.co_filename.startswith("<frozen importlib"):
             return [name for name in named if type(name) is str]
         taken = {*frame.f_globals, *vars(builtins)}
         return [one for one in named if type(one) is str and one not in taken and not _is_hook(one)]
