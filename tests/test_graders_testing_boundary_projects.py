@@ -3,8 +3,6 @@
 Every test must pass, but for those named ``test_..._fails``.
 """
 
-# ruff: noqa: E501 - programs are shown as they are
-
 from __future__ import annotations
 
 import pytest
