@@ -79,8 +79,9 @@ class Session:
         self._must_fail = brief["canary"]["planted"]
         self.finder: MetaPathFinder = Finder(sources, self.root, self._compiler)
         self._judge: ModuleType | None = None
-        if brief.get("apart") is not None:
-            self._judge = self._apart(brief["apart"], brief["handed"])
+        apart = brief.get("apart")
+        if apart is not None:
+            self._judge = self._apart(apart, brief["handed"])
         sys.meta_path.insert(0, self.finder)
 
     def _apart(self, told: dict[str, object], handed: int | None) -> ModuleType:
