@@ -18,6 +18,7 @@ const INSTALLED = /[/]node_modules[/]/;
 // written while the tests ran.
 function isSolution(file, root, isAuthors) {
   if (![root + path.sep, '/tmp/'].some((place) => file.startsWith(place)) || INSTALLED.test(file) || isAuthors(file)) return false;
+  if (file.startsWith(__dirname + path.sep)) return false; // ours, wherever it lies
   try {
     return !/['"]node:test['"]/.test(fs.readFileSync(file, 'utf8'));
   } catch {
