@@ -314,5 +314,7 @@ class TestCanaries:
         result = await self.run(tmp_path, name, "cheat", canary)
         format_ = str(ECOSYSTEMS[name].options["format"])
         outcomes = read_console(format_, f"{result.stdout}\n{result.stderr}")
-        _, wrong = without_canaries(outcomes, canary, planted=1)
-        assert wrong == "canary missing"
+        real, wrong = without_canaries(outcomes, canary, planted=1)
+        # Tests run side by side: the canary can have failed before the process ended.
+        ((path, text),) = ECOSYSTEMS[name].hidden.items()
+        assert wrong == "canary missing" or unheard(read_static_tests(path, text).names, list(real))
