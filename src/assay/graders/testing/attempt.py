@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from assay.graders.testing.channel import Brief, Channel, open_channel
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import Injected
-from assay.graders.testing.runners import surroundings
+from assay.graders.testing.runners import CHANNEL, surroundings
 from assay.graders.testing.separation import Fresh, Mode
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.types.submission import Workspace
@@ -135,9 +135,10 @@ async def _attempt_apart(
         [*plan.hidden], allow=[*command.loose], fresh=command.fresh, timeout_s=command.timeout_s
     )
     brief = Brief(shuffle=command.shuffle, skip=skip, loose=command.loose, apart=apart)
-    env, around = surroundings(
+    env, mounts = surroundings(
         plan.invocation, command.cmd, plan.workspace, channel="/", apart=True
     )
+    around = [mount for mount in mounts if mount.target != CHANNEL]  # only the judge has it
     with tempfile.TemporaryDirectory(prefix="assay-nothing-") as nothing:
         host = host_of(
             plan.workspace.path,
@@ -147,15 +148,13 @@ async def _attempt_apart(
             seconds=left,
         )
         async with host as running, open_channel(brief, handed=running.listener) as channel:
-            env, around = surroundings(
-                plan.invocation, command.cmd, plan.workspace, channel=channel.path, apart=True
-            )
+            told = Mount(source=channel.path, target=CHANNEL)
             result = await run_command(
                 ["/bin/sh", "-c", command.cmd],
                 workspace=plan.workspace.source or nothing,
                 layers=(plan.layer,),
                 env={**env, "TMPDIR": SHARED},
-                mounts=[*around, running.mount],
+                mounts=[*around, told, running.mount],
                 limits=Limits(wall_seconds=left, output_bytes=output_bytes),
             )
     return channel, result

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import GraderError
-from assay.graders.testing.runners import CHANNEL, INSIDE
+from assay.graders.testing.runners import INSIDE
 from assay.sandbox import Limits, Mount, run_command
 from assay.scoring.json_safe import Json
 
@@ -93,7 +93,7 @@ async def host_of(
             listener.bind(str(place))
             place.chmod(0o666)
             listener.listen(64)
-            around = [mount for mount in mounts if mount.target != CHANNEL]
+            around = [*mounts]
             around.append(Mount(source=str(place), target=LINK))
             around.append(Mount(source=str(shared), target=SHARED, writable=True))
             running = asyncio.create_task(

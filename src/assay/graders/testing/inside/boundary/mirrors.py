@@ -49,7 +49,6 @@ _NEW = frozenset(["__new_member__", "__init__"])
 """What an enumeration has that cannot be made again from its members and methods."""
 
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
-_TOO_WIDE = ("BaseException", "Exception", "AssertionError")
 _MOCKS = frozenset(
     "assert_any_call assert_awaited assert_called assert_called_once assert_called_once_with "
     "assert_called_with assert_has_calls assert_not_called attach_mock await_args "
