@@ -1,11 +1,11 @@
-"""Find the processes of a command by a mark in its arguments."""
+"""Find the processes of a command by a mark in its arguments, and what this one has open."""
 
 from __future__ import annotations
 
 import secrets
 from pathlib import Path
 
-__all__ = ["living", "marker"]
+__all__ = ["living", "marker", "open_below"]
 
 
 def marker() -> str:
@@ -24,3 +24,16 @@ def living(mark: str) -> list[str]:
         if mark.encode() in words:
             found.append(path.parent.name)
     return found
+
+
+def open_below(directory: Path) -> list[str]:
+    """The files below a directory that this process holds open, whatever other tests hold."""
+    found: list[str] = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            target = descriptor.readlink()
+        except OSError:
+            continue
+        if target.is_relative_to(directory):
+            found.append(str(target))
+    return sorted(found)

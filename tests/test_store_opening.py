@@ -16,6 +16,7 @@ import pytest
 from assay.errors import InputError, StoreError
 from assay.store import CellRecord, RunRecord, Store, engine, sqlite
 from assay.store.sqlite import SqliteEngine
+from tests.processes import open_below
 
 _NOBODY = 65534
 _NEWEST = max(int(file.name[:4]) for file in engine._MIGRATIONS.iterdir())
@@ -253,10 +254,9 @@ def _set_version(home: Path, version: int) -> None:
 def test_a_failed_opening_leaves_the_store_free(filled: Path) -> None:
     """The lock of the set-up and the connection must not outlive the error."""
     _set_version(filled, 999)
-    before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(StoreError):
         Store.open(str(filled))
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert open_below(filled) == []
     _set_version(filled, _NEWEST)
     Store.open(str(filled)).close()
 

@@ -16,6 +16,7 @@ import pytest
 
 from assay.errors import StoreError
 from assay.store import Dropped, Snapshot, SnapshotLimits, restore_snapshot, take_snapshot
+from tests.processes import open_below
 
 _NOBODY = 65534
 
@@ -419,10 +420,9 @@ def test_a_store_that_cannot_be_made_is_a_store_error(work: Path, tmp_path: Path
 
 
 @pytest.fixture
-def open_descriptors() -> Iterator[None]:
-    before = len(list(Path("/proc/self/fd").iterdir()))
+def open_descriptors(tmp_path: Path) -> Iterator[None]:
     yield
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert open_below(tmp_path) == []
 
 
 @pytest.mark.usefixtures("open_descriptors")
