@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from assay.cli.judging import judging
+from assay.cli.options import Outputs
 from assay.cli.parser import build_parser
 from assay.cli.report_errors import reported
 
 if TYPE_CHECKING:
     from argparse import Namespace
-
-    from assay.cli.options import Outputs
 
 __all__ = ["main"]
 
@@ -36,12 +35,6 @@ def _call(argv: Sequence[str] | None) -> int:
         return _COMMANDS[arguments.command](arguments)
 
 
-def _outputs(given: Namespace) -> Outputs:
-    from assay.cli.options import Outputs
-
-    return Outputs(json=given.json, junit=given.junit, html=given.html, fail_under=given.fail_under)
-
-
 def _run(given: Namespace) -> int:
     from assay.cli.run_cases import run_cases
 
@@ -56,57 +49,14 @@ def _run(given: Namespace) -> int:
         regrade=given.regrade,
         label=given.label,
         locked=given.locked,
-        outputs=_outputs(given),
+        outputs=Outputs.of(given),
     )
 
 
 def _grade(given: Namespace) -> int:
-    if given.function is not None:
-        return _grade_function(given)
-    from assay.cli.grade_rows import grade_rows
+    from assay.cli.grade import run
 
-    _refuse(given, ("isolation", "range"), goes_with="--function")
-    return grade_rows(
-        given.data,
-        graders_file=given.graders,
-        label=given.label,
-        threshold=given.threshold,
-        out=given.out,
-        workers=given.workers,
-        outputs=_outputs(given),
-    )
-
-
-def _grade_function(given: Namespace) -> int:
-    from assay.cli.grade_function import FunctionOptions, grade_with_function
-
-    _refuse(given, ("label", "threshold", "junit", "html"), goes_with="--graders")
-    _refuse(
-        given,
-        ("max_cost", "judge_cache"),
-        goes_with="--graders",
-        why="a function runs in the sandbox and asks no model",
-    )
-    options = FunctionOptions(
-        function=given.function,
-        isolation=given.isolation or "call",
-        range=given.range,
-        out=given.out,
-        workers=given.workers,
-        json=given.json,
-        fail_under=given.fail_under,
-    )
-    return grade_with_function(given.data, options)
-
-
-def _refuse(
-    given: Namespace, options: Sequence[str], *, goes_with: str, why: str = "leave it out"
-) -> None:
-    from assay.errors import InputError
-
-    for option in options:
-        if getattr(given, option) is not None:
-            raise InputError(f"--{option.replace('_', '-')} goes with {goes_with}", hint=why)
+    return run(given)
 
 
 def _regrade(given: Namespace) -> int:
@@ -117,7 +67,7 @@ def _regrade(given: Namespace) -> int:
         graders_file=given.graders,
         only=given.only,
         workers=given.workers,
-        outputs=_outputs(given),
+        outputs=Outputs.of(given),
     )
 
 
@@ -214,7 +164,7 @@ def _keys(given: Namespace) -> int:
 def _report(given: Namespace) -> int:
     from assay.cli.show import show_run
 
-    return show_run(given.run, everything=given.all, outputs=_outputs(given))
+    return show_run(given.run, everything=given.all, outputs=Outputs.of(given))
 
 
 def _validate(given: Namespace) -> int:

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Outputs",
+    "add_json",
+    "add_outputs",
     "add_trust_authors",
+    "add_workers",
     "bounds",
     "check_targets",
     "is_shared",
     "is_trusted",
     "joined_ranges",
+    "positive",
+    "share",
     "state_home",
     "worker_count",
 ]
@@ -49,6 +54,11 @@ class Outputs:
     junit: str | None = None
     html: str | None = None
     fail_under: float | None = None
+
+    @classmethod
+    def of(cls, given: Namespace) -> Outputs:
+        """What `add_outputs` was given."""
+        return cls(json=given.json, junit=given.junit, html=given.html, fail_under=given.fail_under)
 
 
 def bounds(text: str) -> tuple[float, float]:
@@ -161,3 +171,56 @@ def worker_count(workers: int | None, graders: Iterable[GraderSpec] = ()) -> int
     if workers is None and any(spec.kind.grader and spec.kind.grader.waits for spec in graders):
         return _WAITING
     return workers or len(os.sched_getaffinity(0))
+
+
+def add_workers(parser: ArgumentParser) -> None:
+    """Add how much is done at once."""
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="at once; as many as cores by default"
+    )
+
+
+def add_outputs(parser: ArgumentParser) -> None:
+    """Add where results go; see `Outputs`."""
+    add_json(parser)
+    add = parser.add_argument
+    add("--junit", metavar="FILE", help="also write a JUnit XML report")
+    add("--html", metavar="FILE", help="also write a report as one HTML file")
+    add("--fail-under", type=share, metavar="X", help="pass if the mean reward is at least X")
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 up.
+
+    Raises:
+        ArgumentTypeError: For anything else.
+    """
+    from argparse import ArgumentTypeError
+
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1.
+
+    Raises:
+        ArgumentTypeError: For anything else.
+    """
+    from argparse import ArgumentTypeError
+
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number <= 1.0:
+        raise ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return number

@@ -7,10 +7,11 @@ parser that imports a validation library would cost more than the grading of fif
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, cast
 
+from assay.cli import grade
 from assay.cli.calibrate_parser import CALIBRATE_SUMMARY, CALIBRATE_TEXTS, add_calibrate
 from assay.cli.endpoint_parser import ENDPOINT_EXAMPLES, ENDPOINT_MORE, add_endpoint
 from assay.cli.fake_judge_parser import FAKE_JUDGE_EXAMPLES, FAKE_JUDGE_MORE, add_fake_judge
@@ -18,7 +19,7 @@ from assay.cli.graders_parser import GRADERS_TEXTS, add_graders
 from assay.cli.import_openai import add_openai
 from assay.cli.judging import add_judging
 from assay.cli.label_parser import LABEL_SUMMARY, LABEL_TEXTS, add_label
-from assay.cli.options import bounds, joined_ranges
+from assay.cli.options import add_json, add_outputs, add_workers, joined_ranges, positive, share
 from assay.cli.review_parser import REVIEW_SUMMARY, REVIEW_TEXTS, add_review
 from assay.cli.server_parser import KEYS_TEXTS, SERVE_TEXTS, add_keys, add_serve
 
@@ -110,7 +111,7 @@ def build_parser() -> ArgumentParser:
     _add_run(
         command("run", "run cases: every harness, model and trial, graded and stored", _EXITS, _RUN)
     )
-    _add_grade(command("grade", "grade recorded answers", _GRADE_MORE, _GRADE))
+    grade.add(command("grade", grade.SUMMARY, grade.MORE, grade.EXAMPLES))
     _add_report(
         command("report", "show a stored run: failing cells first, every score opened", _EXITS)
     )
@@ -160,10 +161,10 @@ def build_parser() -> ArgumentParser:
         "Every problem is shown with file, line, field and the nearest valid name.",
     )
     check.add_argument("paths", nargs="+", metavar="PATH", help="cases, or files of graders")
-    _add_json(check)
+    add_json(check)
     listing = command("list", "list the cases under some paths, or the stored runs")
     listing.add_argument("paths", nargs="*", metavar="PATH", help="cases; stored runs without any")
-    _add_json(listing)
+    add_json(listing)
     start = command("init", "write a starter suite that runs")
     start.add_argument("directory", nargs="?", default="assay-suite", metavar="DIR")
     demo = command(
@@ -174,7 +175,7 @@ def build_parser() -> ArgumentParser:
     )
     demo.add_argument("--directory", metavar="DIR", help="examples of your own instead")
     demo.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
-    _add_json(command("doctor", "say what works on this machine, and the mend for what does not"))
+    add_json(command("doctor", "say what works on this machine, and the mend for what does not"))
     schema = command(
         "schema",
         "print the JSON Schema of a case or a grader file, for editors",
@@ -190,10 +191,6 @@ _RUN = """\
   assay run evals/ --harness replay --model fix --trials 3
   assay run evals/ --json > result.json
   assay run --resume latest"""
-_GRADE = """\
-  assay grade answers.jsonl --graders graders.yaml
-  assay grade answers.jsonl --graders graders.yaml --label correct --json
-  assay grade answers.jsonl --function grade.py"""
 _REGRADE = """\
   assay regrade latest
   assay regrade latest --graders stricter.yaml
@@ -201,14 +198,6 @@ _REGRADE = """\
 _REGRADE_MORE = """\
 What was kept is graded by the cases as they are now, or by other graders. Results are added to
 the run with the digest of what gave them; the report says what changed and why.
-"""
-_GRADE_MORE = """\
-A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
---label the grades are compared with what people said: confusion, accuracy, kappa.
-With --function a file with `async def grade(thread: StringThread) -> float` gives the scores; a
-row may have `completion` and `metadata` beside its `messages`. Exit status then: 0 every row was
-graded, 1 the mean is under --fail-under, 2 bad input or an invalid function, 3 some row could not
-be graded.
 """
 
 
@@ -230,7 +219,7 @@ def _add_run(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="only this model; one that no case lists is used instead of theirs",
     )
-    add("--trials", type=_positive, metavar="N", help="repeats of every cell")
+    add("--trials", type=positive, metavar="N", help="repeats of every cell")
     add(
         "--resume", metavar="RUN", help="finish a run: its id, a prefix of it, its label, or latest"
     )
@@ -245,43 +234,9 @@ def _add_run(parser: ArgumentParser) -> None:
         action="store_true",
         help="refuse cases whose lock file is missing or stale instead of deciding anew",
     )
-    _add_workers(parser)
+    add_workers(parser)
     add_judging(parser)
-    _add_outputs(parser)
-
-
-def _add_grade(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("data", metavar="DATA.jsonl", help="rows of recorded answers")
-    by = parser.add_mutually_exclusive_group(required=True).add_argument
-    by("--graders", "-g", metavar="FILE", help="YAML file: a list of graders")
-    by(
-        "--function",
-        metavar="FILE.py",
-        help="one function, in the sandbox; scores as it gives them",
-    )
-    add(
-        "--isolation",
-        choices=("call", "batch"),
-        help="with --function: a process for each call, or one for many",
-    )
-    add("--range", metavar="LOW,HIGH", type=bounds, help="with --function: what it may return")
-    add("--label", metavar="FIELD", help="compare with this true/false or numeric field")
-    add(
-        "--threshold",
-        type=_share,
-        metavar="X",
-        help="reward that a row needs to pass: a single grader's own pass_threshold, else 1",
-    )
-    add(
-        "--out",
-        metavar="FILE",
-        help="write every row with its grade as JSONL; with --function an interrupted run leaves "
-        "FILE.partial, and the same command goes on from there",
-    )
-    _add_workers(parser)
-    add_judging(parser)
-    _add_outputs(parser)
+    add_outputs(parser)
 
 
 def _add_regrade(parser: ArgumentParser) -> None:
@@ -299,19 +254,19 @@ def _add_regrade(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="only this grader; the other scores are taken over",
     )
-    _add_workers(parser)
+    add_workers(parser)
     add_judging(parser)
-    _add_outputs(parser)
+    add_outputs(parser)
 
 
 def _add_selftest(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="case files, or directories of cases")
     add("--case", action="append", default=[], metavar="ID", help="only this case")
-    add("--repeats", type=_positive, metavar="N", help="how often the graders run; 3 by default")
-    _add_workers(parser)
+    add("--repeats", type=positive, metavar="N", help="how often the graders run; 3 by default")
+    add_workers(parser)
     add_judging(parser)
-    _add_json(parser)
+    add_json(parser)
 
 
 def _add_attack(parser: ArgumentParser) -> None:
@@ -319,11 +274,11 @@ def _add_attack(parser: ArgumentParser) -> None:
     add("paths", nargs="*", metavar="PATH", help="case files, or directories of cases")
     add("--case", action="append", default=[], metavar="ID", help="only this case")
     add("--cheat", action="append", default=[], metavar="ID", help="only this cheat or family")
-    add("--max-reward", type=_share, metavar="X", help="also fail where a cheat gets more")
+    add("--max-reward", type=share, metavar="X", help="also fail where a cheat gets more")
     add("--list", action="store_true", help="show the library and play nothing")
-    _add_workers(parser)
+    add_workers(parser)
     add_judging(parser)
-    _add_json(parser)
+    add_json(parser)
 
 
 def _add_import(parser: ArgumentParser) -> None:
@@ -348,43 +303,7 @@ def _add_report(parser: ArgumentParser) -> None:
         help="a run's id, a prefix of it, its label, or latest (the default)",
     )
     add("--all", action="store_true", help="open every failing cell")
-    _add_outputs(parser)
-
-
-def _add_workers(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--workers", type=_positive, metavar="N", help="at once; as many as cores by default"
-    )
-
-
-def _add_outputs(parser: ArgumentParser) -> None:
-    _add_json(parser)
-    add = parser.add_argument
-    add("--junit", metavar="FILE", help="also write a JUnit XML report")
-    add("--html", metavar="FILE", help="also write a report as one HTML file")
-    add("--fail-under", type=_share, metavar="X", help="pass if the mean reward is at least X")
-
-
-def _add_json(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object and nothing else"
-    )
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
-    return int(text)
-
-
-def _share(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0.0 <= number <= 1.0:
-        raise ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
-    return number
+    add_outputs(parser)
 
 
 def _version() -> str:
