@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import bash, calls, functions, hidden_tests, imports, judges, matrix, server, startup
+from bench import (
+    bash,
+    calls,
+    datasets,
+    functions,
+    hidden_tests,
+    imports,
+    judges,
+    matrix,
+    server,
+    startup,
+)
 from bench.machine import describe
 from bench.peers import PEERS, Peer, PeerError, install
 from bench.rows import Row, as_json, table
@@ -25,6 +36,7 @@ class Measure(Protocol):
 MEASUREMENTS: dict[str, Measure] = {
     "import": imports.measure,
     "calls": calls.measure,
+    "datasets": datasets.measure,
     "matrix": matrix.measure,
     "bash": bash.measure,
     "functions": functions.measure,

@@ -19,7 +19,7 @@ from assay.eval.recorded import count_rows, grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import Store
-from tests.command_line import COMMAND, assay, environment
+from tests.command_line import assay, environment
 
 
 async def test_no_more_is_under_way_than_may_be_and_all_of_it_is_kept() -> None:
@@ -38,8 +38,9 @@ async def test_no_more_is_under_way_than_may_be_and_all_of_it_is_kept() -> None:
     assert sorted(kept) == [n * n for n in range(20)]
 
 
-async def test_a_failure_ends_everything_and_takes_nothing_more() -> None:
+async def test_after_a_failure_nothing_is_begun_and_what_is_under_way_is_kept() -> None:
     taken: list[int] = []
+    kept: list[int] = []
 
     def numbers() -> Iterator[int]:
         for number in range(100):
@@ -50,10 +51,12 @@ async def test_a_failure_ends_everything_and_takes_nothing_more() -> None:
         await asyncio.sleep(0)
         if number == 5:
             raise GraderError("no")
+        await asyncio.sleep(0)
 
     with pytest.raises(GraderError):
-        await run_batches(numbers(), work, lambda *_: None, at_once=2)
+        await run_batches(numbers(), work, lambda number, _: kept.append(number), at_once=2)
     assert len(taken) < 10
+    assert sorted([*kept, 5]) == taken
 
 
 def test_items_are_read_only_as_far_as_a_batch_needs() -> None:
@@ -152,24 +155,25 @@ class Logged(Grader):
             open("go").close()
         return 1.0
 """
-FUNCTION = """\
-async def grade(thread: StringThread) -> float:
-    return 1.0
-"""
+_HEEDS_INTERRUPTS = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from assay.cli.main import main; main()"
+)
+"""The command, also where whoever runs the tests ignores interrupts."""
 
 
 def interrupted(root: Path, how: signal.Signals) -> subprocess.CompletedProcess[str]:
     """Grade with what waits at the 21st row, and end the process there."""
+    words = ["grade", "rows.jsonl", "-g", "graders.yaml", "--workers", "1"]
     os.mkfifo(root / "reached")
     os.mkfifo(root / "go")
     with subprocess.Popen(
-        [*COMMAND, "grade", "rows.jsonl", "-g", "graders.yaml", "--workers", "1"],
+        [sys.executable, "-c", _HEEDS_INTERRUPTS, *words],
         cwd=root,
         env=environment(root),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
     ) as process:
         (root / "reached").read_text()
         process.send_signal(how)
@@ -225,9 +229,9 @@ async def test_rows_that_something_else_graded_are_not_gone_on_with(
     file.write_text('{"answer": "a", "expected": "a"}\n{"answer": "b", "expected": "a"}\n')
     graders = [GraderSpec(type="exact_match")]
     with Store.open(str(tmp_path / "home")) as store:
-        with plan_rows(str(file), graders, store) as first:
-            with plan_rows(str(file), graders, store) as beside:
-                assert beside.run.id != first.run.id  # another process is at it
+        begun = plan_rows(str(file), graders, store)
+        with begun as first, plan_rows(str(file), graders, store) as beside:
+            assert beside.run.id != first.run.id  # another process is at it
         if what == "data":
             file.write_text(file.read_text().replace("b", "c"))
         if what == "graders":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from assay.client.backend import Details, Page, Rows
 from assay.client.calibration import Calibration, Grades, Results
 from assay.errors import AssayError, InputError, Location, NotFoundError, StoreError
+from assay.eval.batch import run_batches
 from assay.registry import Registry
 from assay.registry.stored_rows import grade_rows
 from assay.registry.written import written_score
@@ -282,23 +283,31 @@ class LocalBackend:
             self._database, project, _user(), allow_custom_code=True, allow_internal=True
         )
 
+    def _pages(self, job: JobRecord) -> Iterator[Sequence[DatasetRow]]:
+        after = 0
+        while rows := Datasets(self._database).rows(
+            job.project, job.dataset, after=after, limit=_BATCH
+        ):
+            after = rows[-1].number
+            yield rows
+
     async def _carry_out(self, job: JobRecord, owner: str) -> None:
         jobs, registry = Jobs(self._database), self._registry(job.project)
         try:
             version = registry.version(job.grader, job.version)
-            graded, after = jobs.graded_rows(job.id), 0
-            while rows := Datasets(self._database).rows(
-                job.project, job.dataset, after=after, limit=_BATCH
-            ):
-                after = rows[-1].number
+            graded = jobs.graded_rows(job.id)
+
+            async def grade(rows: Sequence[DatasetRow]) -> list[tuple[int, ScoreRecord]]:
                 todo = [row for row in rows if row.number not in graded]
-                jobs.add_scores(
-                    job.id,
-                    await grade_rows(
-                        version, todo, lambda items: registry.grade_with(version, items)
-                    ),
+                return await grade_rows(
+                    version, todo, lambda items: registry.grade_with(version, items)
                 )
+
+            def keep(_: Sequence[DatasetRow], scores: list[tuple[int, ScoreRecord]]) -> None:
+                jobs.add_scores(job.id, scores)
                 jobs.renew(job.id, owner, _LEASE_SECONDS, datetime.now(UTC))
+
+            await run_batches(self._pages(job), grade, keep, at_once=1)
             jobs.finish(job.id, "finished")
         except InputError as error:
             jobs.finish(job.id, "failed", str(error))

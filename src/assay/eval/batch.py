@@ -24,6 +24,7 @@ B = TypeVar("B")
 R = TypeVar("R")
 
 _HEAD_BYTES = 8
+_NONE = object()
 
 
 async def run_batches(
@@ -43,13 +44,20 @@ async def run_batches(
         at_once: Batches under way.
 
     Raises:
-        Exception: The first that ``work`` or ``keep`` raised; everything else is cancelled then.
+        Exception: The first that ``work`` raised, once what was under way has ended and is kept:
+            it may have been paid for. Or what ``keep`` raised; then all else is cancelled.
     """
     waiting = iter(batches)
+    failed: list[Exception] = []
 
     async def one_after_another() -> None:
-        for batch in waiting:
-            kept = keep(batch, await work(batch))
+        while not failed and (batch := next(waiting, _NONE)) is not _NONE:
+            try:
+                done = await work(cast("B", batch))
+            except Exception as error:  # raised again below, when nothing is left to run alone
+                failed.append(error)
+                return
+            kept = keep(cast("B", batch), done)
             if kept is not None:
                 await kept
 
@@ -60,6 +68,8 @@ async def run_batches(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    if failed:
+        raise failed[0]
 
 
 def in_batches(items: Iterable[B], size: int) -> Iterator[list[B]]:

@@ -20,7 +20,7 @@ from assay.store.records import CellRecord, RunRecord
 __all__ = ["MAX_ROWS", "Cause", "Row", "Summary", "Tally", "Verdict", "summarize", "verdict"]
 
 _MAX_CAUSES = 100
-MAX_ROWS = 1_000
+MAX_ROWS = 200
 """Rows of a dataset with each outcome that have a group of their own."""
 _MAX_STANDINGS = 50
 _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -86,7 +86,7 @@ class Summary:
         totals: What all cells come to.
         missing: Planned cells that have no result, as after an interrupted run.
         groups: One row per (case, harness, model), in the order they came in; of a dataset's rows
-            the first 1,000 of each outcome.
+            the first 200 of each outcome.
         left_out: Rows of a dataset that are in no group.
         leaderboard: One row per (harness, model), best mean reward first.
         causes: Why cells could not be graded, commonest first.
