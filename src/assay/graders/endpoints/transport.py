@@ -24,7 +24,7 @@ from assay.graders.endpoints.guard import Lookup, checking_resolver
 from assay.graders.endpoints.settings import EndpointSettings
 from assay.graders.endpoints.signing import auth_headers, read_secret
 from assay.scoring.json_safe import Json, plain
-from assay.scoring.strict_json import KeyTwiceError, unique_keys
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -243,12 +243,12 @@ class Transport:
             raise CallError(f"{where} answered with {kind}, not JSON", outcome="bad_reply")
         body = await self._body(response)
         try:
-            return cast("Json", json.loads(body, object_pairs_hook=unique_keys))
-        except KeyTwiceError as error:
-            key = f"the key {self.told(error.key)!r:.100} twice in one object"
-            raise CallError(f"{where} answered with {key}", outcome="bad_reply") from None
-        except (ValueError, RecursionError):
-            raise CallError(f"{where} answered with broken JSON", outcome="bad_reply") from None
+            return decode_json(body, nan=True)
+        except NotJsonError as error:
+            wrong = "broken JSON"
+            if error.kind == "repeated key":
+                wrong = f"the key {self.told(error.path)!r:.100} twice in one object"
+            raise CallError(f"{where} answered with {wrong}", outcome="bad_reply") from None
 
     async def _body(self, response: ClientResponse, *, lenient: bool = False) -> bytes:
         """The unpacked body, at most `MAX_REPLY_BYTES`.
