@@ -31,8 +31,7 @@ class Plan(TypedDict):
     """Everything the supervisor needs; only what `marshal` carries.
 
     ``sizes``: bytes and files of the in-memory layer. ``files``: content of files to be made
-    inside, by path. ``rlimits``: pairs of a resource's number and its limit. ``stdin``: a
-    descriptor, or -1.
+    inside, by path. ``rlimits``: pairs of a resource's number and its limit.
     """
 
     parent: int
@@ -48,7 +47,6 @@ class Plan(TypedDict):
     rlimits: list[tuple[int, int]]
     wall_seconds: float
     memory_bytes: int
-    stdin: int
 
 
 class Verdict(TypedDict):

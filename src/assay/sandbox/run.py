@@ -7,17 +7,16 @@ import marshal
 import os
 import resource
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, cast
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import bubblewrap
 from assay.sandbox.command import CommandResult, Limits, Mount, check_command
+from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.mend import refusal
 from assay.sandbox.plan import STAGE, Plan, Tree, Verdict
 from assay.sandbox.seccomp import command_filter
@@ -27,18 +26,6 @@ __all__ = ["run_command", "run_command_sync"]
 
 Changes = Literal["discard", "keep"]
 
-_PARTS = str(Path(__file__).parent)
-# Loads the supervisor's own modules by their full names, but runs no package's __init__.
-_START = """
-import sys
-for name, path in ("assay", sys.argv[2]), ("assay.sandbox", sys.argv[1]):
-    sys.modules[name] = type(sys)(name)
-    sys.modules[name].__path__ = [path]
-from assay.sandbox.supervisor import main
-main(int(sys.argv[3]))
-import os
-os._exit(0)
-"""
 # A shell inside starts the command, so that "not found" is an exit code of 127 as everywhere and
 # not a failure of bubblewrap. It must not add a variable.
 _SHELL = ["/bin/sh", "-c", 'unset PWD OLDPWD; exec "$@"', "sh"]
@@ -184,7 +171,6 @@ def _plan(
         "rlimits": _rlimits(limits),
         "wall_seconds": limits.wall_seconds,
         "memory_bytes": limits.memory_bytes or 0,
-        "stdin": -1,
     }
 
 
@@ -231,39 +217,23 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
 
 def _run(plan: Plan, limits: Limits, stdin: bytes | None, cancel: int | None) -> CommandResult:
     out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)
-    with ExitStack() as stack:
-        reply, answer = os.pipe()
-        stack.callback(os.close, reply)
-        passed = [answer]
-        if stdin is not None:
-            plan["stdin"] = _sealed(stdin)
-            passed.append(plan["stdin"])
-        try:
-            process = stack.enter_context(_start(passed))
-        finally:
-            for fd in passed:
-                os.close(fd)
-        stack.callback(process.kill)  # nothing, once it has ended
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        # Not the end of a pipe: a fork elsewhere in this program may hold a copy of that.
-        ended = os.pidfd_open(process.pid)
-        stack.callback(os.close, ended)
-        _send(process.stdin.fileno(), marshal.dumps({**plan}))
-        captures = {process.stdout.fileno(): out, process.stderr.fileno(): err}
+    with FORK_SERVER.fork(None if stdin is None else _sealed(stdin)) as supervisor:
+        _send(supervisor.leash, marshal.dumps({**plan}))
+        captures = {supervisor.stdout: out, supervisor.stderr: err}
         deadline = time.monotonic() + limits.wall_seconds + _PATIENCE_SECONDS
-        ending = follow(captures, done=ended, deadline=deadline, limits=limits, cancel=cancel)
+        ending = follow(
+            captures, done=supervisor.ended, deadline=deadline, limits=limits, cancel=cancel
+        )
         if ending != "done":
             with suppress(BrokenPipeError):
-                os.write(process.stdin.fileno(), b"x")
-            if not select.select([ended], [], [], _KILL_SECONDS)[0] or ending == "deadline":
+                os.write(supervisor.leash, b"x")
+            ended = select.select([supervisor.ended], [], [], _KILL_SECONDS)[0]
+            if not ended or ending == "deadline":
                 raise SandboxError("the supervisor of a sandboxed command did not answer")
-        process.wait()
         drain(captures)
-        os.set_blocking(reply, False)
+        os.set_blocking(supervisor.verdict, False)
         with suppress(BlockingIOError):
-            return _judge(os.read(reply, 65_536), ending, out, err)
+            return _judge(os.read(supervisor.verdict, 65_536), ending, out, err)
     return _judge(b"", ending, out, err)
 
 
@@ -300,26 +270,6 @@ def _send(fd: int, order: bytes) -> None:
     with suppress(BrokenPipeError):  # it has died already, and its silence says so
         while left:
             left = left[os.write(fd, left) :]
-
-
-def _start(passed: list[int]) -> subprocess.Popen[bytes]:
-    """Start the supervisor; it waits for its plan."""
-    flags = ["-I", "-S", "-X", "utf8"]
-    words = [sys.executable, *flags, "-c", _START, _PARTS, str(Path(_PARTS).parent), str(passed[0])]
-    try:
-        return subprocess.Popen(
-            words,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=passed,
-            env={},
-            cwd="/",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise SandboxError(f"cannot start the supervisor of a command: {error}") from error
 
 
 def _sealed(content: bytes) -> int:

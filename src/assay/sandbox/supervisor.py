@@ -1,6 +1,7 @@
 """The supervisor of one sandboxed command: a process of its own, between assay and bubblewrap.
 
-It runs in a bare interpreter and imports nothing of assay but its own parts. It
+A fork server (`serve`), started once by `forkserver` in a bare interpreter, forks it for each
+command; it imports nothing of assay but its own parts. It
 
 1. enters a mount namespace of its own and lays out the trees the command shall see there, with an
    in-memory layer over those that must not change;
@@ -13,11 +14,14 @@ It runs in a bare interpreter and imports nothing of assay but its own parts. It
 Standard input is the leash: first the plan (its length, then `marshal`), then nothing. Anything
 more, or its end because assay is gone, means kill.
 
-Only cheap modules are imported: every command waits for this interpreter to start.
+Only cheap modules are imported: the first command waits for this interpreter to start, and every
+fork copies what it has in memory.
 """
 
 from __future__ import annotations
 
+import _socket
+import gc
 import marshal
 import os
 import resource
@@ -33,10 +37,11 @@ if TYPE_CHECKING:
 
     from assay.sandbox.plan import Plan, Verdict
 
-__all__ = ["main"]
+__all__ = ["serve"]
 
 _TICK_SECONDS = 0.1
 _PATIENCE_MS = 2000
+_MOST_PASSED = 5  # descriptors of an order
 _page_bytes = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -49,7 +54,7 @@ class Bubblewrap:
         status: bubblewrap's status stream, which no process inside holds.
     """
 
-    def __init__(self, plan: Plan, identity: Identity, program: int) -> None:
+    def __init__(self, plan: Plan, identity: Identity, program: int, stdin: int) -> None:
         self.status, reply = os.pipe()
         arguments = ["--json-status-fd", str(reply), "--seccomp", _memory(plan["filter"])]
         for path, text in plan["files"].items():
@@ -59,7 +64,7 @@ class Bubblewrap:
         self.pid = os.fork()
         if self.pid == 0:
             words = ["bwrap", "--args", listing, "--", *plan["command"]]
-            _start(plan, identity, program, words, reply)
+            _start(plan, identity, program, words, (stdin, reply))
         os.close(reply)
         self.ended = os.pidfd_open(self.pid)
         self._said = b""
@@ -127,12 +132,14 @@ def _kill(pid: int) -> None:
         return
 
 
-def _start(plan: Plan, identity: Identity, program: int, words: list[str], reply: int) -> NoReturn:
+def _start(
+    plan: Plan, identity: Identity, program: int, words: list[str], passed: tuple[int, int]
+) -> NoReturn:
     """In the forked child: become bubblewrap."""
     try:
+        stdin, reply = passed
         os.set_inheritable(reply, True)
-        null = os.open("/dev/null", os.O_RDONLY) if plan["stdin"] < 0 else plan["stdin"]
-        os.dup2(null, 0)
+        os.dup2(os.open("/dev/null", os.O_RDONLY) if stdin < 0 else stdin, 0)
         for number, limit in plan["rlimits"]:
             hard = resource.getrlimit(number)[1]
             soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
@@ -220,17 +227,77 @@ def _receive() -> Plan:
     return marshal.loads(exactly(int.from_bytes(exactly(8), "little")))  # noqa: S302 - from assay
 
 
-def main(status: int) -> None:
+def serve(control: int, host: int) -> None:
+    """Fork a supervisor for each command, until assay is gone.
+
+    Each order is one byte with descriptors: those of the supervisor's stdin, stdout and stderr, of
+    the pipe for its verdict and, perhaps, of the command's stdin. The answer is its process id. It
+    becomes a child of assay, not of this process: assay waits for it, and it sees assay end.
+
+    Args:
+        control: Descriptor of the socket for orders.
+        host: Assay's process id.
+    """
+    gone = os.pidfd_open(host)
+    if os.getppid() != host:
+        return
+    os.umask(0o022)
+    orders = _socket.socket(fileno=control)
+    poll = select.poll()
+    for fd in (control, gone):
+        poll.register(fd, select.POLLIN)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    while True:
+        # A fork of assay may hold the other end of the socket after assay itself is gone.
+        if any(fd == gone for fd, _ in poll.poll()):
+            return
+        passed = _passed(orders)
+        if not passed:
+            return
+        pid = kernel.fork_sibling()
+        if pid == 0:
+            os.close(control)
+            os.close(gone)
+            _be_supervisor(passed)
+        for fd in passed:
+            os.close(fd)
+        orders.send(pid.to_bytes(4, "little", signed=True))
+
+
+def _passed(orders: _socket.socket) -> list[int]:
+    """The descriptors of the next order; none if there will be no more."""
+    space = _socket.CMSG_SPACE(4 * _MOST_PASSED)
+    _, extra, _, _ = orders.recvmsg(1, space, _socket.MSG_CMSG_CLOEXEC)
+    if not extra:
+        return []
+    data = extra[0][2]
+    return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
+
+
+def _be_supervisor(passed: list[int]) -> NoReturn:
+    """In the fork: run one command, and end."""
+    try:
+        os.setsid()  # Ctrl-C is for assay
+        for number in range(3):
+            os.dup2(passed[number], number)
+            os.close(passed[number])
+        _supervise(passed[3], passed[4] if len(passed) > 4 else -1)
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _supervise(status: int, stdin: int) -> None:
     """Run one command.
 
     Args:
         status: Descriptor to which the verdict goes.
+        stdin: The command's standard input; -1 for nothing.
     """
-    os.set_inheritable(status, False)
-    os.umask(0o022)
     plan = _receive()
-    if plan["stdin"] >= 0:
-        os.set_inheritable(plan["stdin"], False)
     kernel.adopt_orphans()
     program = os.open(plan["bwrap"], os.O_PATH | os.O_CLOEXEC)
     verdict: Verdict = {
@@ -251,7 +318,7 @@ def main(status: int) -> None:
     if os.getppid() != plan["parent"]:
         return
     started = time.monotonic()
-    sandbox = Bubblewrap(plan, identity, program)
+    sandbox = Bubblewrap(plan, identity, program, stdin)
     word, code = _watch(sandbox, plan)
     seconds = time.monotonic() - started
     sandbox.kill()
