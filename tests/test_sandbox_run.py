@@ -642,8 +642,10 @@ def test_no_zombie_is_left_to_a_first_process_that_reaps_nothing(who: str) -> No
     code = """
 import ctypes, glob
 from assay.sandbox import run_command_sync
+from assay.sandbox.forkserver import FORK_SERVER
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 run_command_sync(["/bin/sh", "-c", "(setsid sleep 60 &)"], workspace=None)
+FORK_SERVER.close()
 print([open(path).read() for path in glob.glob("/proc/self/task/*/children")])
 """
     words = [sys.executable, "-c", code]

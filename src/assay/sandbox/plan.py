@@ -30,8 +30,9 @@ class Tree(TypedDict):
 class Plan(TypedDict):
     """Everything the supervisor needs; only what `marshal` carries.
 
-    ``sizes``: bytes and files of the in-memory layer. ``files``: content of files to be made
-    inside, by path. ``rlimits``: pairs of a resource's number and its limit.
+    ``etc``: what stands in the sandbox's /etc, by name: what the host has there, and the content of
+    files. ``sizes``: bytes and files of the in-memory layer. ``rlimits``: pairs of a resource's
+    number and its limit.
     """
 
     parent: int
@@ -39,7 +40,7 @@ class Plan(TypedDict):
     bwrap: str
     arguments: list[str]
     command: list[str]
-    files: dict[str, str]
+    etc: tuple[list[str], dict[str, str]]
     filter: bytes
     trees: list[Tree]
     overlay: bool

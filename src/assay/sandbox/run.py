@@ -29,6 +29,8 @@ Changes = Literal["discard", "keep"]
 # A shell inside starts the command, so that "not found" is an exit code of 127 as everywhere and
 # not a failure of bubblewrap. It must not add a variable.
 _SHELL = ["/bin/sh", "-c", 'unset PWD OLDPWD; exec "$@"', "sh"]
+# Those are there, and would set the same variables.
+_SHELLS = ("/bin/sh", "/bin/bash")
 # Processes of ours that count against the limit: supervisor, bubblewrap twice.
 _OWN_PROCESSES = 3
 _OPEN_FILES = 4096
@@ -162,8 +164,8 @@ def _plan(
             env=env,
             network=network,
         ),
-        "command": [*_SHELL, *argv],
-        "files": bubblewrap.files(network=network),
+        "command": [*argv] if _is_shell(argv[0]) else [*_SHELL, *argv],
+        "etc": bubblewrap.etc(network=network),
         "filter": command_filter(),
         "trees": trees,
         "overlay": True,
@@ -172,6 +174,10 @@ def _plan(
         "wall_seconds": limits.wall_seconds,
         "memory_bytes": limits.memory_bytes or 0,
     }
+
+
+def _is_shell(program: str) -> bool:
+    return program in _SHELLS and os.access(program, os.X_OK)
 
 
 def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[str]) -> list[Tree]:

@@ -17,8 +17,10 @@ __all__ = ["Identity", "Stage", "StepError"]
 
 _NOSUID_NODEV = 2 | 4
 _RECURSIVE_PRIVATE = 0x4000 | 0x40000
+_OWN_FILES = 64
 _LAST_ID = 0xFFFFFFFE
-_FORMAT, _DIRECTORY = 0o170000, 0o040000
+_FORMAT, _DIRECTORY, _FILE = 0o170000, 0o040000, 0o100000
+_SMALL_BYTES = 256 * 1024
 
 
 class StepError(Exception):
@@ -126,14 +128,39 @@ class Stage:
                 trees.append((tree, *self._pick_up(tree)))
             step = "stage"
             size, files = self._plan["sizes"]
-            options = f"size={size},nr_inodes={files + 64},mode=755"
+            names, made = self._plan["etc"]
+            files += _OWN_FILES + 2 * len(names) + len(made)
+            options = f"size={size},nr_inodes={files},mode=755"
             kernel.mount("assay", self._place, "tmpfs", _NOSUID_NODEV, options)
             self._make_directory(f"{self._place}/empty")
+            self._make_etc()
             for tree, fd, ours in trees:
                 step = f"tree {tree['source']}"
                 self._put_down(tree, fd, ours=ours)
         except OSError as error:
             raise StepError(step, error) from error
+
+    def _make_etc(self) -> None:
+        names, files = self._plan["etc"]
+        place = f"{self._place}/etc"
+        os.mkdir(place)  # noqa: PTH102 - pathlib costs 5 ms of import, here and below
+        for name in names:
+            *above, _ = name.split("/")
+            for depth in range(len(above)):
+                directory = "/".join([place, *above[: depth + 1]])
+                if not os.path.isdir(directory):  # noqa: PTH112
+                    os.mkdir(directory)  # noqa: PTH102
+            try:
+                # Each mount costs more than the small files that most of them are.
+                if not _copy_small("/etc/" + name, f"{place}/{name}"):
+                    tree = kernel.open_tree("/etc/" + name, recursive=not self._identity.admin)
+                    _attach(tree, f"{place}/{name}")
+            except FileNotFoundError:
+                continue  # it has gone since
+        for name, text in files.items():
+            fd = os.open(f"{place}/{name}", os.O_CREAT | os.O_WRONLY, 0o644)
+            os.write(fd, text.encode())
+            os.close(fd)
 
     def _pick_up(self, tree: Tree) -> tuple[int, bool]:
         """Detach a view of the tree; whether its owner's files are the command's own in it."""
@@ -156,11 +183,7 @@ class Stage:
     def _put_down(self, tree: Tree, fd: int, *, ours: bool) -> None:
         target = f"{self._place}/{tree['name']}"
         shown = f"{target}.lower" if tree["mode"] == "layer" else target
-        if os.fstat(fd).st_mode & _FORMAT == _DIRECTORY:
-            os.mkdir(shown)  # noqa: PTH102 - pathlib costs 5 ms of import, here and below
-        else:
-            os.close(os.open(shown, os.O_CREAT | os.O_WRONLY, 0o644))
-        kernel.move_tree(fd, shown)
+        _attach(fd, shown)
         if tree["mode"] == "layer":
             over = [f"{self._place}/{name}" for name in tree["over"]]
             self._cover(target, over, ours=ours)
@@ -196,6 +219,28 @@ class Stage:
         os.mkdir(path)  # noqa: PTH102
         if self._identity.admin:
             os.chown(path, self._identity.uid, self._identity.gid)
+
+
+def _copy_small(path: str, target: str) -> bool:
+    """Copy a file of the host, unless it is large or no file."""
+    found = os.stat(path)  # noqa: PTH116
+    if found.st_mode & _FORMAT != _FILE or found.st_size > _SMALL_BYTES:
+        return False
+    source = os.open(path, os.O_RDONLY)
+    copy = os.open(target, os.O_CREAT | os.O_WRONLY, 0o644)
+    os.sendfile(copy, source, 0, _SMALL_BYTES)
+    os.close(source)
+    os.close(copy)
+    return True
+
+
+def _attach(tree: int, target: str) -> None:
+    """Attach a detached mount at a new file or directory."""
+    if os.fstat(tree).st_mode & _FORMAT == _DIRECTORY:
+        os.mkdir(target)  # noqa: PTH102
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    kernel.move_tree(tree, target)
 
 
 def _lay_over(layer: str, target: str) -> None:

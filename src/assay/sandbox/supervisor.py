@@ -57,8 +57,6 @@ class Bubblewrap:
     def __init__(self, plan: Plan, identity: Identity, program: int, stdin: int) -> None:
         self.status, reply = os.pipe()
         arguments = ["--json-status-fd", str(reply), "--seccomp", _memory(plan["filter"])]
-        for path, text in plan["files"].items():
-            arguments += ["--ro-bind-data", _memory(text.encode()), path]
         # By descriptor: a process's command line, and so the variables in it, is public.
         listing = _memory(os.fsencode("\0".join([*arguments, *plan["arguments"], ""])))
         self.pid = os.fork()
@@ -99,10 +97,14 @@ class Bubblewrap:
             # The first process of the pid namespace takes all others with it.
             kernel.send_kill(self._first)
             poll = select.poll()
-            poll.register(self.ended, select.POLLIN)
-            poll.poll(_PATIENCE_MS)
+            for fd in (self._first, self.ended):
+                poll.register(fd, select.POLLIN)
+                poll.poll(_PATIENCE_MS)
+                poll.unregister(fd)
         try:
             while True:
+                if os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    continue
                 # Again after each: a killed bubblewrap may leave a child that it had just made.
                 for pid in _tree(os.getpid())[1:]:
                     _kill(pid)
