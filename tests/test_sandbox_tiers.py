@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -11,7 +13,15 @@ import pytest
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
 from assay.sandbox import bubblewrap
 from assay.sandbox.bpf import ALLOW
-from assay.sandbox.functions import FunctionPool, Program, TierChoice, landlock, session, tiers
+from assay.sandbox.functions import (
+    FunctionLimits,
+    FunctionPool,
+    Program,
+    TierChoice,
+    landlock,
+    session,
+    tiers,
+)
 from assay.sandbox.functions.inside.landlock import version
 from assay.sandbox.functions.tiers import Tier, function_tier, function_tiers
 
@@ -133,6 +143,47 @@ def test_the_canary_sings(tier: Tier, said: str, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SandboxUnavailableError, match=said) as caught:
         function_tier(tier)
     assert "do not run untrusted code here" in caught.value.hint
+
+
+BREEDING = """
+import ctypes, os, time
+
+def grade(payload):
+    ctypes.CDLL(None).prctl(15, payload.encode(), 0, 0, 0)
+    for number in range(8):
+        if os.fork() == 0:
+            if number % 2:
+                os.setsid()
+            while True:
+                if os.fork() == 0:
+                    time.sleep(0.01)
+                time.sleep(0.5)
+    return 1.0
+"""
+
+
+@modern
+def test_forks_that_breed_do_not_outlive_their_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the filter does not hold: without a pid namespace, nothing ends them by itself."""
+    mark = f"x{secrets.token_hex(6)}"
+    monkeypatch.setattr(session, "worker_filters", open_filters)
+    worker = session.start("landlock")
+    try:
+        worker.load(Program(source=BREEDING), "call", FunctionLimits())
+        worker.run([f'"{mark}"'.encode()])
+    except SandboxError:
+        pass  # it may be given up for what it finds: only what is left of it matters here
+    finally:
+        worker.kill()
+    named = [path for path in Path("/proc").glob("[0-9]*/comm") if reads(path) == mark]
+    assert not named
+
+
+def reads(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 def fails(error: Exception) -> Callable[[str], object]:

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from assay.errors import SandboxError, SandboxUnavailableError
 from assay.sandbox import bubblewrap, kernel
+from assay.sandbox.functions.processes import descendants
 
 __all__ = [
     "INSIDE",
@@ -51,6 +53,7 @@ VARIABLES = {
 }
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
 _STOP_SECONDS = 2.0
+_STRAYS_SECONDS = 0.05
 _STDERR_BYTES = 4096
 _numbers = itertools.count()
 
@@ -157,9 +160,7 @@ class Launched:
         with contextlib.suppress(OSError):
             self.control.close()
         if self.tier == "landlock":
-            # Without a pid namespace only the worker can see to it that its own are reaped.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_STOP_SECONDS)
+            self._end_strays()
         if self._pidfd >= 0:
             # The worker first: bubblewrap then reaps it. The other way round, the dead worker would
             # be left to whoever is process 1 here, which in a container often reaps nobody. And a
@@ -176,6 +177,23 @@ class Launched:
             self.process.wait()
         if self.process.stderr:
             self.process.stderr.close()
+
+    def _end_strays(self) -> None:
+        """Kill what the worker has not: without a pid namespace it knows its own forks only.
+
+        All others come to it when their parents die, and it ends when it has reaped them.
+        """
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self._pidfd >= 0 and time.monotonic() < deadline:
+            if select.select([self._pidfd], [], [], _STRAYS_SECONDS)[0]:
+                break
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # one that runs might still fork
+                for pid in descendants(self.process.pid):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, number)
+        # It is not reaped yet, so that its id cannot mean another group.
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def complaint(self) -> str:
         """What bubblewrap or the starting worker said last; for a worker that has died."""

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["are_left", "cpu_seconds", "memory_of", "occupies_more"]
+__all__ = ["are_left", "cpu_seconds", "descendants", "memory_of", "occupies_more"]
 
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
@@ -24,7 +24,7 @@ def memory_of(pid: int) -> int:
 
     Pages that they share since a fork count for each of them.
     """
-    return sum(map(_resident, _with_descendants(pid)))
+    return sum(map(_resident, [pid, *descendants(pid)]))
 
 
 def occupies_more(pid: int, most: int) -> bool:
@@ -32,7 +32,7 @@ def occupies_more(pid: int, most: int) -> bool:
 
     What they share counts once, where the kernel lets us look that closely.
     """
-    pids = _with_descendants(pid)
+    pids = [pid, *descendants(pid)]
     return sum(map(_resident, pids)) > most and sum(map(_proportional, pids)) > most
 
 
@@ -50,8 +50,9 @@ def are_left(worker: int) -> bool:
     return bool(alone)
 
 
-def _with_descendants(pid: int) -> list[int]:
-    pids = [pid]
+def descendants(pid: int) -> list[int]:
+    """The children of a process, and theirs."""
+    pids = _children(pid)
     for process in pids:
         pids += _children(process)
     return pids

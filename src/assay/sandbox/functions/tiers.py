@@ -57,6 +57,7 @@ def grade(payload):
         while started < payload["processes"]:
             if os.fork() == 0:
                 time.sleep(60)
+                os._exit(0)
             started += 1
         found.append("starts any number of processes")
     except OSError:
