@@ -22,6 +22,9 @@ _MARK = "ASSAY_COMMAND"
 _KILL_SECONDS = 5.0
 # Below so many process ids since the leader, each is looked at; above, /proc is listed.
 _FEW = 64
+# A process has no variables for a moment while it becomes another program; on a busy machine it
+# may be stopped in just that moment.
+_LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Family:
         self.leader = -1
         self._pid = 0
         self._mark = os.urandom(8).hex()
+        self._bare: set[int] = set()  # those that have no variables at all
 
     def marked(self, env: Mapping[str, str]) -> dict[str, str]:
         """The variables for the command: with the mark, after those of commands around it."""
@@ -114,7 +118,13 @@ class Family:
 
     def _is_marked(self, pid: int) -> bool:
         with suppress(OSError):
-            return self._mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+            for _ in range(_LOOKS):
+                if variables := Path(f"/proc/{pid}/environ").read_bytes():
+                    return self._mark.encode() in variables
+                if pid in self._bare:
+                    break
+                time.sleep(0.001)
+            self._bare.add(pid)
         return False
 
 

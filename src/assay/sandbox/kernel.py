@@ -39,6 +39,7 @@ _SET_SUBREAPER = 36
 _CAP_SYS_ADMIN = 21
 
 _CLONE = {"x86_64": 56, "aarch64": 220}
+_SET_MASK = 2
 _SIGCHLD, _SAME_PARENT = 17, 0x8000
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # keeps the lock of the interpreter in a fork
@@ -122,9 +123,11 @@ def adopt_orphans() -> None:
 
 
 def default_signals() -> None:
-    """Undo what Python ignores, which a new program would inherit: SIGPIPE and SIGXFSZ."""
-    for number in (13, 25):
+    """Undo what assay's own caller ignores or holds back, which a new program would inherit."""
+    for number in range(1, 65):
         _libc.signal(number, None)
+    none = ctypes.create_string_buffer(128)
+    _libc.sigprocmask(_SET_MASK, none, None)
 
 
 def send_kill(pidfd: int) -> None:
