@@ -28,6 +28,8 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
     """CPU and time of one ``bash -c true``, one after the other, from a process that runs many."""
     from assay.sandbox import run_command_sync
 
+    del peers
+
     workspace = scratch / "workspace"
     workspace.mkdir(exist_ok=True)
     # bubblewrap does not wait for the first process of its sandbox: without this, its CPU time and

@@ -14,9 +14,9 @@ from typing import Literal
 import pytest
 
 from assay.errors import SandboxUnavailableError
-from assay.sandbox.bpf import Numbers
 from assay.sandbox.functions import filters
 from assay.sandbox.functions.filters import worker_filters
+from assay.sandbox.seccomp import Numbers
 from tests.bpf_machine import ALLOW, ARM, KILL, MACHINES, X86, judge, refused
 
 DENIED, UNKNOWN = refused(errno.EPERM), refused(errno.ENOSYS)

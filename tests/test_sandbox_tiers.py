@@ -12,7 +12,6 @@ import pytest
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
 from assay.sandbox import bubblewrap
-from assay.sandbox.bpf import ALLOW
 from assay.sandbox.functions import (
     FunctionLimits,
     FunctionPool,
@@ -24,6 +23,7 @@ from assay.sandbox.functions import (
 )
 from assay.sandbox.functions.inside.landlock import version
 from assay.sandbox.functions.tiers import Tier, function_tier, function_tiers
+from assay.sandbox.seccomp import ALLOW
 
 pytestmark = [pytest.mark.sandbox]
 modern = pytest.mark.skipif(version() < 6, reason="needs Linux 6.12")

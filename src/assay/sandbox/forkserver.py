@@ -82,18 +82,11 @@ class ForkServer:
         """
         with ExitStack() as stack:
             passed = [] if stdin is None else [stdin]
-            pid = 0
             try:
-                theirs, leash = os.pipe()
+                leash_end, leash = os.pipe()
+                passed.insert(0, leash_end)
                 stack.callback(os.close, leash)
-                ends = [theirs]
-                passed[:0] = ends
-                mine: list[int] = []
-                for place in range(1, 4):
-                    end, other = os.pipe()
-                    stack.callback(os.close, end)
-                    mine.append(end)
-                    passed.insert(place, other)
+                stdout, stderr, verdict = (self._pipe(stack, passed, place) for place in (1, 2, 3))
                 pid = self._order(passed)
             finally:
                 for fd in passed:
@@ -103,7 +96,15 @@ class ForkServer:
             ended = os.pidfd_open(pid)
             stack.callback(os.close, ended)
             stack.callback(_kill, pid)  # nothing, once it has ended
-            yield Supervisor(leash, *mine, ended)
+            yield Supervisor(leash, stdout, stderr, verdict, ended)
+
+    @staticmethod
+    def _pipe(stack: ExitStack, passed: list[int], place: int) -> int:
+        """The end of a new pipe that is read here; the other one is to be passed."""
+        end, other = os.pipe()
+        passed.insert(place, other)
+        stack.callback(os.close, end)
+        return end
 
     def _order(self, passed: list[int]) -> int:
         """Have a supervisor forked that gets these descriptors; its process id."""

@@ -11,18 +11,17 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypedDict, cast
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import bubblewrap
+from assay.sandbox.bubblewrap import STAGE, refusal
 from assay.sandbox.command import CommandResult, Limits, Mount, check_command
 from assay.sandbox.forkserver import FORK_SERVER
-from assay.sandbox.mend import refusal
-from assay.sandbox.plan import STAGE, Plan, Tree, Verdict
 from assay.sandbox.seccomp import command_filter
 from assay.sandbox.streams import Capture, Ending, drain, follow, in_thread
 
-__all__ = ["run_command", "run_command_sync"]
+__all__ = ["Plan", "Tree", "Verdict", "run_command", "run_command_sync"]
 
 Changes = Literal["discard", "keep"]
 
@@ -41,6 +40,61 @@ _KILL_SECONDS = 10.0
 # Death by signal, as bubblewrap reports it. Not 129 and 130, which programs choose themselves
 # (git: wrong usage).
 _BY_SIGNAL = {128 + number: -number for number in (4, 5, 6, 7, 8, 9, 11, 13, 15, 24, 25, 31)}
+
+
+class Tree(TypedDict):
+    """A file or directory of the host to be shown.
+
+    ``name``: where, below the stage. ``mode``: ``read``; ``write``: changes go to the host;
+    ``layer``: changes go to a layer in memory that dies with the command. ``over``: names of trees,
+    put down before this one, that are laid over a ``layer``, the first on top. ``links``: whether
+    links in it are followed.
+    """
+
+    source: str
+    name: str
+    mode: str
+    over: list[str]
+    links: bool
+
+
+class Plan(TypedDict):
+    """Everything the supervisor needs; only what `marshal` carries.
+
+    ``etc``: what stands in the sandbox's /etc, by name: what the host has there, and the content of
+    files. ``sizes``: bytes and files of the in-memory layer. ``rlimits``: pairs of a resource's
+    number and its limit.
+    """
+
+    parent: int
+    stage: str
+    bwrap: str
+    arguments: list[str]
+    command: list[str]
+    etc: tuple[list[str], dict[str, str]]
+    filter: bytes
+    trees: list[Tree]
+    overlay: bool
+    sizes: tuple[int, int]
+    rlimits: list[tuple[int, int]]
+    wall_seconds: float
+    memory_bytes: int
+
+
+class Verdict(TypedDict):
+    """The supervisor's answer.
+
+    ``word``: ``ended``, ``timed_out``, ``killed``, ``memory`` (all with ``seconds``), or
+    ``refused`` with the ``step`` of the set-up, the kernel's ``errno`` and a ``text``. ``code``:
+    the exit code where there is one.
+    """
+
+    word: str
+    code: int | None
+    seconds: float
+    step: str
+    errno: int
+    text: str
 
 
 async def run_command(

@@ -11,7 +11,7 @@ from assay.sandbox import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from assay.sandbox.plan import Plan, Tree
+    from assay.sandbox.run import Plan, Tree
 
 __all__ = ["Identity", "Stage", "StepError"]
 

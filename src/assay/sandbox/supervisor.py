@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from assay.sandbox.plan import Plan, Verdict
+    from assay.sandbox.run import Plan, Verdict
 
 __all__ = ["serve"]
 

@@ -19,7 +19,7 @@ import errno
 from functools import lru_cache
 from typing import Literal
 
-from assay.sandbox.bpf import (
+from assay.sandbox.seccomp import (
     ALLOW,
     NAMESPACE_FLAGS,
     Numbers,

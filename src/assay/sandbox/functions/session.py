@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from assay.errors import ProgramError, SandboxError, SandboxUnavailableError
+from assay.sandbox.bubblewrap import refusal
 from assay.sandbox.functions.filters import worker_filters
 from assay.sandbox.functions.launch import Launched, launch_bwrap
 from assay.sandbox.functions.processes import are_left, cpu_seconds, memory_of, occupies_more
@@ -23,7 +24,6 @@ from assay.sandbox.functions.wire import (
     load_frame,
     read_load,
 )
-from assay.sandbox.mend import refusal
 
 __all__ = ["IdleWorkerError", "LoadFailedError", "Session", "memory_of", "start"]
 
