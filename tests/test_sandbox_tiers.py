@@ -17,7 +17,7 @@ from assay.sandbox.functions import (
     FunctionPool,
     Program,
     TierChoice,
-    landlock,
+    launch,
     session,
     tiers,
 )
@@ -54,7 +54,7 @@ def without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landlock, "version", no_landlock)
+    monkeypatch.setattr(launch, "version", no_landlock)
 
 
 def test_bubblewrap_where_it_works(caplog: pytest.LogCaptureFixture) -> None:
@@ -75,7 +75,7 @@ def test_landlock_says_once_what_it_lacks(caplog: pytest.LogCaptureFixture) -> N
         assert [function_tier(), function_tier()] == ["landlock", "landlock"]
     (record,) = caplog.records
     said = record.getMessage()
-    assert landlock.LOSSES in said
+    assert launch.LOSSES in said
     assert "install bubblewrap" in said
 
 

@@ -13,10 +13,18 @@ from assay.errors import ProgramError, SandboxError, SandboxUnavailableError
 from assay.sandbox.bubblewrap import refusal
 from assay.sandbox.functions.filters import worker_filters
 from assay.sandbox.functions.launch import Launched, launch_bwrap
-from assay.sandbox.functions.processes import are_left, cpu_seconds, memory_of, occupies_more
-from assay.sandbox.functions.program import FunctionLimits, Isolation, Outcome, Program
-from assay.sandbox.functions.watch import WATCH
-from assay.sandbox.functions.wire import (
+from assay.sandbox.functions.processes import (
+    WATCH,
+    are_left,
+    cpu_seconds,
+    memory_of,
+    occupies_more,
+)
+from assay.sandbox.functions.program import (
+    FunctionLimits,
+    Isolation,
+    Outcome,
+    Program,
     Results,
     WorkerError,
     batch_frame,
@@ -278,7 +286,7 @@ def start(tier: str) -> Session:
         SandboxError: It could not be started.
     """
     if tier == "landlock":
-        from assay.sandbox.functions.landlock import launch_landlock
+        from assay.sandbox.functions.launch import launch_landlock
 
         launched = launch_landlock()
     else:
