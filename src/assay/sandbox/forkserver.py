@@ -13,9 +13,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from assay.errors import SandboxError
@@ -35,6 +36,7 @@ import os
 os._exit(0)
 """
 _TRIES = 2
+_MOST_SOURCES = 64  # more are looked after by the supervisor
 _END_SECONDS = 2.0
 
 
@@ -69,12 +71,14 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._user = (0, 0)
+        self._places: set[int] = set()
 
     @contextmanager
-    def fork(self, stdin: int | None) -> Generator[Supervisor]:
+    def fork(self, sources: Sequence[str], stdin: int | None) -> Generator[Supervisor]:
         """A new supervisor, which waits for its plan. On leaving it is dead and reaped.
 
         Args:
+            sources: The host's trees that the command will see.
             stdin: Descriptor of the command's standard input, closed here; None for nothing.
 
         Raises:
@@ -87,7 +91,8 @@ class ForkServer:
                 passed.insert(0, leash_end)
                 stack.callback(os.close, leash)
                 stdout, stderr, verdict = (self._pipe(stack, passed, place) for place in (1, 2, 3))
-                pid = self._order(passed)
+                numbers = [stack.enter_context(self._place()), *_owners(sources)]
+                pid = self._order(numbers, passed)
             finally:
                 for fd in passed:
                     os.close(fd)
@@ -106,13 +111,24 @@ class ForkServer:
         stack.callback(os.close, end)
         return end
 
-    def _order(self, passed: list[int]) -> int:
+    @contextmanager
+    def _place(self) -> Generator[int]:
+        """The lowest number that no other command has."""
+        with self._lock:
+            places = self._places
+            place = next(number for number in count() if number not in places)
+            places.add(place)
+        yield place
+        places.discard(place)
+
+    def _order(self, numbers: list[int], passed: list[int]) -> int:
         """Have a supervisor forked that gets these descriptors; its process id."""
+        message = b"".join(number.to_bytes(4, "little") for number in numbers)
         with self._lock:
             for _ in range(_TRIES):
                 control = self._connect()
                 with suppress(OSError):
-                    socket.send_fds(control, [b"f"], passed)
+                    socket.send_fds(control, [message], passed)
                     answer = control.recv(4)
                     if len(answer) == 4:
                         return int.from_bytes(answer, "little")
@@ -169,6 +185,16 @@ class ForkServer:
         if self._process is not None:
             self._process.returncode = 0  # nothing of ours to wait for
         self._reset()
+
+
+def _owners(sources: Sequence[str]) -> list[int]:
+    """The owner and group of each, as far as they can be seen."""
+    owners: list[int] = []
+    for source in sources[:_MOST_SOURCES]:
+        with suppress(OSError):
+            found = os.stat(source)  # noqa: PTH116 - cheaper
+            owners += [found.st_uid, found.st_gid]
+    return owners
 
 
 def _kill(pid: int) -> None:

@@ -277,7 +277,9 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
 
 def _run(plan: Plan, limits: Limits, stdin: bytes | None, cancel: int | None) -> CommandResult:
     out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)
-    with FORK_SERVER.fork(None if stdin is None else _sealed(stdin)) as supervisor:
+    with FORK_SERVER.fork(
+        [tree["source"] for tree in plan["trees"]], None if stdin is None else _sealed(stdin)
+    ) as supervisor:
         _send(supervisor.leash, marshal.dumps({**plan}))
         captures = {supervisor.stdout: out, supervisor.stderr: err}
         deadline = time.monotonic() + limits.wall_seconds + _PATIENCE_SECONDS

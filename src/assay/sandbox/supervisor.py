@@ -41,7 +41,7 @@ __all__ = ["serve"]
 
 _TICK_SECONDS = 0.1
 _PATIENCE_MS = 2000
-_MOST_PASSED = 5  # descriptors of an order
+_MOST_PASSED, _ORDER_BYTES = 5, 4096  # of an order: descriptors, numbers
 _page_bytes = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -232,9 +232,10 @@ def _receive() -> Plan:
 def serve(control: int, host: int) -> None:
     """Fork a supervisor for each command, until assay is gone.
 
-    Each order is one byte with descriptors: those of the supervisor's stdin, stdout and stderr, of
-    the pipe for its verdict and, perhaps, of the command's stdin. The answer is its process id. It
-    becomes a child of assay, not of this process: assay waits for it, and it sees assay end.
+    Each order is the command's place, the owner and group of each tree, and descriptors: those of
+    the supervisor's stdin, stdout and stderr, of the pipe for its verdict and, perhaps, of the
+    command's stdin. The answer is its process id. It becomes a child of assay, not of this process:
+    assay waits for it, and it sees assay end.
 
     Args:
         control: Descriptor of the socket for orders.
@@ -244,7 +245,7 @@ def serve(control: int, host: int) -> None:
     if os.getppid() != host:
         return
     os.umask(0o022)
-    orders = _socket.socket(fileno=control)
+    orders, identity = _socket.socket(fileno=control), Identity()
     poll = select.poll()
     for fd in (control, gone):
         poll.register(fd, select.POLLIN)
@@ -255,47 +256,51 @@ def serve(control: int, host: int) -> None:
         # A fork of assay may hold the other end of the socket after assay itself is gone.
         if any(fd == gone for fd, _ in poll.poll()):
             return
-        passed = _passed(orders)
+        (place, *owners), passed = _order(orders)
         if not passed:
             return
+        identity.prepare(place, list(zip(owners[::2], owners[1::2], strict=True)))
         pid = kernel.fork_sibling()
         if pid == 0:
             os.close(control)
             os.close(gone)
-            _be_supervisor(passed)
+            _be_supervisor(identity, passed)
         for fd in passed:
             os.close(fd)
         orders.send(pid.to_bytes(4, "little", signed=True))
 
 
-def _passed(orders: _socket.socket) -> list[int]:
-    """The descriptors of the next order; none if there will be no more."""
+def _order(orders: _socket.socket) -> tuple[list[int], list[int]]:
+    """The numbers and the descriptors of the next order; none if there will be no more."""
     space = _socket.CMSG_SPACE(4 * _MOST_PASSED)
-    _, extra, _, _ = orders.recvmsg(1, space, _socket.MSG_CMSG_CLOEXEC)
-    if not extra:
-        return []
-    data = extra[0][2]
+    data, extra, _, _ = orders.recvmsg(_ORDER_BYTES, space, _socket.MSG_CMSG_CLOEXEC)
+    return _numbers(data) or [0], _numbers(extra[0][2]) if extra else []
+
+
+def _numbers(data: bytes) -> list[int]:
     return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
 
 
-def _be_supervisor(passed: list[int]) -> NoReturn:
+def _be_supervisor(identity: Identity, passed: list[int]) -> NoReturn:
     """In the fork: run one command, and end."""
     try:
         os.setsid()  # Ctrl-C is for assay
         for number in range(3):
             os.dup2(passed[number], number)
             os.close(passed[number])
-        _supervise(passed[3], passed[4] if len(passed) > 4 else -1)
+        identity.settle()
+        _supervise(identity, passed[3], passed[4] if len(passed) > 4 else -1)
     except BaseException as error:
         os.write(2, f"{type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(0)
 
 
-def _supervise(status: int, stdin: int) -> None:
+def _supervise(identity: Identity, status: int, stdin: int) -> None:
     """Run one command.
 
     Args:
+        identity: Whom it runs as.
         status: Descriptor to which the verdict goes.
         stdin: The command's standard input; -1 for nothing.
     """
@@ -310,7 +315,6 @@ def _supervise(status: int, stdin: int) -> None:
         "errno": 0,
         "text": "",
     }
-    identity = Identity()
     try:
         Stage(plan, identity).build()
     except StepError as error:
