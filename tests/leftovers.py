@@ -25,16 +25,17 @@ _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER, of `prctl(2)`."""
 _PARENT_DEATH = 1
 """PR_SET_PDEATHSIG, of `prctl(2)`."""
-_PATIENCE_SECONDS = 10.0
-"""How long what is ending may take to end."""
 _NAP_SECONDS = 0.02
 _FAILED = 1
 
 
-def watch() -> None:
+def watch(patience: float = 10.0) -> None:
     """Return in a new process; the caller's ends when that has, with its exit status.
 
     If anything is left of it, the exit status is 1 and standard error says what.
+
+    Args:
+        patience: How long what is ending may take to end, in seconds.
     """
     scratch = tempfile.mkdtemp(prefix="t-")  # short: sockets are made in it
     # What pytest gives to tests is removed by itself, and kept where they failed.
@@ -54,7 +55,7 @@ def watch() -> None:
     status = _FAILED
     try:
         status = _follow(tests)
-        found = _Left.behind(scratch)
+        found = _Left.behind(scratch, patience)
         if found:
             print("\nleft behind by the tests:", *found, sep="\n  ", file=sys.stderr)
             status = status or _FAILED
@@ -93,16 +94,15 @@ class _Left:
     lines: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def behind(cls, scratch: str) -> list[str]:
+    def behind(cls, scratch: str, patience: float) -> list[str]:
         """Find it, and end what lives."""
         left = cls(scratch)
-        left._processes()
+        left._processes(time.monotonic() + patience)
         left._mounts()
         left._files()
         return left.lines
 
-    def _processes(self) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+    def _processes(self, deadline: float) -> None:
         while (living := _descendants()) and time.monotonic() < deadline:
             time.sleep(_NAP_SECONDS)
         self.lines += [f"process {pid}: {_told(pid)}" for pid in living]
