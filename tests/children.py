@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-__all__ = ["Children", "until"]
+__all__ = ["Children", "alone", "until"]
 
 _SECONDS = 60.0
 
@@ -30,8 +32,8 @@ class Children:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         stdin: int | IO[str] = subprocess.DEVNULL,
-        stdout: int | IO[str] = subprocess.PIPE,
-        stderr: int | IO[str] = subprocess.PIPE,
+        stdout: int | IO[str] | None = subprocess.PIPE,
+        stderr: int | IO[str] | None = subprocess.PIPE,
     ) -> subprocess.Popen[str]:
         """Start a process with a group of its own; by default its output comes through pipes."""
         process = subprocess.Popen(
@@ -57,12 +59,24 @@ class Children:
         traceback: TracebackType | None,
     ) -> None:
         for process in self._started:
-            with suppress(ProcessLookupError):  # also where it has ended: of its group some may live
+            with suppress(ProcessLookupError):  # of the group of one that ended some may live
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(timeout=_SECONDS)
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
+
+
+def alone(code: str) -> str:
+    """Run code in a new interpreter, which has nothing of other tests in it; what it prints.
+
+    Raises:
+        AssertionError: It failed.
+    """
+    words = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def until(holds: Callable[[], object], seconds: float = _SECONDS) -> None:

@@ -83,7 +83,7 @@ def _exit_status(call: Callable[[], None]) -> int:
     except SystemExit as ending:
         if isinstance(ending.code, int | None):
             return ending.code or 0
-        print(ending.code, file=sys.stderr)
+        sys.stderr.write(f"{ending.code}\n")
         return 1
     except Exception:
         traceback.print_exc(file=sys.stderr)

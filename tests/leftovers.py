@@ -57,7 +57,7 @@ def watch(patience: float = 10.0) -> None:
         status = _follow(tests)
         found = _Left.behind(scratch, patience)
         if found:
-            print("\nleft behind by the tests:", *found, sep="\n  ", file=sys.stderr)
+            sys.stderr.write("\n  ".join(["\nleft behind by the tests:", *found]) + "\n")
             status = status or _FAILED
         shutil.rmtree(scratch, ignore_errors=True)
     finally:
