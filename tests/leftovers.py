@@ -38,6 +38,7 @@ def watch(patience: float = 10.0) -> None:
         patience: How long what is ending may take to end, in seconds.
     """
     scratch = tempfile.mkdtemp(prefix="t-")  # short: sockets are made in it
+    Path(scratch).chmod(0o1777)  # as what it stands for: some of what tests start is of other users
     # What pytest gives to tests is removed by itself, and kept where they failed.
     os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.gettempdir()
     os.environ["TMPDIR"] = tempfile.tempdir = scratch

@@ -128,8 +128,14 @@ async def test_told_to_end_it_stores_the_batch_in_flight_and_the_next_one_goes_o
         assert "Traceback" not in server.log()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "kills"), [("sqlite", 2), ("postgres", 1)])
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("sqlite", 1),
+        pytest.param("sqlite", 4, marks=pytest.mark.soak),
+        pytest.param("postgres", 2, marks=pytest.mark.soak),
+    ],
+)
 async def test_no_acknowledged_grade_or_job_is_lost_to_kill_9(
     request: pytest.FixtureRequest, kind: str, kills: int, tmp_path: Path
 ) -> None:
