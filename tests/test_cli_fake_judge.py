@@ -46,7 +46,7 @@ def serving(*given: str) -> Generator[list[str]]:
 
 def ask(base_url: str, text: str = "x") -> str:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
-    with urllib.request.urlopen(f"{base_url}/chat/completions", body, timeout=20) as response:
+    with urllib.request.urlopen(f"{base_url}/chat/completions", body, timeout=60) as response:
         reply: Any = json.loads(response.read())
     return str(reply["choices"][0]["message"]["content"])
 

@@ -36,7 +36,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 async def appears(mark: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(living(mark)) < 2:  # noqa: ASYNC110 - another process tells no event
             await asyncio.sleep(0.005)
 
@@ -84,7 +84,7 @@ async def test_time_out_of_the_caller(run: Run) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await run("sleep 60")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 async def test_flood_of_output_in_bounded_memory(run: Run) -> None:

@@ -57,7 +57,7 @@ def ask_anthropic(fake: FakeJudge, text: str = "Hi", **more: Any) -> Any:
 def post(fake: FakeJudge, path: str, body: bytes, **headers: str) -> tuple[int, Any]:
     request = urllib.request.Request(fake.root_url + path, body, headers)
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return response.status, json.loads(response.read())
     except urllib.error.HTTPError as error:
         with error:
@@ -297,7 +297,7 @@ def test_a_chunked_body_is_read(met: FakeJudge) -> None:
 
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()
     host = met.root_url.removeprefix("http://")
-    connection = http.client.HTTPConnection(host, timeout=10)
+    connection = http.client.HTTPConnection(host, timeout=60)
     parts = iter([body[:10], body[10:]])
     connection.request("POST", "/v1/chat/completions", parts, encode_chunked=True)
     assert connection.getresponse().status == 200
@@ -308,7 +308,7 @@ def test_all_calls_are_counted_and_few_are_kept(met: FakeJudge) -> None:
     import http.client
 
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()
-    connection = http.client.HTTPConnection(met.root_url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(met.root_url.removeprefix("http://"), timeout=60)
     for _ in range(600):
         connection.request("POST", "/v1/chat/completions", body)
         connection.getresponse().read()
@@ -329,9 +329,9 @@ def test_nothing_is_left_when_it_stops() -> None:
             client.chat.completions.create(
                 model="m", messages=[{"role": "user", "content": "x"}], timeout=0.05
             )
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(url, timeout=5)
+        urllib.request.urlopen(url, timeout=60)
     fake.stop()
 
 
