@@ -17,8 +17,7 @@ from assay.graders.judges.examples import MAX_SHOWN, Example, chosen
 from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll
 from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import MAX_MATERIAL, Prompt, compose
-from assay.graders.judges.template import MAX_OUTPUT
-from assay.graders.judges.template_check import check_template, names_used
+from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import MATERIAL, fenced_render, variables
 from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from assay.graders.judges.fence import fenced
+from assay.graders.judges.fence import FencedText
 from assay.graders.openai.template import Reference, Scope, Template
 from assay.scoring.json_safe import Json
 
@@ -45,17 +45,17 @@ class Fences:
         """
         # First as it is: what is missing or too long is found out there.
         template.render(scope)
-        done = ""
+        text = FencedText()
         for part in template.parts:
-            if isinstance(part, Reference) and self._is_material(part):
-                block = self._block(part, scope)
-                done += block if not done or done.endswith("\n") else f"\n{block}"
-                continue
-            text = part if isinstance(part, str) else Template((part,)).render(scope)
-            if done.endswith(">") and self._ends_with_block(done) and not text.startswith("\n"):
-                done += "\n"
-            done += text
-        return done
+            if isinstance(part, str):
+                text.add(part)
+            elif self._is_material(part):
+                name = _PLAIN.sub("-", part.text) or "material"
+                text.add_fence(name, part.render(scope))
+            else:
+                text.add(part.render(scope))
+        self.names += text.volatile
+        return str(text)
 
     def explained(self) -> dict[str, Json]:
         """The message that says what fences are."""
@@ -63,12 +63,3 @@ class Fences:
 
     def _is_material(self, reference: Reference) -> bool:
         return self._of_items or reference.namespace == "sample"
-
-    def _block(self, reference: Reference, scope: Scope) -> str:
-        name = _PLAIN.sub("-", reference.text) or "material"
-        block, nonce = fenced(name, Template((reference,)).render(scope))
-        self.names.append(nonce)
-        return block
-
-    def _ends_with_block(self, text: str) -> bool:
-        return bool(self.names) and text.endswith(f'</untrusted id="{self.names[-1]}">')

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from assay.errors import InputError
+from assay.graders.judges.template_syntax import tags_in
 from assay.graders.openai.rewards import FaultError, SubmissionFaultError
 from assay.scoring.json_safe import Json
 
@@ -82,6 +83,22 @@ class Reference:
                 raise self._missing(scope, number) from None
         return here
 
+    def render(self, scope: Scope) -> str:
+        """What it names: a text as it is, all else as JSON.
+
+        Raises:
+            FaultError: As `find`, and for what is nested too deeply.
+        """
+        found = self.find(scope)
+        if isinstance(found, str):
+            return found
+        try:
+            return json.dumps(found, ensure_ascii=False)
+        except RecursionError as error:
+            fault = SubmissionFaultError if self.is_by_the_model else FaultError
+            message = f"{{{{ {self.text} }}}} is nested too deeply to be written"
+            raise fault(message, flag="invalid_variable_error") from error
+
     def _missing(self, scope: Scope, number: int) -> FaultError:
         message = f"{{{{ {self.text} }}}} is not there: {_path(self, number)} is missing"
         # Without any answer nothing is known of the model; an answer that lacks a part does.
@@ -135,7 +152,7 @@ class Template:
         done: list[str] = []
         length = {False: 0, True: 0}  # of what the author wrote, and of what the model did
         for part in self.parts:
-            text = part if isinstance(part, str) else _written(part, scope)
+            text = part if isinstance(part, str) else part.render(scope)
             length[isinstance(part, Reference) and part.is_by_the_model] += len(text)
             if sum(length.values()) > MAX_RENDERED:
                 fault = FaultError if length[False] > MAX_RENDERED else SubmissionFaultError
@@ -143,18 +160,6 @@ class Template:
                 raise fault(message, flag="other_error", outcome="too_long")
             done.append(text)
         return "".join(done)
-
-
-def _written(reference: Reference, scope: Scope) -> str:
-    found = reference.find(scope)
-    if isinstance(found, str):
-        return found
-    try:
-        return json.dumps(found, ensure_ascii=False)
-    except RecursionError as error:
-        fault = SubmissionFaultError if reference.is_by_the_model else FaultError
-        message = f"{{{{ {reference.text} }}}} is nested too deeply to be written"
-        raise fault(message, flag="invalid_variable_error") from error
 
 
 def parse_template(text: str) -> Template:
@@ -171,17 +176,14 @@ def _parsed(text: str) -> Template:
     if len(text) > MAX_TEMPLATE:
         raise InputError(f"is longer than {MAX_TEMPLATE:,} characters")
     parts: list[str | Reference] = []
-    start = 0
-    while (opened := text.find("{{", start)) >= 0:
-        closed = text.find("}}", opened)
-        if closed < 0:
-            raise InputError(f"'{{{{' at character {opened + 1} is never closed by '}}}}'")
-        if opened > start:
-            parts.append(text[start:opened])
-        parts.append(_reference(text[opened + 2 : closed].strip(), opened + 1))
-        start = closed + 2
-    if start < len(text):
-        parts.append(text[start:])
+    place = 0
+    for body, start, end in tags_in(text):
+        if start > place:
+            parts.append(text[place:start])
+        parts.append(_reference(body, start + 1))
+        place = end
+    if place < len(text):
+        parts.append(text[place:])
     return Template(tuple(parts))
 
 
