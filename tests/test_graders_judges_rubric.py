@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ModelError
 from assay.graders.judges.criteria import Criterion, leaves
-from assay.graders.judges.panel import Decision
+from assay.graders.judges.votes import Decision
 from assay.graders.judges.rubric import Combined, combined
 from assay.graders.judges.rubric_files import load_rubric
 from assay.scoring.json_safe import Json

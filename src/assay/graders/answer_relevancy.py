@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from assay.graders.judges.base import answer_in, panel_of
 from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty, question_in
 from assay.graders.judges.claims import MAX_CLAIMS, Claims, claims_of
+from assay.graders.judges.panel import Opinion, Voter
 from assay.graders.judges.relevance import Relevance, relevant_claims
-from assay.graders.judges.voters import Finding, Voter, heard
+from assay.graders.judges.votes import scored_by
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -59,7 +61,7 @@ class AnswerRelevancyGrader(ClaimGrader):
             return gated
         noted = cls.noted(answer)
 
-        async def judge(voter: Voter) -> Finding:
+        async def judge(voter: Voter) -> Opinion:
             claims = await claims_of(
                 answer, asked, voter, most=max_claims, is_suspected=bool(noted)
             )
@@ -68,17 +70,12 @@ class AnswerRelevancyGrader(ClaimGrader):
                 is_probed = bool(noted)
                 verdicts = await relevant_claims(claims.items, asked, voter, is_probed=is_probed)
                 found = _found(claims, verdicts)
-            return Finding(
-                value=found.value,
-                reason=found.reason,
-                metadata={**found.metadata, **noted},
-                children=found.children,
-            )
+            return replace(found, metadata={**found.metadata, **noted})
 
-        return await heard(cls.name, panel, judge)
+        return await scored_by(cls.name, panel, judge)
 
 
-def _found(claims: Claims, verdicts: Sequence[Relevance]) -> Finding:
+def _found(claims: Claims, verdicts: Sequence[Relevance]) -> Opinion:
     pairs = list(zip(claims.items, verdicts, strict=True))
     listed: list[Json] = [
         {
@@ -98,7 +95,8 @@ def _found(claims: Claims, verdicts: Sequence[Relevance]) -> Finding:
         )
         for claim, verdict in pairs
     )
-    return Finding(
+    return Opinion(
+        word="",
         value=relevant / len(pairs),
         reason=f"{relevant} of {len(pairs)} claims are needed to address the question",
         metadata={

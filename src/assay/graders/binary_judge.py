@@ -133,7 +133,7 @@ async def _probed(
     judgement, probe = await asyncio.gather(
         judge.judge(thread, panel), BinaryJudge.probe(thread, panel)
     )
-    kept["probe"] = probe.told()
+    kept["probe"] = probe.votes_to_list()
     if judgement.decision.error is not None:
         return judgement
     error = refuted(probe, panel, is_suspicious="injection_suspected" in kept)
@@ -196,7 +196,11 @@ def _count(value: Json) -> int:
 
 def _scored(name: str, judgement: Judgement, kept: Mapping[str, Json]) -> SubScore:
     decision = judgement.decision
-    metadata: dict[str, Json] = {**kept, "votes": decision.told(), "examples": judgement.shown}
+    metadata: dict[str, Json] = {
+        **kept,
+        "votes": decision.votes_to_list(),
+        "examples": judgement.shown,
+    }
     if judgement.left_out:
         metadata["examples_left_out"] = list(judgement.left_out)
     if decision.agreement is not None:

@@ -9,8 +9,9 @@ from assay.errors import GraderError
 from assay.graders.judges.base import JudgeGrader, panel_of
 from assay.graders.judges.claim_grader import question_in
 from assay.graders.judges.documents import Document, documents_of, suspicious, windows
+from assay.graders.judges.panel import Opinion, Voter
 from assay.graders.judges.relevance import Relevance, relevant_documents
-from assay.graders.judges.voters import Finding, Voter, heard
+from assay.graders.judges.votes import scored_by
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -60,16 +61,16 @@ class ContextRelevancyGrader(JudgeGrader):
         windows(given)  # too many are an error here, before anybody is asked
         flagged = suspicious(given)
 
-        async def judge(voter: Voter) -> Finding:
+        async def judge(voter: Voter) -> Opinion:
             found = await relevant_documents(given, asked, voter, is_probed=bool(flagged))
             return _found(given, found, flagged)
 
-        return await heard(cls.name, panel, judge)
+        return await scored_by(cls.name, panel, judge)
 
 
 def _found(
     documents: Sequence[Document], verdicts: Sequence[Relevance], flagged: list[Json]
-) -> Finding:
+) -> Opinion:
     relevant = sum(verdict.is_relevant for verdict in verdicts)
     listed: list[Json] = [
         {
@@ -91,7 +92,8 @@ def _found(
         SubScore(f"document {one.number}", float(one.is_relevant), reason=one.reason)
         for one in verdicts
     )
-    return Finding(
+    return Opinion(
+        word="",
         value=relevant / len(documents),
         reason=f"{relevant} of {len(documents)} documents are relevant",
         metadata=metadata,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from assay.errors import GraderError
@@ -11,8 +12,9 @@ from assay.graders.judges.base import answer_in, panel_of
 from assay.graders.judges.claim_grader import ClaimGrader, OnEmpty
 from assay.graders.judges.claims import MAX_CLAIMS, Claims, claims_of
 from assay.graders.judges.documents import Document, documents_of, suspicious, windows
+from assay.graders.judges.panel import Opinion, Voter
 from assay.graders.judges.verification import Verdict, verified
-from assay.graders.judges.voters import Finding, Voter, heard
+from assay.graders.judges.votes import scored_by
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -81,7 +83,7 @@ class FaithfulnessGrader(ClaimGrader):
         if flagged := suspicious(given):
             noted["suspicious_documents"] = flagged
 
-        async def judge(voter: Voter) -> Finding:
+        async def judge(voter: Voter) -> Opinion:
             claims = await claims_of(
                 answer, asked, voter, most=max_claims, is_suspected=is_suspected
             )
@@ -89,19 +91,14 @@ class FaithfulnessGrader(ClaimGrader):
             if found is None:
                 verdicts = await verified(claims.items, given, voter, is_probed=bool(noted))
                 found = _found(claims, verdicts, given, is_strict=strict_contradiction)
-            return Finding(
-                value=found.value,
-                reason=found.reason,
-                metadata={**found.metadata, **noted},
-                children=found.children,
-            )
+            return replace(found, metadata={**found.metadata, **noted})
 
-        return await heard(cls.name, panel, judge)
+        return await scored_by(cls.name, panel, judge)
 
 
 def _found(
     claims: Claims, verdicts: Sequence[Verdict], documents: Sequence[Document], *, is_strict: bool
-) -> Finding:
+) -> Opinion:
     counts = Counter(verdict.support for verdict in verdicts)
     metadata: dict[str, Json] = {
         "claims": [verdict.told() for verdict in verdicts],
@@ -117,8 +114,12 @@ def _found(
     if counts["contradicted"]:
         reason += f", {counts['contradicted']} contradicted"
         value = 0.0 if is_strict else value
-    return Finding(
-        value=value, reason=reason, metadata=metadata, children=tuple(map(_child, verdicts))
+    return Opinion(
+        word="",
+        value=value,
+        reason=reason,
+        metadata=metadata,
+        children=tuple(map(_child, verdicts)),
     )
 
 

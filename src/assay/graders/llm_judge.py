@@ -11,7 +11,6 @@ from assay.graders.judges.base import JudgeGrader, answer_in, panel_of, text_of
 from assay.graders.judges.canary import check_canary
 from assay.graders.judges.criteria import Criteria, Criterion, leaves, read_criteria
 from assay.graders.judges.gate import emptiness
-from assay.graders.judges.panel import Decision
 from assay.graders.judges.rubric import (
     Combined,
     Judged,
@@ -20,6 +19,7 @@ from assay.graders.judges.rubric import (
     described,
     judge_criteria,
 )
+from assay.graders.judges.votes import Decision
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore

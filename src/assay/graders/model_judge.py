@@ -13,7 +13,7 @@ from assay.graders.judges.base import JudgeGrader, answer_in, panel_of
 from assay.graders.judges.canary import check_canary, is_probed, refuted, untruth
 from assay.graders.judges.criteria import Criterion, leaves
 from assay.graders.judges.family import judged_model, kin
-from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll
+from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema
 from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import compose
 from assay.graders.judges.rubric import combined, described, judge_criteria
@@ -23,6 +23,7 @@ from assay.graders.judges.rubric_files import (
     preset_file,
     read_words,
 )
+from assay.graders.judges.votes import Decision, poll
 from assay.graders.judges.work import Work
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
@@ -36,15 +37,7 @@ _DEFAULT_MODEL = "claude-opus-4-8"
 _NEAR = 1e-9
 """How far below its threshold a score still passes: what a mean of decimals may lose."""
 
-_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "score": {"type": "number", "minimum": 0, "maximum": 1},
-    },
-    "required": ["reasoning", "score"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema(reasoning=TEXT, score={"type": "number", "minimum": 0, "maximum": 1})
 _ASKED = """\
 RUBRIC:
 {rubric}
@@ -269,11 +262,11 @@ async def _by_words(
     if is_probed(work.answer, rubric, canary, is_suspicious=is_suspicious):
         asked = poll(prompt, _FORM, panel), _probe(work, panel)
         decision, probe = await asyncio.gather(*asked)
-        more["probe"] = probe.told()
+        more["probe"] = probe.votes_to_list()
         refusal = refuted(probe, panel, is_suspicious=is_suspicious)
     else:
         decision = await poll(prompt, _FORM, panel)
-    more["per_judge"] = decision.told()
+    more["per_judge"] = decision.votes_to_list()
     children = _votes(decision)
     if (error := decision.error or refusal) is not None:
         return about.failed(str(error), error.kind, more, children)

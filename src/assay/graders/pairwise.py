@@ -8,8 +8,8 @@ from typing import ClassVar
 from assay.errors import GraderError, InputError, nearest
 from assay.graders.judges.base import JudgeGrader, answer_in, panel_of, text_of
 from assay.graders.judges.pairwise import Preference, compared
-from assay.graders.judges.panel import Decision
 from assay.graders.judges.prompt import suspicions
+from assay.graders.judges.votes import Decision
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
@@ -127,7 +127,7 @@ def _told(order: str, decision: Decision) -> Json:
     }
     if decision.agreement is not None and len(decision.votes) > 1:
         kept["agreement"] = decision.agreement
-    kept["votes"] = decision.told()
+    kept["votes"] = decision.votes_to_list()
     return kept
 
 

@@ -14,11 +14,12 @@ from assay.graders.judges.canary import untruth
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.examples import MAX_SHOWN, Example, chosen
-from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll
+from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, RefutedError, object_schema
 from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import MAX_MATERIAL, Prompt, compose
 from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import MATERIAL, fenced_render, variables
+from assay.graders.judges.votes import Decision, poll
 from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread
 
@@ -253,7 +254,7 @@ class BinaryJudge:
         lines.append(f"{first or 'First '}the reasoning, in a sentence or two; then the score.")
         return "\n".join(lines)
 
-    def _form(self, sought: Sought | None) -> Form:
+    def _form(self, sought: Sought | None) -> Form[Opinion]:
         """The form of a reply; without a text in which quotes are looked up, each is believed."""
         is_quoted = self._is_quoted
 
@@ -271,19 +272,9 @@ class BinaryJudge:
 
 
 def _schema(*, is_quoted: bool, allow_na: bool) -> dict[str, Json]:
-    text: Json = {"type": "string"}
-    properties: dict[str, Json] = (
-        {"evidence": {"type": "array", "items": text}} if is_quoted else {}
-    )
-    properties["reasoning"] = text
-    words = ["PASS", "FAIL", *(["NA"] if allow_na else [])]
-    properties["score"] = {"type": "string", "enum": list[Json](words)}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list[Json](properties),
-        "additionalProperties": False,
-    }
+    words: list[Json] = ["PASS", "FAIL", *(["NA"] if allow_na else [])]
+    quotes: dict[str, Json] = {"evidence": {"type": "array", "items": TEXT}} if is_quoted else {}
+    return object_schema(**quotes, reasoning=TEXT, score={"type": "string", "enum": words})
 
 
 # One object for each: what is compiled from a schema is kept by the object.

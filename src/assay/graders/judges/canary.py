@@ -10,8 +10,9 @@ import hashlib
 import zlib
 
 from assay.errors import InputError, ModelError
-from assay.graders.judges.panel import Decision, Panel
+from assay.graders.judges.panel import Panel
 from assay.graders.judges.probe import captured, probe_word
+from assay.graders.judges.votes import Decision
 
 __all__ = ["check_canary", "is_probed", "refuted", "untruth"]
 

@@ -9,8 +9,8 @@ from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.claims import MAX_ANSWER, Claims
 from assay.graders.judges.gate import emptiness
+from assay.graders.judges.panel import Opinion
 from assay.graders.judges.prompt import suspicions
-from assay.graders.judges.voters import Finding
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -67,7 +67,7 @@ class ClaimGrader(JudgeGrader):
         return SubScore(cls.name, 0.0, metadata=metadata, reason=why)
 
     @staticmethod
-    def uncounted(claims: Claims, on_empty: OnEmpty, max_claims: int) -> Finding | None:
+    def uncounted(claims: Claims, on_empty: OnEmpty, max_claims: int) -> Opinion | None:
         """What is found of an answer that claims nothing, or too much; else None."""
         many = len(claims.items)
         if many > max_claims:
@@ -75,11 +75,11 @@ class ClaimGrader(JudgeGrader):
             why = f"the answer makes {many} claims; max_claims allows {max_claims}"
             listed: list[Json] = [claim.text for claim in claims.items[:max_claims]]
             metadata: dict[str, Json] = {"claims": listed, "total": many}
-            return Finding(value=0.0, reason=why, metadata=metadata)
+            return Opinion("", 0.0, why, metadata=metadata)
         if many:
             return None
         metadata = {"claims": [], "total": 0, **claims.told()}
-        return Finding(value=_EMPTY[on_empty], reason=_NO_CLAIMS, metadata=metadata)
+        return Opinion("", _EMPTY[on_empty], _NO_CLAIMS, metadata=metadata)
 
     @staticmethod
     def noted(answer: str) -> dict[str, Json]:

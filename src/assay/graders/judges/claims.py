@@ -13,11 +13,10 @@ from itertools import count
 
 from assay.errors import ModelError
 from assay.graders.judges.documents import pieces
-from assay.graders.judges.panel import RefutedError, together
+from assay.graders.judges.panel import TEXT, Form, RefutedError, Voter, list_schema, together
 from assay.graders.judges.passages import Spans, left_out, telling_words, touches
 from assay.graders.judges.prompt import Part, Untrusted, compose
 from assay.graders.judges.sameness import alike, is_wordless, same
-from assay.graders.judges.voters import ListForm, Voter
 from assay.scoring.json_safe import Json
 
 __all__ = [
@@ -50,26 +49,7 @@ _LONG = 300
 _OF_THE_REPLY = ("unreadable", "unbelievable", "truncated", "refused")
 _TOLD = 20
 
-_TEXT: Json = {"type": "string"}
-_FORM = ListForm(
-    "claims",
-    {
-        "type": "object",
-        "properties": {
-            "claims": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {"text": _TEXT, "span": _TEXT},
-                    "required": ["text", "span"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["claims"],
-        "additionalProperties": False,
-    },
-)
+_SCHEMA = list_schema("claims", text=TEXT, span=TEXT)
 
 _RULES = """\
 A claim is one statement of fact: one thing is said of one subject, with at most one number, date \
@@ -269,7 +249,7 @@ async def _listed(
         return pairs
 
     try:
-        return await asked.voter.ask(compose("claims", parts, rules), _FORM, read)
+        return await asked.voter.ask(compose("claims", parts, rules), Form("claims", _SCHEMA, read))
     except ModelError as error:
         # So many claims that no reply holds them are the answer's doing, and no way out of a score.
         if error.kind != "truncated" or len(text) < _SMALLEST:
@@ -321,7 +301,7 @@ async def _split_lines(lines: Sequence[str], voter: Voter) -> dict[str, list[str
         return split
 
     try:
-        return await voter.ask(compose("claims", parts, _SPLIT), _FORM, read)
+        return await voter.ask(compose("claims", parts, _SPLIT), Form("claims", _SCHEMA, read))
     except ModelError as error:
         if error.kind not in _OF_THE_REPLY:
             raise

@@ -14,9 +14,10 @@ from itertools import combinations
 
 from assay.errors import ModelError
 from assay.graders.judges.gate import emptiness
-from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll, together
+from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
 from assay.graders.judges.probe import captured, probe_word, unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
+from assay.graders.judges.votes import Decision, poll
 from assay.scoring.bradley_terry import Comparison, Strengths, bradley_terry
 from assay.scoring.json_safe import Json
 
@@ -27,15 +28,7 @@ DEFAULT_CRITERIA = (
     "allows."
 )
 
-_SCHEMA: dict[str, Json] = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "winner": {"type": "string", "enum": ["A", "B", "TIE"]},
-    },
-    "required": ["reasoning", "winner"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema(reasoning=TEXT, winner={"type": "string", "enum": ["A", "B", "TIE"]})
 _VALUES = {"A": 1.0, "B": 0.0, "TIE": 0.5}
 _SWAPPED = {"A": "B", "B": "A", "TIE": "TIE"}
 
@@ -170,7 +163,7 @@ def _side(value: float | None) -> float:
     return float(value > 0.5)
 
 
-async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form) -> Decision:
+async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form[Opinion]) -> Decision:
     parts: list[Part] = []
     if asked.question.strip():
         parts += ["What was asked for:", Untrusted("question", asked.question)]

@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from assay.graders.judges.claims import Claim, batches, each_of, fenced_claims, misnumbered
 from assay.graders.judges.documents import Document, Window, windows
-from assay.graders.judges.panel import RefutedError, together
+from assay.graders.judges.panel import TEXT, Form, RefutedError, Voter, list_schema, together
 from assay.graders.judges.probe import captured, probe_word, unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose
-from assay.graders.judges.voters import ListForm, Voter
 from assay.scoring.json_safe import Json
 
 __all__ = ["Relevance", "relevant_claims", "relevant_documents"]
 
 
-def _form(name: str, key: str) -> ListForm:
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": {
-            "verdicts": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        key: {"type": "integer"},
-                        "reasoning": {"type": "string"},
-                        "relevant": {"type": "boolean"},
-                    },
-                    "required": [key, "reasoning", "relevant"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["verdicts"],
-        "additionalProperties": False,
-    }
-    return ListForm(name, schema)
-
-
-_CHUNKS = _form("chunks", "document")
-_CLAIMS = _form("relevance", "claim")
+_NUMBER: Json = {"type": "integer"}
+_IS_RELEVANT: Json = {"type": "boolean"}
+_SCHEMAS = {
+    key: list_schema("verdicts", **{key: _NUMBER, "reasoning": TEXT, "relevant": _IS_RELEVANT})
+    for key in ("document", "claim")
+}
 
 _ABOUT_DOCUMENTS = """\
 Say of each document whether it is relevant to the question. It is where it holds something that \
@@ -109,7 +88,7 @@ async def relevant_documents(
             numbers = [*numbers, max(numbers) + 1]
             parts.append(Untrusted(f"document-{numbers[-1]}", word.capitalize()))
         prompt = unguessable(compose("chunks", parts, _ABOUT_DOCUMENTS), word)
-        found = await voter.ask(prompt, _CHUNKS, _reader("document", numbers))
+        found = await voter.ask(prompt, _form("chunks", "document", numbers))
         return _unprobed(found, word)
 
     found = {one.number: Relevance(one.number, False, "it is blank") for one in documents}
@@ -147,7 +126,7 @@ async def relevant_claims(
         parts = [*_question(question), "The claims:", fenced_claims(batch)]
         prompt = unguessable(compose("relevance", parts, _ABOUT_CLAIMS), word)
         numbers = [claim.number for claim in batch]
-        return _unprobed(await voter.ask(prompt, _CLAIMS, _reader("claim", numbers)), word)
+        return _unprobed(await voter.ask(prompt, _form("relevance", "claim", numbers)), word)
 
     asked = batches(each_of(claims))
     voter.plan(len(asked))
@@ -177,8 +156,8 @@ def _question(question: str) -> list[Part]:
     return ["What was asked:", Untrusted("question", question)]
 
 
-def _reader(key: str, wanted: Sequence[int]) -> Callable[[Mapping[str, Json]], list[Relevance]]:
-    """Reads one verdict for each number, in the order of the numbers."""
+def _form(name: str, key: str, wanted: Sequence[int]) -> Form[list[Relevance]]:
+    """One verdict for each number, in the order of the numbers."""
 
     def read(data: Mapping[str, Json]) -> list[Relevance]:
         given = [
@@ -189,4 +168,4 @@ def _reader(key: str, wanted: Sequence[int]) -> Callable[[Mapping[str, Json]], l
             raise RefutedError(wrong)
         return sorted(given, key=lambda one: wanted.index(one.number))
 
-    return read
+    return Form(name, _SCHEMAS[key], read)

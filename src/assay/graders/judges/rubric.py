@@ -6,21 +6,28 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import cast
 
 from assay.errors import ModelError
 from assay.graders.judges.canary import is_probed, refuted, untruth
 from assay.graders.judges.criteria import Criterion, leaves, signed
 from assay.graders.judges.evidence import Sought
-from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll, together
+from assay.graders.judges.panel import (
+    TEXT,
+    Form,
+    Opinion,
+    Panel,
+    RefutedError,
+    object_schema,
+    together,
+)
 from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
+from assay.graders.judges.votes import Decision, poll
 from assay.scoring.json_safe import Json
 
 __all__ = ["Combined", "Judged", "Material", "combined", "described", "judge_criteria"]
 
 _MET = ("MET", "UNMET")
-_TEXT: Json = {"type": "string"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +84,7 @@ class Judged:
         if self.suspicions:
             kept["injection_suspected"] = list(self.suspicions)
         if self.probe is not None:
-            kept["probe"] = cast("Json", self.probe.told())
+            kept["probe"] = self.probe.votes_to_list()
         return kept
 
 
@@ -115,7 +122,7 @@ async def _decide(
         prompt = compose(name, parts, _asked(criterion))
     except ModelError as error:
         return Decision(error=error)
-    return await poll(prompt, replace(form, is_fault=True) if is_fault else form, panel)
+    return await poll(prompt, form, panel, is_fault=is_fault)
 
 
 @lru_cache(maxsize=4_096)
@@ -140,7 +147,7 @@ def _asked(criterion: Criterion) -> str:
     return "\n".join(lines)
 
 
-def _criterion_form(criterion: Criterion, sought: Sought | None) -> Form:
+def _criterion_form(criterion: Criterion, sought: Sought | None) -> Form[Opinion]:
     """MET or UNMET, with quotes that are looked up."""
     words = (*_MET, "NA") if criterion.allow_na else _MET
 
@@ -161,7 +168,7 @@ def _is_quoted(criterion: Criterion) -> bool:
     return criterion.is_presence
 
 
-def _levels_form(criterion: Criterion) -> Form:
+def _levels_form(criterion: Criterion) -> Form[Opinion]:
     values = {level.name: level.value for level in criterion.levels}
     words = (*values, "NA") if criterion.allow_na and "NA" not in values else tuple(values)
 
@@ -173,28 +180,12 @@ def _levels_form(criterion: Criterion) -> Form:
     return Form("level", _schema("level", words), read)
 
 
-_SCHEMAS: dict[tuple[str, ...], dict[str, Json]] = {}
-
-
+@lru_cache(maxsize=1_000)
 def _schema(key: str, words: tuple[str, ...]) -> dict[str, Json]:
     """One object for each menu: what is compiled from it is kept by the object."""
-    known = _SCHEMAS.get((key, *words))
-    if known is not None:
-        return known
-    properties: dict[str, Json] = {
-        "evidence": {"type": "array", "items": _TEXT},
-        "reasoning": _TEXT,
-        key: {"type": "string", "enum": list[Json](words)},
-    }
-    made: dict[str, Json] = {
-        "type": "object",
-        "properties": properties,
-        "required": list[Json](properties),
-        "additionalProperties": False,
-    }
-    if len(_SCHEMAS) < 1_000:
-        _SCHEMAS[(key, *words)] = made
-    return made
+    menu: Json = {"type": "string", "enum": list[Json](words)}
+    evidence: Json = {"type": "array", "items": TEXT}
+    return object_schema(**{"evidence": evidence, "reasoning": TEXT, key: menu})
 
 
 def _texts(data: Json) -> tuple[str, ...]:
@@ -374,5 +365,5 @@ def described(criterion: Criterion, decision: Decision) -> dict[str, Json]:
         kept["evidence"] = list(decision.evidence)
     if decision.agreement is not None and len(decision.votes) > 1:
         kept["agreement"] = decision.agreement
-    kept["votes"] = cast("Json", decision.told())
+    kept["votes"] = decision.votes_to_list()
     return kept

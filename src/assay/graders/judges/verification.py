@@ -13,11 +13,10 @@ from typing import Literal, TypeAlias, cast
 
 from assay.graders.judges.claims import Claim, batches, each_of, fenced_claims, misnumbered
 from assay.graders.judges.documents import Document, Window, windows
-from assay.graders.judges.panel import RefutedError, together
+from assay.graders.judges.panel import TEXT, Form, RefutedError, Voter, list_schema, together
 from assay.graders.judges.passages import telling_words, words
 from assay.graders.judges.probe import captured, probe_word, unguessable
 from assay.graders.judges.prompt import compose
-from assay.graders.judges.voters import ListForm, Voter
 from assay.scoring.json_safe import Json
 
 __all__ = ["Support", "Verdict", "verified"]
@@ -28,30 +27,13 @@ _LEAST_WORDS = 3
 
 _STRENGTH: Mapping[Support, int] = {"supported": 2, "contradicted": 1, "absent": 0}
 
-_FORM = ListForm(
-    "verify",
-    {
-        "type": "object",
-        "properties": {
-            "verdicts": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "claim": {"type": "integer"},
-                        "quote": {"type": "string"},
-                        "document": {"type": ["integer", "null"]},
-                        "reasoning": {"type": "string"},
-                        "verdict": {"type": "string", "enum": list[Json](_STRENGTH)},
-                    },
-                    "required": ["claim", "quote", "document", "reasoning", "verdict"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["verdicts"],
-        "additionalProperties": False,
-    },
+_SCHEMA = list_schema(
+    "verdicts",
+    claim={"type": "integer"},
+    quote=TEXT,
+    document={"type": ["integer", "null"]},
+    reasoning=TEXT,
+    verdict={"type": "string", "enum": list[Json](_STRENGTH)},
 )
 
 _ASKED = """\
@@ -178,7 +160,7 @@ async def _asked(
         return [_verdict(claim, by_number[claim.number], here) for claim in claims]
 
     prompt = unguessable(compose("verify", parts, _ASKED), word)
-    verdicts = await voter.ask(prompt, _FORM, read)
+    verdicts = await voter.ask(prompt, Form("verify", _SCHEMA, read))
     if word and verdicts.pop().support == "supported":
         raise captured("a document contains it")
     return verdicts
