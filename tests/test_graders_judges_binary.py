@@ -9,10 +9,8 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError
-from assay.graders.binary_judge import BinaryJudgeGrader
-from assay.graders.judges.binary import DEFAULT_USER_TEMPLATE, BinaryJudge
-from assay.graders.judges.examples import Example, chosen, read_examples
-from assay.graders.judges.template_context import conversation
+from assay.graders.binary_judge import DEFAULT_USER_TEMPLATE, BinaryJudge, BinaryJudgeGrader
+from assay.graders.judges.template_context import Example, chosen, conversation, read_examples
 from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore

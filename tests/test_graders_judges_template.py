@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.graders.judges.examples import Example
 from assay.graders.judges.template import (
     MAX_OUTPUT,
     MAX_TEMPLATE_BYTES,
@@ -22,6 +21,7 @@ from assay.graders.judges.template import (
     render_fenced,
 )
 from assay.graders.judges.template_context import (
+    Example,
     conversation,
     fenced_render,
     raw_render,

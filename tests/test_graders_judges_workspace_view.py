@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.graders.judges.work import Work
-from assay.graders.judges.workspace_view import diff_view, trace_view
+from assay.graders.judges.work import Work, diff_view, trace_view
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import Request
 from assay.scoring.json_safe import Json

@@ -17,8 +17,7 @@ from assay.graders.openai.judges import (
     ScoreModelGrader,
 )
 from assay.graders.openai.rewards import FaultError
-from assay.graders.openai.scope import sample_of
-from assay.graders.openai.template import Scope
+from assay.graders.openai.template import Scope, sample_of
 from assay.graders.spec import read_spec
 from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json

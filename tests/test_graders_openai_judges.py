@@ -16,8 +16,7 @@ from assay.graders.openai.asking import reference_of
 from assay.graders.openai.definitions import read_definition
 from assay.graders.openai.judges import ScoreModel
 from assay.graders.openai.rewards import FaultError
-from assay.graders.openai.scope import sample_of
-from assay.graders.openai.template import Scope
+from assay.graders.openai.template import Scope, sample_of
 from assay.interop.openai_api import run_grader
 from assay.interop.openai_read import read_dump
 from assay.interop.openai_replay import replay

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from assay.errors import InputError, ModelError
-from assay.graders.judges.pairwise import tournament
 from assay.graders.judges.panel import Panel
-from assay.graders.pairwise import PairwiseGrader
+from assay.graders.pairwise import PairwiseGrader, tournament
 from assay.scoring import Json, SubScore
 from assay.testing import FakeJudge
 from tests.judge_forms import Shown, by_form, graded

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from assay.errors import GraderError, InputError, ModelError
-from assay.graders.answer_relevancy import AnswerRelevancyGrader
 from assay.graders.apply import grade_submission
-from assay.graders.context_relevancy import ContextRelevancyGrader
 from assay.graders.faithfulness import FaithfulnessGrader
 from assay.graders.judges.base import JudgeGrader
-from assay.graders.judges.claim_grader import ClaimGrader
+from assay.graders.judges.claims import ClaimGrader
+from assay.graders.relevancy import AnswerRelevancyGrader, ContextRelevancyGrader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json, SubScore
 from assay.testing import FakeJudge

@@ -10,11 +10,9 @@ from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError, ModelError, ModelFault
 from assay.graders.judges.base import JudgeGrader, answer_in, panel_of
-from assay.graders.judges.canary import check_canary, is_probed, refuted, untruth
+from assay.graders.judges.canary import check_canary, is_probed, refuted, unguessable, untruth
 from assay.graders.judges.criteria import Criterion, leaves
-from assay.graders.judges.family import judged_model, kin
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema
-from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import compose
 from assay.graders.judges.rubric import combined, described, judge_criteria
 from assay.graders.judges.rubric_files import (
@@ -24,7 +22,7 @@ from assay.graders.judges.rubric_files import (
     read_words,
 )
 from assay.graders.judges.votes import Decision, poll
-from assay.graders.judges.work import Work
+from assay.graders.judges.work import Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore

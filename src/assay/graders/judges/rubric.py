@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from assay.errors import ModelError
-from assay.graders.judges.canary import is_probed, refuted, untruth
+from assay.graders.judges.canary import is_probed, refuted, unguessable, untruth
 from assay.graders.judges.criteria import Criterion, leaves, signed
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.panel import (
@@ -20,7 +20,6 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
-from assay.graders.judges.probe import unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
 from assay.graders.judges.votes import Decision, poll
 from assay.scoring.json_safe import Json

@@ -22,8 +22,7 @@ from assay.graders.openai.base import (
     template_of,
     wrong,
 )
-from assay.graders.openai.fences import Fences
-from assay.graders.openai.messages import Message
+from assay.graders.openai.messages import Fences, Message
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
