@@ -234,11 +234,11 @@ async def test_examples_are_material_and_their_verdicts_are_not() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"criteria": "  "}, "criteria: there is none"),
+        ({"criteria": "  "}, "criteria: must not be empty"),
         ({"user_template": "a\n{{#if}}"}, "user_template: line 2: "),
         ({"system_template": "{{> x}}"}, "system_template: line 1: "),
         ({"few_shot": 9}, "few_shot must be in 0..8"),
-        ({"template_variables": {"a b": 1}}, "'a b' is no name"),
+        ({"template_variables": {"a b": 1}}, "'a b' is not the name"),
         ({"examples": [{"input": "q", "output": "a"}]}, "missing: pass"),
         (
             {"examples": [{"input": "q", "output": "a", "passed": True}]},

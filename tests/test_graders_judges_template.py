@@ -166,7 +166,7 @@ def test_lists_have_a_length_and_are_written_as_json(template: str, expected: st
         ("{{#each}}{{/each}}", "#each takes one value"),
         ("{{#if a b}}{{/if}}", "#if takes one value"),
         ("{{#if a b=1}}{{/if}}", "no option 'b'"),
-        ("{{a..b}}", "no name of a variable"),
+        ("{{a..b}}", "not the name of a variable"),
         ("{{'a}}", "line 1"),
         ("{{}}", "a tag is empty"),
         ("{{#if (a}}{{/if}}", "line 1"),

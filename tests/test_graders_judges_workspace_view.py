@@ -183,7 +183,7 @@ def test_a_text_in_place_of_what_was_none_is_shown(trees: Workspace) -> None:
     lines = diff_view(trees).text.split("\n")
     assert "[in place of a link to a.py]" in lines
     assert "+print('new')" in lines
-    assert "[only bytes that are no text changed]" in lines
+    assert "[only bytes that are not text changed]" in lines
     assert "+++ b/empty" in lines
 
 

@@ -408,7 +408,7 @@ def test_a_label_passes_or_does_not() -> None:
     assert judge.verdict('{"result": "polite"}').value == 1.0
     assert judge.verdict('{"result": "rude"}').passed is False
     for reply in ('{"result": "Polite"}', '{"result": ["polite"]}'):
-        with pytest.raises(FaultError, match="no label"):
+        with pytest.raises(FaultError, match="not one of the labels"):
             judge.verdict(reply)
 
 

@@ -285,9 +285,9 @@ def test_attack_an_answer_chooses_the_image_that_its_judge_is_shown(part: Json) 
     asks: Json = [{"role": "user", "content": ["Look:", part]}]
     for declared in (score_model(), label_model()):
         for more in ({}, {"fence": False}, {"fence": "all"}):
-            with pytest.raises(InputError, match="may not choose what is no text"):
+            with pytest.raises(InputError, match="may not choose anything but text"):
                 load_graders(json.dumps([{**declared, **more, "input": asks}]))
-        with pytest.raises(InputError, match="may not choose what is no text"):
+        with pytest.raises(InputError, match="may not choose anything but text"):
             read_definition({**declared, "input": asks})
 
 
@@ -296,7 +296,7 @@ def test_attack_a_recorded_answer_in_a_row_chooses_an_image() -> None:
     asks: Json = [{"role": "user", "content": part}]
     for declared in (score_model(), label_model()):
         assert load_graders(json.dumps([{**declared, "input": asks}]))
-        with pytest.raises(InputError, match="may not choose what is no text"):
+        with pytest.raises(InputError, match="may not choose anything but text"):
             load_graders(json.dumps([{**declared, "input": asks, "fence": "all"}]))
 
 

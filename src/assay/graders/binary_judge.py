@@ -112,7 +112,7 @@ class BinaryJudge:
         few_shot: How many examples it is shown, at most; 0 to 8.
 
     Raises:
-        InputError: For a criterion that says nothing, and templates that are none.
+        InputError: For a criterion that says nothing, and invalid templates.
     """
 
     criteria: str
@@ -125,7 +125,7 @@ class BinaryJudge:
 
     def __post_init__(self) -> None:
         if not self.criteria.strip():
-            raise InputError("criteria: there is none", hint="say what makes an answer pass")
+            raise InputError("criteria: must not be empty", hint="say what makes an answer pass")
         if not 0 <= self.few_shot <= MAX_SHOWN:
             raise InputError(f"few_shot must be in 0..{MAX_SHOWN}, got {self.few_shot}")
         given = self._variables(_SAMPLE, (_SAMPLE_EXAMPLE,))
@@ -201,7 +201,7 @@ class BinaryJudge:
             raise ModelError(
                 f"the material makes a prompt of more than {MAX_MATERIAL:,} characters",
                 kind="overflow",
-                hint="a judge reads the whole of it or none; grade such work in parts",
+                hint="a judge reads all of it or nothing; grade such work in parts",
             )
         names = (*system.volatile, *user.volatile)
         composed = compose("binary", [user.text.strip("\n")], self._ending(), system=system.text)
@@ -216,7 +216,7 @@ class BinaryJudge:
         return texts[0], texts[1]
 
     def warnings(self) -> tuple[str, ...]:
-        """What is worth a look: variables that there are none of, an answer that is not shown."""
+        """What is worth a look: variables that do not exist, an answer that is not shown."""
         return tuple(self._warnings())
 
     def _warnings(self) -> Iterator[str]:
@@ -312,7 +312,7 @@ class BinaryJudgeGrader(JudgeGrader):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse examples and templates that are none."""
+        """Reject malformed examples and templates."""
         super().check_options(options)
         check_canary(options.get("canary", 0.0))
         judge_of(options)
@@ -437,7 +437,7 @@ def judge_of(options: Mapping[str, Json]) -> BinaryJudge:
     for name in own or {}:
         if not name.isidentifier():
             raise InputError(
-                f"template_variables: {name!r:.60} is no name of a variable",
+                f"template_variables: {name!r:.60} is not the name of a variable",
                 hint="letters, digits and _",
             )
     judge = BinaryJudge(

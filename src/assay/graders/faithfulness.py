@@ -263,7 +263,7 @@ class FaithfulnessGrader(ClaimGrader):
             **options: The panel; see `JudgeGrader`.
 
         Raises:
-            InputError: For impossible options, or documents that are none.
+            InputError: For impossible options, or malformed documents.
             GraderError: If there are no documents, whatever the answer says: what a sample is worth
                 without them may not hang on its answer.
             ModelError: Of the kind ``overflow`` for an answer or documents too long to be read.

@@ -314,7 +314,7 @@ class ContextRelevancyGrader(JudgeGrader):
             **options: The panel; see `JudgeGrader`.
 
         Raises:
-            InputError: For impossible options, or documents that are none.
+            InputError: For impossible options, or malformed documents.
             GraderError: If there are no documents, or no question.
             ModelError: Of the kind ``overflow`` for documents too long to be read.
         """

@@ -69,7 +69,7 @@ _BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated"
 
 
 def check_canary(share: object) -> None:
-    """Refuse a share of answers that is none.
+    """Reject a share of answers that is not in [0, 1].
 
     Raises:
         InputError: Unless it is a number in [0, 1].

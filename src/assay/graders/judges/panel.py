@@ -157,9 +157,9 @@ class Panel:
             raise InputError(f"quorum must be in 1..{self.asked}, got {self.quorum}")
         if self.aggregate not in ("majority", "mean", "median", "min"):
             names = "majority, mean, median, min"
-            raise InputError(f"aggregate: {self.aggregate!r} is none of {names}")
+            raise InputError(f"aggregate: {self.aggregate!r} must be one of {names}")
         if self.tie not in ("fail", "na", "error"):
-            raise InputError(f"tie: {self.tie!r} is none of fail, na, error")
+            raise InputError(f"tie: {self.tie!r} must be one of fail, na, error")
         temperature = self.temperature
         if temperature is not None and not 0.0 <= temperature <= 2.0:
             raise InputError(f"temperature must be in 0..2, or null, got {temperature}")

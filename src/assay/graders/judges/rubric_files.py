@@ -196,7 +196,7 @@ def load_rubric(path: str, *, example: str = "") -> tuple[Criterion, ...]:
         example: Of many examples, the id of the one that is meant.
 
     Raises:
-        InputError: Naming the file, the line or field, and the mend.
+        InputError: Naming the file, the line or field, and how to fix it.
     """
     try:
         found = Path(path).stat()
@@ -332,7 +332,7 @@ def _from_json(text: str, path: str, line: int) -> Json:
         return found
 
     def constant(name: str) -> Json:
-        raise _fault(path, f"{name} is no number that can be used", line)
+        raise _fault(path, f"{name} is not a number that can be used", line)
 
     try:
         data = cast("Json", json.loads(text, object_pairs_hook=pairs, parse_constant=constant))

@@ -65,7 +65,7 @@ class Rendered:
 class _Value(NamedTuple):
     value: Json
     source: str
-    """The fence that it goes into; empty for what needs none."""
+    """The fence that it goes into; empty for trusted text."""
 
 
 _NOTHING = _Value(None, "")
@@ -81,7 +81,7 @@ def render(template: str, context: Mapping[str, Json]) -> str:
         context: Plain JSON. Lists have ``length``; a list or a mapping is written as JSON.
 
     Raises:
-        InputError: For a template that is none, with its line; for more than `MAX_STEPS` or
+        InputError: For an invalid template, with its line; for more than `MAX_STEPS` or
             `MAX_OUTPUT`.
     """
     return _rendered(template, context, {}).text
@@ -147,7 +147,7 @@ class _Output:
             raise InputError(
                 f"the template becomes more than {MAX_OUTPUT:,} characters",
                 location=place_of(line),
-                hint="a judge reads the whole of it or none: show it less",
+                hint="a judge reads all of it or nothing: show it less",
             )
 
 
@@ -336,7 +336,7 @@ def _text(value: Json) -> str:
 
 
 def check_template(template: str, known: Mapping[str, Json]) -> list[str]:
-    """What is worth a look in a template: variables that there are none of.
+    """What is worth a look in a template: variables that do not exist.
 
     Args:
         template: The template.
@@ -347,7 +347,7 @@ def check_template(template: str, known: Mapping[str, Json]) -> list[str]:
         Warnings, each with its line.
 
     Raises:
-        InputError: For a template that is none, with its line.
+        InputError: For an invalid template, with its line.
     """
     warnings: list[str] = []
     for line, path, scope in _uses(parse(template), [dict(known)]):

@@ -457,7 +457,7 @@ _NUMBERED = re.compile(r"@|@?\d+(?:[./].*)?")
 
 def _path(word: str, tag: _Tag) -> Path:
     if _NUMBERED.fullmatch(word):
-        tag.refuse(f"{word[:60]!r} is no name of a variable")
+        tag.refuse(f"{word[:60]!r} is not the name of a variable")
     rest, up = word, 0
     is_data = rest.startswith("@")
     rest = rest.removeprefix("@")
@@ -472,12 +472,12 @@ def _path(word: str, tag: _Tag) -> Path:
     while place < len(rest):
         found = _SEGMENT.match(rest, place)
         if found is None:
-            tag.refuse(f"{word[:60]!r} is no name of a variable")
+            tag.refuse(f"{word[:60]!r} is not the name of a variable")
         if found[2] != "this":  # `a.this.b` is `a.b`; in brackets it is a key like any other
             steps.append(found[1] if found[2] is None else found[2])
         place = found.end()
         if place < len(rest):
             if rest[place] not in "./" or place + 1 == len(rest):
-                tag.refuse(f"{word[:60]!r} is no name of a variable")
+                tag.refuse(f"{word[:60]!r} is not the name of a variable")
             place += 1
     return Path(up, tuple(steps), is_data, word)

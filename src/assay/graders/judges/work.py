@@ -84,7 +84,7 @@ def diff_view(workspace: Workspace) -> View:
     """The unified diff of what was left against what was given.
 
     Without a source every file is a new one. Links, files that are mostly no text and files of
-    more than 256 KiB are named only. Of a text, bytes that are none are shown as U+FFFD.
+    more than 256 KiB are named only. Of a text, other bytes are shown as U+FFFD.
 
     Raises:
         ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
@@ -159,7 +159,7 @@ def _overflow(what: str) -> ModelError:
     return ModelError(
         f"the {what} is longer than {MAX_MATERIAL:,} characters",
         kind="overflow",
-        hint="a judge reads the whole of it or none; grade such work by other graders",
+        hint="a judge reads all of it or nothing; grade such work by other graders",
     )
 
 
@@ -228,7 +228,7 @@ def _file_diff(
         header.append(f"[in place of {_told(before)}]")
         old = []
     elif old == new and before and after:
-        return [*header, "[only bytes that are no text changed]"], effort
+        return [*header, "[only bytes that are not text changed]"], effort
     pairs = len(old) * len(new)
     if pairs <= effort:
         body = list(difflib.unified_diff(old, new, lineterm=""))[2:]

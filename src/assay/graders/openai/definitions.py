@@ -79,7 +79,7 @@ class Multi(Definition):
         for name in parse_formula(self.calculate_output).names:
             if name not in self.graders:
                 known = ", ".join(self.graders)
-                message = f"names {name!r}, which is none of the graders"
+                message = f"names {name!r}, which is not one of the graders"
                 raise wrong("calculate_output", message, f"they are {known}")
 
     @property

@@ -97,7 +97,7 @@ class Message:
                 template_of("content", str(part["image_url"]))
             elif kind not in _OTHER_PARTS:
                 types = ", ".join((*_TEXT_PARTS, *_OTHER_PARTS))
-                raise wrong("content", f"{kind!r} is no type of part", f"one of {types}")
+                raise wrong("content", f"{kind!r} is not a type of part", f"one of {types}")
         self.check_unchosen("sample")
 
     def parts(self) -> list[Mapping[str, Json]]:
@@ -135,7 +135,7 @@ class Message:
                 raise wrong(
                     "content",
                     f"{{{{ {namespace} }}}} in a part of type {part['type']}: work that is graded "
-                    "may not choose what is no text",
+                    "may not choose anything but text",
                     "show it in a part of type input_text, where it stands in a fence",
                 )
 

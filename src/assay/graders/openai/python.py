@@ -54,7 +54,7 @@ class Examination:
 
     Attributes:
         fault: What is wrong, or empty.
-        hint: The mend, or empty.
+        hint: How to fix it, or empty.
         foreign: Packages it imports that are not in the standard library, sorted; the first 50.
     """
 
@@ -144,7 +144,7 @@ class OpenAIPython(Definition):
         image_tag: What OpenAI ran it in; kept, and of no effect here.
         pass_threshold: Reward from which it passes.
         range: What is worth 0 and what is worth 1; ``[0, 1]`` by default.
-        compat: ``openai``: an exception or a return that is no number is worth 0, and flagged;
+        compat: ``openai``: an exception or a return that is not a number is worth 0, and flagged;
             it is an error otherwise.
         pass_fail: Whether it is worth 1 where it passes and 0 where it does not; its reward stays
             in the evidence.
@@ -198,7 +198,7 @@ class OpenAIPython(Definition):
         return await examine_source(self.text)
 
     async def check(self) -> None:
-        """Refuse a source that is no Python, or does not define ``grade(sample, item)``."""
+        """Reject a source that is not Python, or does not define ``grade(sample, item)``."""
         found = await self.examined()
         if found.fault:
             field = "source" if self.file is None else "file"

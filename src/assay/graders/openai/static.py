@@ -56,7 +56,7 @@ def examine(source: str) -> dict[str, object]:
     """Check a source.
 
     Returns:
-        Plain JSON: ``fault`` (what is wrong, or empty), ``hint`` (the mend, or empty) and
+        Plain JSON: ``fault`` (what is wrong, or empty), ``hint`` (how to fix it, or empty) and
         ``foreign`` (packages it imports that are not in the standard library, sorted).
     """
     try:
