@@ -1,13 +1,21 @@
-"""The end of every command that has results: reports, the verdict, the exit status."""
+"""``assay report``, and how every command with results ends: reports, verdict, exit status."""
 
 from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
 
-from assay.cli.options import Outputs, state_home
-from assay.cli.report_errors import NOT_GRADED
+from assay.cli.options import (
+    EXITS,
+    NOT_GRADED,
+    Outputs,
+    add_outputs,
+    check_targets,
+    explain,
+    state_home,
+)
 from assay.errors import InputError
 from assay.reports.changes import changes_of
 from assay.reports.review import Review, review
@@ -19,7 +27,21 @@ from assay.store.decisions import Decision, Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-__all__ = ["conclude"]
+__all__ = ["add", "conclude", "run"]
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay report`` takes."""
+    explain(parser, EXITS)
+    parser.add_argument(
+        "run",
+        nargs="?",
+        default="latest",
+        metavar="RUN",
+        help="a run's id, a prefix of it, its label, or latest (the default)",
+    )
+    parser.add_argument("--all", action="store_true", help="open every failing cell")
+    add_outputs(parser)
 
 
 def conclude(
@@ -130,3 +152,18 @@ def _write(target: str, report: Callable[[], None]) -> bool:
         print(f"error: cannot write {target}: {error}", file=sys.stderr)
         return False
     return True
+
+
+def run(given: Namespace) -> int:
+    """Report a stored run.
+
+    Returns:
+        The exit status of its verdict.
+
+    Raises:
+        InputError: For an unknown run.
+    """
+    outputs = Outputs.of(given)
+    check_targets((outputs.junit, outputs.html), inputs=())
+    with Store.open(state_home()) as store:
+        return conclude(store, store.run(given.run).id, outputs, shown=None if given.all else 5)
