@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from assay.cli.options import (
     EXITS,
@@ -19,13 +20,15 @@ from assay.cli.options import (
 from assay.errors import InputError
 from assay.reports.changes import changes_of
 from assay.reports.review import Review, review
-from assay.reports.standing import Shelf
 from assay.reports.summary import summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.store.decisions import Decision, Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
+
+if TYPE_CHECKING:
+    from assay.reports.standing import Shelf
 
 __all__ = ["add", "conclude", "run"]
 
@@ -67,7 +70,8 @@ def conclude(
     """
     run = store.run(run_id)
 
-    decisions = _decisions()
+    decisions, shelf = _kept_beside(as_json=outputs.json)
+    fail_under = outputs.fail_under
 
     def cells() -> Iterator[CellRecord]:
         return decided(store.cells(run_id), decisions)
@@ -91,7 +95,6 @@ def conclude(
             shelf=shelf,
         )
 
-    fail_under, shelf = outputs.fail_under, _shelf()
     written = [_write(outputs.junit, junit)] if outputs.junit else []
     if outputs.json and not outputs.html:
         summary = summarize(cells, run=run)
@@ -114,16 +117,19 @@ def conclude(
 _OUT = "standard output"
 
 
-def _shelf() -> Shelf:
-    """The calibration cards that stand beside scores."""
-    with Database.open(state_home()) as database:
-        return Shelf(Cards(database).newest())
+def _kept_beside(*, as_json: bool) -> tuple[Mapping[str, Decision], Shelf | None]:
+    """What people decided about held and flagged cells, and the cards that stand beside scores.
 
-
-def _decisions() -> Mapping[str, Decision]:
-    """What people decided about held and flagged cells."""
+    JSON always has a place for cards; elsewhere there is no shelf where there is no card.
+    """
     with Database.open(state_home()) as database:
-        return Decisions(database).all()
+        decisions = Decisions(database).all()
+        cards = Cards(database).newest()
+    if not cards and not as_json:
+        return decisions, None
+    from assay.reports import standing
+
+    return decisions, standing.Shelf(cards)
 
 
 def _html(file: str, found: Review, fail_under: float | None) -> None:

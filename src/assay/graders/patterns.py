@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.graders.comments import squeezed, without_comments
 from assay.graders.languages import language_of
 from assay.graders.scope import Scope
 from assay.graders.stubs.reader import SourceReader
@@ -72,6 +71,8 @@ class PatternSearch:
         reader: SourceReader,
     ) -> list[int]:
         """Those of the patterns found in a program that count."""
+        from assay.graders.comments import squeezed
+
         given = self.scope.given(name)
         code = _code(data, name, reader)
         before = None if given is None else _code(given, name, reader)
@@ -121,6 +122,8 @@ def _code(data: bytes, name: str, reader: SourceReader, *, texts: bool = True) -
 
     None for Python that does not parse.
     """
+    from assay.graders.comments import without_comments
+
     language = language_of(name) or ""
     if language != "python":
         return without_comments(data.decode("utf-8", "replace"), language, texts=texts)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from assay.models.messages import Attempt, Message, Reply, Request, Usage
-
 if TYPE_CHECKING:
     from assay.models.asking import Check
     from assay.models.cache import ReplyCache
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     from assay.models.current import current_client, unconfigured, using
     from assay.models.family import family_of
     from assay.models.ledger import Budget, Entry, Ledger, LedgerSummary
+    from assay.models.messages import Attempt, Message, Reply, Request, Usage
     from assay.models.prices import Prices
     from assay.models.reference import ModelRef, parse_reference
     from assay.models.registered import register_model
@@ -57,6 +56,7 @@ _PLACES = {
     "current": ("current_client", "unconfigured", "using"),
     "family": ("family_of",),
     "ledger": ("Budget", "Entry", "Ledger", "LedgerSummary"),
+    "messages": ("Attempt", "Message", "Reply", "Request", "Usage"),
     "prices": ("Prices",),
     "reference": ("ModelRef", "parse_reference"),
     "registered": ("register_model",),

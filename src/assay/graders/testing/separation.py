@@ -8,11 +8,13 @@ they run in one process with it. ``auto`` is decided for a case before it is gra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from assay.errors import InputError
-from assay.graders.testing.commands import Runner, read_command
 from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from assay.graders.testing.commands import Runner
 
 __all__ = [
     "BOUNDARY",
@@ -47,6 +49,8 @@ def is_separable(cmd: str, tree: str | None = None) -> bool:
         cmd: The shell line.
         tree: Where ``package.json`` and ``Makefile`` are looked up, if anywhere.
     """
+    from assay.graders.testing.commands import read_command
+
     try:
         return read_command(cmd, tree).runner in _SEPARABLE
     except InputError:  # what is wrong with it will be said when it is to be run
@@ -92,6 +96,8 @@ def mode_of(isolation: Isolation, cmd: str, tree: str | None = None) -> Mode:
 
 
 def _not_separable(cmd: str) -> InputError:
+    from assay.graders.testing.commands import read_command
+
     program = read_command(cmd).program or cmd
     return InputError(
         f"isolation: process is not available for {program!r}",
