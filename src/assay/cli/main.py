@@ -6,6 +6,7 @@ parser that imports a validation library would cost more than the grading of fif
 
 from __future__ import annotations
 
+import gc
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +53,10 @@ The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART``
 """
 
 
+_OBJECTS = 50_000
+"""Made between two collections of garbage."""
+
+
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; the process's exit status is the verdict.
 
@@ -61,7 +66,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     Raises:
         SystemExit: Always, with the exit status.
     """
-    sys.exit(_exit_status(lambda: _call(parse(argv))))
+    before = gc.get_threshold()
+    gc.set_threshold(
+        _OBJECTS
+    )  # what is loaded stays: to look through it again and again is a tenth
+    try:
+        status = _exit_status(lambda: _call(parse(argv)))
+    finally:
+        gc.set_threshold(*before)
+    sys.exit(status)
 
 
 def _call(given: Namespace) -> int:

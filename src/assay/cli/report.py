@@ -70,11 +70,10 @@ def conclude(
     """
     run = store.run(run_id)
 
-    decisions, shelf = _kept_beside(as_json=outputs.json)
-    fail_under = outputs.fail_under
+    fail_under, shelf = outputs.fail_under, _shelf(as_json=outputs.json)
 
     def cells() -> Iterator[CellRecord]:
-        return decided(store.cells(run_id), decisions)
+        return decided(store.cells(run_id), _decisions)
 
     def junit() -> None:
         from assay.reports.junit import write_junit
@@ -117,19 +116,21 @@ def conclude(
 _OUT = "standard output"
 
 
-def _kept_beside(*, as_json: bool) -> tuple[Mapping[str, Decision], Shelf | None]:
-    """What people decided about held and flagged cells, and the cards that stand beside scores.
-
-    JSON always has a place for cards; elsewhere there is no shelf where there is no card.
-    """
+def _decisions() -> Mapping[str, Decision]:
+    """What people decided about held and flagged cells."""
     with Database.open(state_home()) as database:
-        decisions = Decisions(database).all()
+        return Decisions(database).all()
+
+
+def _shelf(*, as_json: bool) -> Shelf | None:
+    """The calibration cards that stand beside scores; JSON has a place for them without any."""
+    with Database.open(state_home()) as database:
         cards = Cards(database).newest()
     if not cards and not as_json:
-        return decisions, None
+        return None
     from assay.reports import standing
 
-    return decisions, standing.Shelf(cards)
+    return standing.Shelf(cards)
 
 
 def _html(file: str, found: Review, fail_under: float | None) -> None:
