@@ -24,9 +24,9 @@ from assay.sandbox.functions import (
     Program,
     owned_by,
     pool_for,
-    shared,
     slot,
 )
+from assay.sandbox.functions import pool as pools
 
 pytestmark = pytest.mark.sandbox
 
@@ -274,7 +274,7 @@ def test_owners_of_the_same_program_share_no_worker() -> None:
 
 
 async def test_shared_pools_rest_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "_MOST", 1)
+    monkeypatch.setattr(pools, "_MOST_SHARED", 1)
     first = pool_for(_PROGRAM, tier="bwrap")
     assert pool_for(_PROGRAM, tier="bwrap") is first
     assert (await first.call(b"1")).score == 1.0

@@ -65,8 +65,6 @@ def judging(given: Namespace) -> Generator[None]:
     if getattr(given, "function", None):
         yield  # nothing of it asks a model
         return
-    from assay.models.current import using, using_when_asked
-
     made: list[ModelClient] = []
 
     def make() -> ModelClient:
@@ -76,10 +74,15 @@ def judging(given: Namespace) -> Generator[None]:
 
     is_set = given.judge_cache is not None or given.max_cost is not None
     try:
-        if is_set or not _SETTINGS.isdisjoint(os.environ):
+        is_loaded = "assay.models.client" in sys.modules  # and may have another client in use
+        if is_set or is_loaded or not _SETTINGS.isdisjoint(os.environ):
+            from assay.models import using
+
             with using(make()):
                 yield
         else:
+            from assay.models.making import using_when_asked
+
             with using_when_asked(make):
                 yield
     finally:

@@ -72,7 +72,7 @@ class AuditGrader(Grader):
         """
         import asyncio
 
-        from assay.graders.signs.changes import Search
+        from assay.graders.signs.changes import Search, call_findings
 
         cls.check_options({"ignore": list[Json](ignore or [])})
         search = Search(workspace, question or "", patterns or ())
@@ -82,8 +82,6 @@ class AuditGrader(Grader):
             await asyncio.to_thread(search.go)
         findings = search.findings
         if conduct and trace is not None:
-            from assay.graders.signs.calls import call_findings
-
             findings = [*findings, *call_findings(trace)]
         findings = [one for one in findings if one.sign not in (ignore or [])]
         more = len(findings) - _MOST_FLAGS

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.sandbox.command import CommandResult, Limits, Mount
-    from assay.sandbox.host import remove_tree, run_on_host, run_on_host_sync
-    from assay.sandbox.inside import make_directory_inside, open_inside, remove_inside
+    from assay.sandbox.host import (
+        make_directory_inside,
+        open_inside,
+        remove_inside,
+        remove_tree,
+        run_on_host,
+        run_on_host_sync,
+    )
     from assay.sandbox.probe import Check, SandboxReport, probe
     from assay.sandbox.run import run_command, run_command_sync
 
@@ -35,10 +41,10 @@ _HOMES = {
     "Limits": "command",
     "Mount": "command",
     "SandboxReport": "probe",
-    "make_directory_inside": "inside",
-    "open_inside": "inside",
+    "make_directory_inside": "host",
+    "open_inside": "host",
     "probe": "probe",
-    "remove_inside": "inside",
+    "remove_inside": "host",
     "remove_tree": "host",
     "run_command": "run",
     "run_command_sync": "run",
