@@ -75,7 +75,7 @@ async def list_cells(
     def find(database: Database) -> list[CellRecord]:
         store = Store(database)
         cells = store.cells(_named(store, run).id, only_failures=failures)
-        cells = decided(cells, Decisions(database).all())
+        cells = decided(cells, Decisions(database).all)
         found: list[CellRecord] = []
         for cell in cells:
             if after is None or cell.key > after:

@@ -1,21 +1,94 @@
-"""``assay import openai``: OpenAI's graders, evals and recorded results as ours, with a replay."""
+"""``assay import``: other systems' tasks, graders and results as ours."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from argparse import ArgumentParser, BooleanOptionalAction, RawDescriptionHelpFormatter
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from assay.cli.options import add_json, state_home
+from assay.errors import InputError
 
 if TYPE_CHECKING:
     from assay.interop.openai_replay import Replay
     from assay.interop.openai_suite import Suite
     from assay.reports.page import Page
     from assay.scoring.json_safe import Json
+    from assay.tasks.origin import Source
 
-__all__ = ["add_openai", "import_openai"]
+__all__ = ["add", "import_swebench", "run"]
+
+
+def import_swebench(
+    file: str,
+    *,
+    instance_id: str | None = None,
+    into: str | None = None,
+    source: str | None = None,
+    sha256: str | None = None,
+) -> int:
+    """Write one row of SWE-bench's format as a case.
+
+    Args:
+        file: One row as JSON, a list of rows, or JSONL.
+        instance_id: Which row; needed where there are several.
+        into: Directory of the case; ``evals/ID`` by default.
+        source: Where the files of the base commit are: a directory, a clone of the repository, its
+            URL, or a source distribution as ``name==version``.
+        sha256: Hash of the source distribution.
+
+    Returns:
+        0 if the case can be run, 1 if something has to be added first.
+
+    Raises:
+        InputError: For a malformed row, a source that does not fit, or a directory that is there.
+        SourceError: If the source cannot be fetched.
+    """
+    from assay.interop.swebench import pick_instance, read_instances
+    from assay.interop.swebench_case import write_case
+
+    instance = pick_instance(read_instances(file), instance_id, file=file)
+    directory = into or str(Path("evals", instance.instance_id))
+    written = write_case(
+        instance,
+        directory,
+        source=_source(source, sha256, instance.base_commit),
+        cache_dir=str(Path(state_home(), "cache")),
+    )
+    for name in written.files:
+        print(f"  {directory}/{name}")
+    for note in written.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if written.runnable:
+        print(f"\nTry:  assay run {shlex.quote(directory)}")
+    return 0 if written.runnable else 1
+
+
+def _source(given: str | None, sha256: str | None, commit: str) -> Source | None:
+    from assay.tasks.origin import Source, is_local
+
+    is_package = given is not None and "==" in given and not Path(given).exists()
+    if sha256 is not None and not is_package:
+        raise InputError("--sha256 is the hash of a source distribution", hint="--source NAME==1.0")
+    if given is None:
+        return None
+    if is_package:
+        return Source(pypi=given, sha256=sha256)
+    if not is_local(given):
+        return Source(git=given, commit=commit)
+    path = Path(given)
+    if not path.is_dir():
+        raise InputError(
+            f"there is no directory {given!r}", hint="a directory, a clone, a URL or name==version"
+        )
+    if (path / ".git").exists() or ((path / "objects").is_dir() and (path / "HEAD").is_file()):
+        return Source(git=given, commit=commit)
+    return Source(path=given)
+
 
 _MOST_SHOWN = 10
 _MORE = """\
@@ -29,14 +102,18 @@ examples:
   assay import openai grader.json --json"""
 
 
-def add_openai(add_parser: Callable[..., ArgumentParser]) -> None:
-    """Add the format to the parsers below ``assay import``.
-
-    Args:
-        add_parser: What makes a parser there.
-    """
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay import`` takes."""
+    forms = parser.add_subparsers(dest="form", metavar="FORMAT", required=True)
+    summary = "a row of SWE-bench's format"
+    option = forms.add_parser("swebench", help=summary, allow_abbrev=False).add_argument
+    option("file", metavar="ROWS", help="one row as JSON, a list, or JSONL")
+    option("--instance", metavar="ID", help="which row")
+    option("--into", metavar="DIR", help="the case's directory; evals/ID by default")
+    option("--source", metavar="WHERE", help="a clone, a directory, a URL or NAME==VERSION")
+    option("--sha256", metavar="HEX", help="hash of the source distribution")
     summary = "graders, evals and output items of OpenAI's API"
-    parser = add_parser(
+    openai = forms.add_parser(
         "openai",
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.\n{_MORE}",
@@ -44,43 +121,49 @@ def add_openai(add_parser: Callable[..., ArgumentParser]) -> None:
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="what the API gave, as JSON or JSONL")
-    add("--into", metavar="DIR", help="where to; openai/NAME by default")
-    add(
+    option = openai.add_argument
+    option("files", nargs="+", metavar="FILE", help="what the API gave, as JSON or JSONL")
+    option("--into", metavar="DIR", help="where to; openai/NAME by default")
+    option(
         "--replay",
         action=BooleanOptionalAction,
         default=True,
         help="grade rows that have results again, and report agreement (the default)",
     )
-    add("--json", action="store_true", help="print one JSON object and nothing else")
+    add_json(openai)
 
 
-def import_openai(files: Sequence[str], *, into: str | None, replay: bool, as_json: bool) -> int:
-    """Write what OpenAI's API gave as graders and rows of ours.
-
-    Args:
-        files: Files of JSON or JSONL.
-        into: Directory; ``openai/NAME`` by default.
-        replay: Whether rows with recorded results are graded again.
-        as_json: Whether to print JSON.
+def run(given: Namespace) -> int:
+    """Write what other systems gave as cases, or as graders and rows.
 
     Returns:
-        0 if all of it carries over and agrees, 1 if something needs its author.
+        The exit status: 1 if something needs its author first, or does not agree.
 
     Raises:
         InputError: For a malformed file, or a directory that is there.
     """
+    if given.form == "openai":
+        return _import_openai(given)
+    return import_swebench(
+        given.file,
+        instance_id=given.instance,
+        into=given.into,
+        source=given.source,
+        sha256=given.sha256,
+    )
+
+
+def _import_openai(given: Namespace) -> int:
     from assay.interop.openai_read import read_dump
     from assay.interop.openai_suite import suites_of
     from assay.interop.openai_write import write_suites
 
-    suites = suites_of(read_dump(files))
+    suites = suites_of(read_dump(given.files))
     default = Path("openai", suites[0].slug) if len(suites) == 1 else Path("openai")
-    directory = Path(into) if into else default
-    written = write_suites(suites, files, str(directory))
-    replays = _replays(suites) if replay else {}
-    if as_json:
+    directory = Path(given.into) if given.into else default
+    written = write_suites(suites, given.files, str(directory))
+    replays = _replays(suites) if given.replay else {}
+    if given.json:
         shown: dict[str, Json] = {
             "directory": str(directory),
             "files": [*written],

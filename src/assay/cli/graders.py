@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from assay.cli.judging import add_judging
-from assay.cli.options import add_trust_authors, bounds
+from assay.cli.options import add_json, add_trust_authors, bounds, explain, positive
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup  # pyright: ignore[reportPrivateUsage] - the only name of it
 
     ArgumentGroup: TypeAlias = ArgumentParser | _ArgumentGroup
 
-__all__ = ["GRADERS_TEXTS", "add_graders"]
+__all__ = ["add", "run"]
 
 
 class _Action(Protocol):
@@ -36,8 +36,6 @@ _EXAMPLES = """\
   assay graders create exact --function exact.py --description "Equal, but for white space"
   assay graders test exact answers.jsonl
   assay graders export --into graders && git add graders"""
-GRADERS_TEXTS = (_MORE, _EXAMPLES)
-"""What ``assay graders --help`` says below its summary."""
 
 _CREATE = """\
   assay graders create exact --function exact.py --sample answers.jsonl
@@ -68,8 +66,9 @@ Refused when it is locked, and without --force when jobs or scores use it. The k
 versions that scores name stay readable."""
 
 
-def add_graders(parser: ArgumentParser) -> None:
+def add(parser: ArgumentParser) -> None:
     """Add the commands below ``assay graders``."""
+    explain(parser, _MORE, _EXAMPLES)
     forms = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
 
     def action(name: str, summary: str, more: str = "", examples: str = "") -> ArgumentParser:
@@ -108,6 +107,20 @@ def add_graders(parser: ArgumentParser) -> None:
     _add_list(action("list", "list graders, by key"))
     _add_show(action("show", "show a grader: definition, versions, digest, lock"))
     _add_use(action)
+
+
+def run(given: Namespace) -> int:
+    """Run one of the actions.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        AssayError: For bad input, and for what failed.
+    """
+    from assay.cli.graders_actions import run_action
+
+    return run_action(given)
 
 
 def _add_use(action: _Action) -> None:
@@ -155,7 +168,7 @@ def _add_common(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--project", default="default", metavar="KEY", help="the project; `default` by default")
     add("--db", metavar="URL|DIR", help="a directory, or postgresql://user@host/database")
-    add("--json", action="store_true", help="print one JSON object and nothing else")
+    add_json(parser)
 
 
 def _add_create(parser: ArgumentParser) -> None:
@@ -168,7 +181,7 @@ def _add_update(parser: ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY")
     _add_said(parser)
     parser.add_argument(
-        "--expected", type=_number, metavar="N", help="only if N is still the newest version"
+        "--expected", type=positive, metavar="N", help="only if N is still the newest version"
     )
     _add_definition(parser, update=True)
 
@@ -211,7 +224,7 @@ def _add_options(group: ArgumentGroup, *, update: bool) -> None:
     add("--secret-env", metavar="NAME", help="--endpoint: variable that holds its secret")
     add("--auth", metavar="HOW", help="--endpoint: bearer, hmac or none")
     add("--timeout", type=float, metavar="SECONDS", help="--endpoint: time for one answer")
-    add("--batch", type=_number, metavar="N", help="--endpoint: items in one request")
+    add("--batch", type=positive, metavar="N", help="--endpoint: items in one request")
     add("--allow-internal", action="store_true", help="--endpoint: it is on a private network")
 
 
@@ -251,20 +264,20 @@ def _add_list(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--kind", help="only this kind: function, binary_judge, prebuilt_judge ...")
     add("--query", default="", metavar="TEXT", help="only where key, name or description has it")
-    add("--limit", type=_number, default=50, metavar="N", help="how many; 50 by default")
+    add("--limit", type=positive, default=50, metavar="N", help="how many; 50 by default")
     add("--after", default="", metavar="KEY", help="those after this key")
 
 
 def _add_show(parser: ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY[@N]")
-    parser.add_argument("--version", type=_number, metavar="N", help="the newest by default")
+    parser.add_argument("--version", type=positive, metavar="N", help="the newest by default")
 
 
 def _add_test(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("key", metavar="KEY[@N]")
     add("data", metavar="DATA.jsonl", help="rows of recorded answers")
-    add("--version", type=_number, metavar="N", help="the newest by default")
+    add("--version", type=positive, metavar="N", help="the newest by default")
     add("--fail-under", type=float, metavar="X", help="exit with 1 if the mean is below")
     add_trust_authors(parser)
     add_judging(parser)
@@ -273,8 +286,8 @@ def _add_test(parser: ArgumentParser) -> None:
 def _add_diff(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("key", metavar="KEY[@N]")
-    add("older", nargs="?", type=_number, metavar="A", help="the version before B by default")
-    add("newer", nargs="?", type=_number, metavar="B", help="the newest by default")
+    add("older", nargs="?", type=positive, metavar="A", help="the version before B by default")
+    add("newer", nargs="?", type=positive, metavar="B", help="the newest by default")
 
 
 def _add_files(export: ArgumentParser, import_: ArgumentParser) -> None:
@@ -291,9 +304,3 @@ def _add_files(export: ArgumentParser, import_: ArgumentParser) -> None:
 
 def _range(text: str) -> list[float]:
     return list(bounds(text))  # as JSON has it
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
-    return int(text)

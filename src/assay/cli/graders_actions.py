@@ -1,4 +1,4 @@
-"""``assay graders``: create, list, show, validate, test, lock, delete, export, import, diff."""
+"""What ``assay graders`` does: create, list, show, validate, lock, delete, export, import, diff."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from assay.cli.graders_definition import described, grader_of_file, kept_fields, read_samples
-from assay.cli.graders_files import export_graders, import_graders
+from assay.cli.graders_definition import (
+    described,
+    grader_of_file,
+    kept_fields,
+    key_and_version,
+    opened,
+    read_samples,
+    standing_of,
+)
 from assay.cli.graders_output import (
     print_diff,
     print_grader,
     print_graders,
+    print_imported,
     print_preview,
     print_report,
     print_warnings,
 )
-from assay.cli.graders_store import key_and_version, opened, standing_of
 from assay.cli.graders_trial import try_grader
 from assay.cli.options import is_shared
 from assay.errors import InputError
@@ -39,7 +46,7 @@ from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.catalog_records import GraderRecord, GraderVersion
 
-__all__ = ["run_graders"]
+__all__ = ["run_action"]
 
 T = TypeVar("T")
 
@@ -47,7 +54,7 @@ _NOT_VALID = 1
 _SAID = ("name", "description", "feedback_key")
 
 
-def run_graders(given: Namespace) -> int:
+def run_action(given: Namespace) -> int:
     """Run one of the actions.
 
     Returns:
@@ -305,6 +312,61 @@ def _delete(given: Namespace) -> int:
     return 0
 
 
+def _export(given: Namespace) -> int:
+    """Write graders as files, and name or remove those of graders that are gone.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: For an unknown grader, and a file that cannot be written or removed.
+    """
+    with opened(given) as registry:
+        files = [str(path) for path in registry.export(given.keys or None, given.into)]
+        stale = [str(path) for path in registry.stale(given.into, remove=given.prune)]
+    removed, left = (stale, []) if given.prune else ([], stale)
+    if given.json:
+        found: dict[str, Json] = {
+            "files": list[Json](files),
+            "stale": list[Json](left),
+            "removed": list[Json](removed),
+        }
+        print(json.dumps(found))
+        return 0
+    for file in files:
+        print(f"  {file}")
+    for file in removed:
+        print(f"  {file} removed")
+    if not files:
+        print("no graders to export", file=sys.stderr)
+    if left:
+        names = ", ".join(left)
+        print(f"of no grader in the store: {names} (--prune removes them)", file=sys.stderr)
+    return 0
+
+
+def _import(given: Namespace) -> int:
+    """Store the graders of files.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: For what is wrong in the files; nothing is stored then.
+    """
+    with opened(given, make=True) as registry:
+        done = asyncio.run(registry.import_(given.path, update=not given.no_update))
+    if given.json:
+        rows: list[Json] = [
+            {"key": one.record.key, "change": one.change, "version": one.record.latest.number}
+            for one in done
+        ]
+        print(json.dumps({"imported": rows}))
+    else:
+        print_imported(done)
+    return 0
+
+
 _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "create": _create,
     "update": _update,
@@ -315,6 +377,6 @@ _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "diff": _diff,
     "lock": _lock,
     "delete": _delete,
-    "export": export_graders,
-    "import": import_graders,
+    "export": _export,
+    "import": _import,
 }

@@ -1,17 +1,25 @@
-"""The end of every command that has results: reports, the verdict, the exit status."""
+"""``assay report``, and how every command with results ends: reports, verdict, exit status."""
 
 from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from assay.cli.options import Outputs, state_home
-from assay.cli.report_errors import NOT_GRADED
+from assay.cli.options import (
+    EXITS,
+    NOT_GRADED,
+    Outputs,
+    add_outputs,
+    check_targets,
+    explain,
+    state_home,
+)
 from assay.errors import InputError
 from assay.reports.changes import changes_of
 from assay.reports.review import Review, review
-from assay.reports.standing import Shelf
 from assay.reports.summary import summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
@@ -19,7 +27,24 @@ from assay.store.decisions import Decision, Decisions, decided
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-__all__ = ["conclude"]
+if TYPE_CHECKING:
+    from assay.reports.standing import Shelf
+
+__all__ = ["add", "conclude", "run"]
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay report`` takes."""
+    explain(parser, EXITS)
+    parser.add_argument(
+        "run",
+        nargs="?",
+        default="latest",
+        metavar="RUN",
+        help="a run's id, a prefix of it, its label, or latest (the default)",
+    )
+    parser.add_argument("--all", action="store_true", help="open every failing cell")
+    add_outputs(parser)
 
 
 def conclude(
@@ -45,10 +70,10 @@ def conclude(
     """
     run = store.run(run_id)
 
-    decisions = _decisions()
+    fail_under, shelf = outputs.fail_under, _shelf(as_json=outputs.json)
 
     def cells() -> Iterator[CellRecord]:
-        return decided(store.cells(run_id), decisions)
+        return decided(store.cells(run_id), _decisions)
 
     def junit() -> None:
         from assay.reports.junit import write_junit
@@ -69,7 +94,6 @@ def conclude(
             shelf=shelf,
         )
 
-    fail_under, shelf = outputs.fail_under, _shelf()
     written = [_write(outputs.junit, junit)] if outputs.junit else []
     if outputs.json and not outputs.html:
         summary = summarize(cells, run=run)
@@ -92,16 +116,21 @@ def conclude(
 _OUT = "standard output"
 
 
-def _shelf() -> Shelf:
-    """The calibration cards that stand beside scores."""
-    with Database.open(state_home()) as database:
-        return Shelf(Cards(database).newest())
-
-
 def _decisions() -> Mapping[str, Decision]:
     """What people decided about held and flagged cells."""
     with Database.open(state_home()) as database:
         return Decisions(database).all()
+
+
+def _shelf(*, as_json: bool) -> Shelf | None:
+    """The calibration cards that stand beside scores; JSON has a place for them without any."""
+    with Database.open(state_home()) as database:
+        cards = Cards(database).newest()
+    if not cards and not as_json:
+        return None
+    from assay.reports import standing
+
+    return standing.Shelf(cards)
 
 
 def _html(file: str, found: Review, fail_under: float | None) -> None:
@@ -130,3 +159,18 @@ def _write(target: str, report: Callable[[], None]) -> bool:
         print(f"error: cannot write {target}: {error}", file=sys.stderr)
         return False
     return True
+
+
+def run(given: Namespace) -> int:
+    """Report a stored run.
+
+    Returns:
+        The exit status of its verdict.
+
+    Raises:
+        InputError: For an unknown run.
+    """
+    outputs = Outputs.of(given)
+    check_targets((outputs.junit, outputs.html), inputs=())
+    with Store.open(state_home()) as store:
+        return conclude(store, store.run(given.run).id, outputs, shown=None if given.all else 5)
