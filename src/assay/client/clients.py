@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
-from assay.client.backend import Backend
 from assay.client.calls import checked
 from assay.client.data import AsyncDatasets, AsyncJobs, AsyncProjects, AsyncRuns, AsyncScores
 from assay.client.grader_types import AsyncGraderTypes
 from assay.client.graders import AsyncGraders
 from assay.client.portal import Portal
-from assay.client.scope import Scope
+from assay.client.scope import Backend, Scope
 from assay.errors import InputError
 from assay.store import JobRecord
 

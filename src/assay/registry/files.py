@@ -9,7 +9,7 @@ file names another file, so that no file leads out of its directory.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from assay.errors import InputError, Location
@@ -32,6 +32,7 @@ __all__ = [
     "MAX_FILES",
     "GraderFile",
     "definition_files",
+    "differences",
     "grader_files",
     "is_grader_file",
     "is_source_file",
@@ -87,6 +88,26 @@ def grader_files(record: GraderRecord) -> dict[str, str]:
 def definition_files(version: GraderVersion) -> dict[str, str]:
     """The files of one version: what decides its scores, and nothing else."""
     return _written(version, {})
+
+
+def differences(older: GraderVersion, newer: GraderVersion) -> str:
+    """What changed between two versions, as a unified diff; empty where they are the same."""
+    return "".join(_changed_lines(older, newer))
+
+
+def _changed_lines(older: GraderVersion, newer: GraderVersion) -> Iterable[str]:
+    import difflib
+
+    old, new = definition_files(older), definition_files(newer)
+    for name in sorted({*old, *new}, reverse=True):
+        lines = difflib.unified_diff(
+            old.get(name, "").splitlines(keepends=True),
+            new.get(name, "").splitlines(keepends=True),
+            f"{name}@{older.number}",
+            f"{name}@{newer.number}",
+        )
+        for line in lines:
+            yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def _written(version: GraderVersion, said: Mapping[str, Json]) -> dict[str, str]:

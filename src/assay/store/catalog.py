@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
-from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError, nearest
+from assay.errors import ConflictError, InputError, Location, NotFoundError, nearest
 from assay.scoring.json_safe import Json
 from assay.store.catalog_records import GraderRecord, GraderVersion
 from assay.store.catalog_rows import SELECT_GRADERS, SELECT_VERSIONS, read_grader, read_version
@@ -111,14 +111,10 @@ class Catalog:
         with self._database.writing():
             grader = self._claimed(project, key)
             latest = grader.latest
-            if expected is not None and expected != latest.number:
-                raise ConflictError(
-                    f"the newest version of grader {key!r} is {latest.number}, not {expected}",
-                    hint=f"look at what changed, then make the change to version {latest.number}",
-                )
+            grader.require_version(expected)
             if (latest.kind, latest.digest) == (kind, plain(digest)):
                 return grader
-            _require_unlocked(grader)
+            grader.require_unlocked()
             now = self._database.now()
             number = latest.number + 1
             self._append(project, key, number, version, now)
@@ -148,7 +144,7 @@ class Catalog:
         """
         with self._database.writing():
             grader = self._claimed(project, key)
-            _require_unlocked(grader)
+            grader.require_unlocked()
             texts = _texts(
                 grader.name if name is None else name or key,
                 grader.description if description is None else description,
@@ -295,7 +291,7 @@ class Catalog:
         """
         with self._database.writing():
             grader = self._claimed(project, key)
-            _require_unlocked(grader)
+            grader.require_unlocked()
             ((seq, earliest),) = self._database.rows(
                 "SELECT seq, earliest FROM grader "
                 "WHERE project = ? AND key = ? AND deleted_at = ''",
@@ -389,8 +385,3 @@ def _texts(name: str, description: str, feedback_key: str) -> tuple[str, str, st
 def _words(key: str, name: str, description: str) -> str:
     """What a search looks through: in Python's small letters, which databases do not agree on."""
     return f"{key}\n{name}\n{description}".casefold()
-
-
-def _require_unlocked(grader: GraderRecord) -> None:
-    if grader.locked:
-        raise LockedError(f"grader {grader.key!r} is locked", hint="unlock it first")

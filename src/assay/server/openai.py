@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from assay.interop.openai_api import check_grader, run_grader
 from assay.scoring.json_safe import Json
-from assay.server.documents import problem_responses
+from assay.server.bodies import Body
 from assay.server.door import Door, needs
+from assay.server.openapi import problem_responses
 from assay.server.problems import reply
 
 __all__ = ["router"]
@@ -26,12 +27,10 @@ _GRADER: dict[str, JsonValue] = {
 }
 
 
-class OpenaiRunBody(BaseModel):
+class OpenaiRunBody(Body):
     """A sample to grade."""
 
     model_config = ConfigDict(
-        strict=True,
-        extra="forbid",
         json_schema_extra={
             "examples": [{"grader": _GRADER, "model_sample": "4", "item": {"reference": "4"}}]
         },
@@ -42,12 +41,10 @@ class OpenaiRunBody(BaseModel):
     item: dict[str, JsonValue] | None = None
 
 
-class OpenaiCheckBody(BaseModel):
+class OpenaiCheckBody(Body):
     """A grader to check."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", json_schema_extra={"examples": [{"grader": _GRADER}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"grader": _GRADER}]})
 
     grader: dict[str, JsonValue] = Field(examples=[_GRADER])
 

@@ -12,12 +12,10 @@ from assay.registry import FunctionDefinition, definition_from
 from assay.scoring.graded import Graded
 from assay.server.context import context
 from assay.server.door import admit
-from assay.server.grading import grade_items, version_of
-from assay.server.items import Item
-from assay.server.models.base import KEY_PATTERN
+from assay.server.grading import Item, grade_apart, version_of
 from assay.server.problems import ProblemError
+from assay.service.operation import KEY_PATTERN
 from assay.store.catalog_records import GraderVersion
-from assay.store.database import Database
 
 __all__ = ["PREFIX", "served_router"]
 
@@ -47,10 +45,7 @@ async def _find(request: Request) -> Served:
     )
 
     async def grade(items: Sequence[Item]) -> list[Graded]:
-        async def work(database: Database) -> list[Graded]:
-            return await grade_items(database, version, items, server)
-
-        return await server.storage.follow(work)
+        return await grade_apart(server, version, items)
 
     return Served(
         scorer=grade,
