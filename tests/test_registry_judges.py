@@ -28,8 +28,8 @@ from assay.registry import (
     ValidationFailedError,
     definition_from,
 )
+from assay.registry.files import yaml_text
 from assay.registry.validation import definition_warnings
-from assay.registry.yaml_text import yaml_text
 from assay.scoring.json_safe import Json
 from assay.server.app import create_app
 from assay.server.run import listen

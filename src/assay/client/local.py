@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from assay.client.scope import Rows
 from assay.errors import InputError, Location, StoreError
 from assay.registry import Registry
-from assay.registry.grading import grade_version
 from assay.registry.policy import Permissions
 from assay.registry.stored_rows import grade_rows
-from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.service.data import add_scores, show_job
 from assay.service.graders import create_grader, grade, import_graders
-from assay.service.operation import EVERY_PROJECT, Desk, Identity, Operation
-from assay.store import Database, DatasetRecord, Datasets, GraderVersion, JobRecord, Jobs, Projects
+from assay.service.operation import EVERY_PROJECT, Desk, Identity, Operation, ask
+from assay.store import Database, DatasetRecord, Datasets, JobRecord, Jobs, Projects
 from assay.tasks.rows import read_row
-from assay.types.submission import Submission
 
 __all__ = ["LocalBackend"]
 
@@ -35,32 +31,6 @@ _LEASE_SECONDS = 120.0
 
 _PERMISSIONS = Permissions(custom_code=True, internal=True)
 """Who works on the store itself runs code of the project's own, as with `assay run`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Here:
-    """Carries out operations where they are asked; see `assay.service.operation.Host`."""
-
-    desk: Desk
-
-    @property
-    def permissions(self) -> Permissions:
-        return self.desk.permissions
-
-    async def run(self, work: Callable[[Desk], T]) -> T:
-        return work(self.desk)
-
-    async def finish(self, work: Callable[[Desk], T]) -> T:
-        with self.desk.database.writing():
-            return work(self.desk)
-
-    async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await work()
-
-    async def grade(
-        self, version: GraderVersion, items: Sequence[tuple[str, Submission]]
-    ) -> list[Graded]:
-        return await grade_version(version, items, self.permissions)
 
 
 class LocalBackend:
@@ -85,10 +55,7 @@ class LocalBackend:
             given.setdefault("record", False)  # scores are kept where others look at them
         if operation is add_scores:
             given.setdefault("source", "sdk")
-        desk = self._desk(project)
-        if operation.waits:
-            return await operation.function(_Here(desk), *args, **given)
-        return operation.function(desk, *args, **given)
+        return await ask(operation, self._desk(project), *args, **given)
 
     async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
         """Store a dataset."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location
 from assay.registry.definitions import KINDS, Definition, FunctionDefinition, read_definition
-from assay.registry.yaml_text import yaml_text
 from assay.scoring.json_safe import Json
 from assay.store.catalog_records import GraderRecord, GraderVersion
 from assay.store.checks import valid_key
@@ -28,6 +28,9 @@ from assay.tasks.document import (
 from assay.types import codec
 from assay.types.codec import Problem
 
+if TYPE_CHECKING:
+    import yaml
+
 __all__ = [
     "MAX_FILES",
     "GraderFile",
@@ -37,6 +40,7 @@ __all__ = [
     "is_grader_file",
     "is_source_file",
     "read_grader_files",
+    "yaml_text",
 ]
 
 MAX_FILES = 2_000
@@ -229,3 +233,49 @@ def _placed(problems: list[Problem], document: Document, key: str) -> DocumentEr
 
 def _fault(place: str, message: str, hint: str) -> DocumentError:
     return DocumentError([Fault(location=Location(file=place), message=message, hint=hint)])
+
+
+# Keys are sorted, and a text is quoted unless it is a plain word, so that no reader, of whatever
+# version of YAML, takes it for a number or a date. A text of several lines is a block of lines.
+
+_WORD = re.compile(r"(?!NaN$|Infinity$)[A-Za-z]([A-Za-z0-9 _./-]*[A-Za-z0-9])?")
+_LINES = re.compile(r"\S[ -~\u00a1-\u167f]*(\n(\S[ -~\u00a1-\u167f]*|[ ]+\S[ -~\u00a1-\u167f]*)?)+")
+"""What a block of lines can hold: visible characters, and no white space at its beginning."""
+
+
+def yaml_text(data: Json) -> str:
+    """Write plain data as YAML; `assay.tasks.document` reads the same value back."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Writes texts in the styles above, and lists inside their key's indentation."""
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - PyYAML's
+            super().increase_indent(flow, False)
+
+        def ignore_aliases(self, data: object) -> bool:
+            del data
+            return True
+
+    Dumper.add_representer(str, _text)
+    return yaml.dump(
+        data,
+        Dumper=Dumper,
+        sort_keys=True,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=1 << 30,
+    )
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    import yaml
+
+    del dumper
+    if _WORD.fullmatch(text):
+        style = None  # PyYAML itself quotes `yes`, `null` and their like
+    elif "\n" in text and _LINES.fullmatch(text) and not re.search(r"[ \t]$", text, re.MULTILINE):
+        style = "|"
+    else:
+        style = '"'
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)

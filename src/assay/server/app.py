@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from assay.errors import AssayError
-from assay.server import events, health, openai, served, uploads
+from assay.server import events, health, served, uploads
 from assay.server.access import Access
 from assay.server.context import Context
 from assay.server.gate import Gate
@@ -70,7 +70,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         health.router,
         uploads.router,
         events.router,
-        openai.router,
+        served.openai_router,
     ):
         app.include_router(router)
     app.include_router(served.served_router(), prefix=served.PREFIX, tags=["served"])

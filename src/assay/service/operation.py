@@ -35,6 +35,7 @@ from typing import (
 )
 
 from assay.errors import InputError, Location
+from assay.registry.grading import Items, grade_version
 from assay.registry.policy import Permissions
 from assay.registry.registry import Registry
 from assay.scoring.graded import Graded
@@ -70,6 +71,7 @@ __all__ = [
     "Spec",
     "Text",
     "as_json",
+    "ask",
     "cursor_cell",
     "cursor_number",
     "cursor_text",
@@ -208,9 +210,33 @@ class Host(Protocol):
         """Wait for something that may compute for seconds, where it holds up nobody."""
         ...
 
-    async def grade(self, version: GraderVersion, items: Sequence[tuple[str, Any]]) -> list[Graded]:
+    async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
         """Grade items, likewise."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """A host in the thread that has the database."""
+
+    desk: Desk
+
+    @property
+    def permissions(self) -> Permissions:
+        return self.desk.permissions
+
+    async def run(self, work: Callable[[Desk], T]) -> T:
+        return work(self.desk)
+
+    async def finish(self, work: Callable[[Desk], T]) -> T:
+        with self.desk.database.writing():
+            return work(self.desk)
+
+    async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await work()
+
+    async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
+        return await grade_version(version, items, self.permissions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +383,13 @@ def _listed(
     made: Operation[..., Any] = Operation(name, method, f"/api/v1{path}", role, function, **more)
     OPERATIONS.append(made)
     return made
+
+
+async def ask(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) -> T:  # noqa: ANN401
+    """Carry out an operation here, with the database at hand."""
+    if operation.waits:
+        return await operation.function(_Here(desk), *args, **given)
+    return operation.function(desk, *args, **given)
 
 
 def as_json(output: object) -> Json:

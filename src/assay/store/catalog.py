@@ -9,16 +9,16 @@ from typing import cast
 from assay.errors import ConflictError, InputError, Location, NotFoundError, nearest
 from assay.scoring.json_safe import Json
 from assay.store.catalog_records import GraderRecord, GraderVersion
-from assay.store.catalog_rows import SELECT_GRADERS, SELECT_VERSIONS, read_grader, read_version
 from assay.store.checks import (
     json_text,
+    read_json,
     valid_key,
     valid_limit,
     valid_number,
     valid_text,
 )
 from assay.store.database import Database
-from assay.store.engine import Scalar
+from assay.store.engine import Row, Scalar
 from assay.store.projects import Projects
 from assay.store.rows import plain
 
@@ -26,6 +26,16 @@ __all__ = ["MAX_DEFINITION_BYTES", "Catalog"]
 
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
+
+_VERSION = (
+    "v.project, v.key, v.number, v.kind, v.definition, v.digest, v.note, v.created_at, v.created_by"
+)
+_GRADER = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.updated_at"
+_SELECT_GRADERS = (  # only constants are put into SQL, every value is bound
+    f"SELECT {_VERSION}, {_GRADER} FROM grader g JOIN grader_version v "  # noqa: S608 - see above
+    "ON v.project = g.project AND v.key = g.key AND v.number = g.latest WHERE g.deleted_at = ''"
+)
+_SELECT_VERSIONS = f"SELECT {_VERSION} FROM grader_version v"  # noqa: S608 - see above
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -167,11 +177,11 @@ class Catalog:
             StoreError: If the database cannot be read.
         """
         rows = self._database.rows(
-            f"{SELECT_GRADERS} AND g.project = ? AND g.key = ?", plain(project), plain(key)
+            f"{_SELECT_GRADERS} AND g.project = ? AND g.key = ?", plain(project), plain(key)
         )
         if not rows:
             raise self._unknown(project, key)
-        return read_grader(rows[0])
+        return _read_grader(rows[0])
 
     def version(self, project: str, key: str, number: int | None = None) -> GraderVersion:
         """One version of a grader; with a number also that of a grader that was deleted.
@@ -183,7 +193,7 @@ class Catalog:
         if number is None:
             return self.get(project, key).latest
         rows = self._database.rows(
-            f"{SELECT_VERSIONS} WHERE v.project = ? AND v.key = ? AND v.number = ?",
+            f"{_SELECT_VERSIONS} WHERE v.project = ? AND v.key = ? AND v.number = ?",
             *(plain(project), plain(key), valid_number(number, "version")),
         )
         if not rows:
@@ -191,7 +201,7 @@ class Catalog:
             raise NotFoundError(
                 f"grader {key!r} has no version {number}", hint=f"its newest is {newest}"
             )
-        return read_version(rows[0])
+        return _read_version(rows[0])
 
     def versions(
         self, project: str, key: str, limit: int = 50, after: int | None = None
@@ -212,11 +222,11 @@ class Catalog:
         newest = self.get(project, key).latest.number
         below = newest + 1 if after is None else valid_number(after, "after")
         rows = self._database.rows(
-            f"{SELECT_VERSIONS} JOIN grader g ON g.seq = v.grader AND g.deleted_at = '' "
+            f"{_SELECT_VERSIONS} JOIN grader g ON g.seq = v.grader AND g.deleted_at = '' "
             "WHERE v.project = ? AND v.key = ? AND v.number < ? ORDER BY v.number DESC LIMIT ?",
             *(project, key, below, valid_limit(limit)),
         )
-        return [read_version(row) for row in rows]
+        return [_read_version(row) for row in rows]
 
     def page(
         self,
@@ -253,10 +263,10 @@ class Catalog:
             values.append(f"%{pattern}%")
         Projects(self._database).get(project)
         rows = self._database.rows(
-            f"{SELECT_GRADERS} AND {' AND '.join(conditions)} ORDER BY g.key LIMIT ?",
+            f"{_SELECT_GRADERS} AND {' AND '.join(conditions)} ORDER BY g.key LIMIT ?",
             *(*values, valid_limit(limit)),
         )
-        return [read_grader(row) for row in rows]
+        return [_read_grader(row) for row in rows]
 
     def set_locked(self, project: str, key: str, locked: bool) -> GraderRecord:  # noqa: FBT001 - the one thing it says
         """Lock a grader against changes, or unlock it.
@@ -385,3 +395,40 @@ def _texts(name: str, description: str, feedback_key: str) -> tuple[str, str, st
 def _words(key: str, name: str, description: str) -> str:
     """What a search looks through: in Python's small letters, which databases do not agree on."""
     return f"{key}\n{name}\n{description}".casefold()
+
+
+def _read_version(row: Row) -> GraderVersion:
+    """The version behind the columns of `_SELECT_VERSIONS`."""
+    project, key, number, kind, definition, digest, note, created_at, created_by = cast(
+        "tuple[str, str, int, str, str, str, str, str, str]", row
+    )
+    return GraderVersion(
+        project=project,
+        key=key,
+        number=number,
+        kind=kind,
+        definition=read_json(definition),
+        digest=digest,
+        note=note,
+        created_at=created_at,
+        created_by=created_by,
+    )
+
+
+def _read_grader(row: Row) -> GraderRecord:
+    """The grader behind the columns of `_SELECT_GRADERS`."""
+    latest = _read_version(row[:9])
+    name, description, feedback_key, locked, created_at, updated_at = cast(
+        "tuple[str, str, str, int, str, str]", row[9:]
+    )
+    return GraderRecord(
+        project=latest.project,
+        key=latest.key,
+        name=name,
+        description=description,
+        feedback_key=feedback_key,
+        locked=bool(locked),
+        created_at=created_at,
+        updated_at=updated_at,
+        latest=latest,
+    )
