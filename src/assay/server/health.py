@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict
 from starlette.responses import RedirectResponse
 
 from assay.errors import SandboxError, StoreError
 from assay.server.access import COOKIE
 from assay.server.context import address_of, context
-from assay.server.documents import problem_responses
 from assay.server.door import Door, admit, needs
 from assay.server.metrics import CONTENT_TYPE_LATEST
-from assay.server.models.work import StateShown
+from assay.server.openapi import problem_responses
 from assay.server.problems import reply
 from assay.store.catalog_records import JobStatus
 from assay.store.database import Database
@@ -26,6 +26,25 @@ from assay.version import __version__
 __all__ = ["router"]
 
 router = APIRouter(route_class=Door, tags=["server"])
+
+
+class StateShown(BaseModel):
+    """Whether the server can work."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_serialization_defaults_required=True,
+        json_schema_extra={
+            "examples": [
+                {"status": "ready", "database": "ok", "sandbox": "bwrap", "version": "0.1.0"}
+            ]
+        },
+    )
+
+    status: Literal["alive", "ready", "not ready"]
+    database: str = ""
+    sandbox: str = ""
+    version: str = ""
 
 
 @router.get("/healthz", response_model=StateShown, openapi_extra=needs("anyone"))
