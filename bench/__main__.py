@@ -19,6 +19,7 @@ from bench import (
     imports,
     judges,
     matrix,
+    sandbox,
     server,
     startup,
 )
@@ -39,6 +40,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "datasets": datasets.measure,
     "matrix": matrix.measure,
     "bash": bash.measure,
+    "sandbox": sandbox.measure,
     "functions": functions.measure,
     "tests": hidden_tests.measure,
     "judges": judges.measure,

@@ -19,7 +19,8 @@ from assay.eval.recorded import count_rows, grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import Store
-from tests.command_line import assay, environment
+from tests.children import Children
+from tests.command_line import COMMAND, assay, environment
 
 
 async def test_no_more_is_under_way_than_may_be_and_all_of_it_is_kept() -> None:
@@ -155,11 +156,6 @@ class Logged(Grader):
             open("go").close()
         return 1.0
 """
-_HEEDS_INTERRUPTS = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from assay.cli.main import main; main()"
-)
-"""The command, also where whoever runs the tests ignores interrupts."""
 
 
 def interrupted(root: Path, how: signal.Signals) -> subprocess.CompletedProcess[str]:
@@ -167,19 +163,13 @@ def interrupted(root: Path, how: signal.Signals) -> subprocess.CompletedProcess[
     words = ["grade", "rows.jsonl", "-g", "graders.yaml", "--workers", "1"]
     os.mkfifo(root / "reached")
     os.mkfifo(root / "go")
-    with subprocess.Popen(
-        [sys.executable, "-c", _HEEDS_INTERRUPTS, *words],
-        cwd=root,
-        env=environment(root),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with Children() as started:
+        process = started.start([*COMMAND, *words], cwd=root, env=environment(root))
         (root / "reached").read_text()
         process.send_signal(how)
         if how == signal.SIGINT:
             (root / "go").write_text("")
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate()
     (root / "reached").unlink()
     (root / "go").unlink()
     return subprocess.CompletedProcess(process.args, process.returncode, out, said)

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, cast
 
 from assay.cli.judging import add_judging
 from assay.cli.options import (
+    BAD_INPUT,
+    INTERRUPTED,
     Outputs,
     add_outputs,
     add_workers,
     bounds,
     check_targets,
+    explain,
+    file_warnings,
     share,
     state_home,
+    tell_warnings,
     worker_count,
 )
-from assay.cli.report_errors import BAD_INPUT, INTERRUPTED
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
@@ -30,14 +34,13 @@ if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
     from assay.store.runs import Store
 
-__all__ = ["EXAMPLES", "MORE", "SUMMARY", "add", "run"]
+__all__ = ["add", "run"]
 
-SUMMARY = "grade recorded answers"
-EXAMPLES = """\
+_EXAMPLES = """\
   assay grade answers.jsonl --graders graders.yaml
   assay grade answers.jsonl --graders graders.yaml --label correct --json
   assay grade answers.jsonl --function grade.py"""
-MORE = """\
+_MORE = """\
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
 --label the grades are compared with what people said: confusion, accuracy, kappa.
 With --function a file with `async def grade(thread: StringThread) -> float` gives the scores; a
@@ -50,7 +53,8 @@ _OUT_ROWS = 256
 
 
 def add(parser: ArgumentParser) -> None:
-    """Add the command's options."""
+    """Say what ``assay grade`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
     option = parser.add_argument
     option("data", metavar="DATA.jsonl", help="rows of recorded answers")
     by = parser.add_mutually_exclusive_group(required=True).add_argument
@@ -120,7 +124,7 @@ def _grade(
     outputs: Outputs,
     planned: int,
 ) -> int:
-    from assay.cli.conclude import conclude
+    from assay.cli.report import conclude
     from assay.eval.recorded import plan_rows
     from assay.store.runs import Store
 
@@ -186,7 +190,6 @@ def _carry_out(given: Namespace, rows: RowRun, store: Store) -> bool:
 
 
 def _declared(file: str) -> tuple[GraderSpec, ...]:
-    from assay.cli.template_warnings import file_warnings, tell_warnings
     from assay.tasks.grader_files import load_graders
 
     if file.endswith(".py"):
