@@ -10,7 +10,7 @@ from typing import cast
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text
-from assay.text.normalize import (
+from assay.text.normal_form import (
     ARTICLES,
     answer_key,
     as_text,
