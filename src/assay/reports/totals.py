@@ -27,6 +27,7 @@ from assay.store.records import CellRecord
 __all__ = ["Group", "PassK", "Totals", "totals_of"]
 
 _MAX_OUTCOMES = 50
+_MAX_KNOWN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +281,7 @@ def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
         assurance={word: words[word] for word in ASSURANCES if words[word]},
         held=sum(group.held for group in groups),
         cases=passed + failed if apart else len(by_case),
-        reward=mean_interval(list(chain.from_iterable(group.rewards for group in groups)))
-        if apart
-        else _reward(list(by_case.values())),
+        reward=mean_interval(_every_reward(groups)) if apart else _reward(list(by_case.values())),
         pass_rate=wilson(passed, passed + failed) if apart else _pass_rate(list(by_case.values())),
         pass_k=_pass_1(groups) if apart else _pass_k(groups),
         cost_usd=fsum(costs) if costs else None,
@@ -319,6 +318,15 @@ def _pass_rate(cases: Sequence[Sequence[Group]]) -> Interval:
 def _pass_k(groups: Sequence[Group]) -> tuple[PassK, ...]:
     most = max((group.total - group.counts["skipped"] for group in groups), default=0)
     return tuple(_pass_k_of(groups, k) for k in sorted({1, most}) if most)
+
+
+def _every_reward(groups: Sequence[Group]) -> list[float]:
+    """All rewards; equal ones are one object where there are few, for there may be millions."""
+    known: dict[float, float] = {}
+    return [
+        known.setdefault(reward, reward) if len(known) < _MAX_KNOWN else reward
+        for reward in chain.from_iterable(group.rewards for group in groups)
+    ]
 
 
 def _pass_1(groups: Sequence[Group]) -> tuple[PassK, ...]:
