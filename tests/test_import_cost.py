@@ -93,7 +93,6 @@ def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
         "assay.models.client",
         "assay.registry",
         "assay.reports.standing",
-        "assay.sandbox.run",
         "assay.scoring.agreement",
         "assay.store.catalog",
         "pydantic",

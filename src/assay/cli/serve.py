@@ -233,7 +233,7 @@ def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRec
     Raises:
         NotFoundError: For an unknown project.
     """
-    from assay.server.keys import new_key
+    from assay.service.site import new_key
     from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
 

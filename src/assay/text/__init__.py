@@ -13,16 +13,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+# Named like their modules: importing one of those would put it in the place of its function.
+from assay.text.normalize import normalize
+from assay.text.similarity import similarity
+
 if TYPE_CHECKING:
     from assay.text.choice import choice_match
     from assay.text.compare import contains, contains_all, contains_any, exact_match, f1_score
     from assay.text.extract import extract_answer
     from assay.text.json_text import ParsedJson, parse_json
     from assay.text.math import math_equal
-    from assay.text.normalize import normalize
     from assay.text.numbers import numeric_match
     from assay.text.regex import regex_match
-    from assay.text.similarity import similarity
     from assay.text.structure import json_match, json_schema
 
 __all__ = [
@@ -56,11 +58,9 @@ _HOMES = {
     "json_match": "structure",
     "json_schema": "structure",
     "math_equal": "math",
-    "normalize": "normalize",
     "numeric_match": "numbers",
     "parse_json": "json_text",
     "regex_match": "regex",
-    "similarity": "similarity",
 }
 
 
