@@ -16,10 +16,19 @@ from typing import Literal, TypedDict, cast
 from assay.errors import InputError, SandboxError
 from assay.sandbox import bubblewrap
 from assay.sandbox.bubblewrap import STAGE, refusal
-from assay.sandbox.command import CommandResult, Limits, Mount, check_command
+from assay.sandbox.command import (
+    Capture,
+    CommandResult,
+    Ending,
+    Limits,
+    Mount,
+    check_command,
+    drain,
+    follow,
+    in_thread,
+)
 from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.seccomp import command_filter
-from assay.sandbox.streams import Capture, Ending, drain, follow, in_thread
 
 __all__ = ["Plan", "Tree", "Verdict", "run_command", "run_command_sync"]
 
