@@ -420,7 +420,7 @@ def test_root_lends_out_an_id_that_owns_nothing(workspace: Path, who: str) -> No
 
 
 def wait_for(mark: str) -> list[str]:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (found := living(mark)):
         assert time.monotonic() < deadline, "never started"
         time.sleep(0.01)
@@ -428,7 +428,7 @@ def wait_for(mark: str) -> list[str]:
 
 
 def wait_until_gone(mark: str) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while found := living(mark):
         assert time.monotonic() < deadline, f"still alive: {found}"
         time.sleep(0.01)
@@ -477,7 +477,7 @@ def test_term_is_ignored(bash: Shell) -> None:
     line = 'trap "" TERM INT HUP; while :; do sleep 1; done'
     result = bash(line, limits=Limits(wall_seconds=0.3))
     assert result.status == "timed_out"
-    assert result.seconds < 5
+    assert result.seconds < 20
 
 
 def test_killing_everything_within_reach(bash: Shell) -> None:
@@ -496,7 +496,7 @@ while True:
     began = time.monotonic()
     result = bash(bomb, limits=Limits(wall_seconds=0.5, processes=64))
     assert result.status == "timed_out"
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 30
     assert living(mark) == []
 
 
