@@ -5,7 +5,7 @@ command; it imports nothing of assay but its own parts. It
 
 1. enters a mount namespace of its own and lays out the trees the command shall see there, with an
    in-memory layer over those that must not change;
-2. starts bubblewrap under a uid that owns nothing of the host;
+2. becomes a user who owns nothing of the host, and starts bubblewrap as that one;
 3. waits, watches the clock and the memory, and kills everything when time, memory or its caller
    says so. It adopts every orphan, so that none stays behind as a zombie for a container's first
    process, which often reaps nothing;
