@@ -6,9 +6,7 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
 from argparse import ArgumentParser
 from io import StringIO
 from pathlib import Path
@@ -29,6 +27,7 @@ from assay.scoring.json_safe import Json
 from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.testing import Asked, FakeJudge
+from tests.children import Children, until
 from tests.postgres import new_location
 
 _GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"
@@ -517,16 +516,11 @@ raise SystemExit(reported(lambda: calibrate_grader(parser.parse_args())))
 def test_what_was_judged_before_an_interruption_is_not_judged_again(calibrate: Command) -> None:
     _labels(64)
     Path("slow.py").write_text(_SLOW, "utf-8")
-    process = subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, "slow.py", "labels.jsonl"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while _kept() < 32:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    with Children() as started:
+        process = started.start([sys.executable, "-c", _COMMAND, "slow.py", "labels.jsonl"])
+        until(lambda: _kept() >= 32)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
     assert process.returncode == 130
     assert "what was finished is kept" in err
     kept = _kept()

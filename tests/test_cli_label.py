@@ -224,7 +224,7 @@ class _Person:
         self._seen = b""
 
     def reads(self, text: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while text.encode() not in self._seen:
             assert time.monotonic() < deadline, self._seen
             if select.select([self._end], [], [], 1)[0]:
