@@ -28,13 +28,13 @@ from assay.registry import (
     ValidationFailedError,
     definition_from,
 )
+from assay.registry.files import yaml_text
 from assay.registry.validation import definition_warnings
-from assay.registry.yaml_text import yaml_text
 from assay.scoring.json_safe import Json
 from assay.server.app import create_app
-from assay.server.keys import new_key
 from assay.server.run import listen
 from assay.server.settings import ServerSettings
+from assay.service.site import new_key
 from assay.store import ApiKeys, Database
 from assay.testing import Asked, FakeJudge
 from assay.types.codec import ShapeError

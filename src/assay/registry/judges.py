@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from assay.errors import InputError, nearest
 from assay.graders.judges.panel import DEFAULT_MODEL
 from assay.graders.spec import GraderSpec
-from assay.registry.definition import Definition
-from assay.registry.forms import MAX_TEXT_BYTES, blank, refuse, renamed
+from assay.registry.definition import MAX_TEXT_BYTES, Definition, blank, refuse, renamed
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem, ShapeError
