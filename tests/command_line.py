@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TextIO, cast
 from unittest import mock
 
-from assay.models import current
+from assay.models import client as current
 from assay.scoring.json_safe import Json
 
 __all__ = [
