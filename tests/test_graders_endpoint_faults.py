@@ -138,7 +138,7 @@ async def test_one_deadline_holds_for_all_of_a_reply(silence: Reply) -> None:
         assert len(server.asked) == 1
     assert (outcome.status, outcome.outcome) == ("error", "unreachable")
     assert "no reply within 0.3 seconds" in outcome.error
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 async def test_one_deadline_holds_over_all_tries() -> None:
