@@ -51,7 +51,7 @@ def named_grader(given: Namespace, database: Database) -> Target:
 
 
 def _of_function(file: str, name: str) -> Target:
-    from assay.endpoint.functions import scorer_of
+    from assay.endpoint.scorers import scorer_of
 
     function = function_of(file, name)
     source = Path(file).read_bytes()
@@ -78,7 +78,7 @@ def _in_sandbox(source: bytes) -> str:
 
 
 def _of_file(file: str) -> Target:
-    from assay.endpoint.declared import scorer_of_graders
+    from assay.endpoint.scorers import scorer_of_graders
     from assay.tasks.grader_files import load_graders
 
     specs = load_graders(file)
