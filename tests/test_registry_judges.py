@@ -231,7 +231,7 @@ async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_u
         ({"user_template": "{{#if x}}"}, "user_template", "line 1: {{#if}} is not closed"),
         ({"system_template": "{{> x}}"}, "system_template", "partials"),
         ({"few_shot": 10}, "few_shot", "0..8"),
-        ({"template_variables": {"a-b": 1}}, "template_variables", "no name of a variable"),
+        ({"template_variables": {"a-b": 1}}, "template_variables", "not the name of a variable"),
         ({"panel": {"repeat": 2}}, "panel.repeat", "did you mean 'repeats'?"),
         ({"panel": {"repeats": "2"}}, "panel.repeats", ""),
         ({"panel": {"repeats": 0}}, "panel", "1..100"),

@@ -72,12 +72,14 @@ class AuditGrader(Grader):
         """
         import asyncio
 
-        from assay.graders.signs.calls import call_findings
-        from assay.graders.signs.changes import Search
+        from assay.graders.signs.changes import Search, call_findings
 
         cls.check_options({"ignore": list[Json](ignore or [])})
         search = Search(workspace, question or "", patterns or ())
-        await asyncio.to_thread(search.go)
+        if search.is_quick:
+            search.go()
+        else:
+            await asyncio.to_thread(search.go)
         findings = search.findings
         if conduct and trace is not None:
             findings = [*findings, *call_findings(trace)]

@@ -16,7 +16,7 @@ from assay.types import codec
 from assay.types.codec import Problem, ShapeError
 
 if TYPE_CHECKING:
-    from assay.graders.judges.binary import BinaryJudge
+    from assay.graders.binary_judge import BinaryJudge
 
 __all__ = ["PANEL", "BinaryJudgeDefinition", "JudgeExample", "Message", "PrebuiltJudgeDefinition"]
 

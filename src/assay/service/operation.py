@@ -483,8 +483,8 @@ def _written(place: object) -> str:
 def _read(cursor: str) -> Json:
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        value = cast("Json", json.loads(raw))
-    except (ValueError, binascii.Error, RecursionError):
+        value = decode_json(raw)
+    except (ValueError, binascii.Error):
         raise _no_cursor() from None
     if isinstance(value, str) and (len(value) > 200 or not value.isascii() or "\0" in value):
         raise _no_cursor()

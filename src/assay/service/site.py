@@ -171,7 +171,7 @@ def list_cells(
 
     def find(most: int) -> list[CellRecord]:
         found: list[CellRecord] = []
-        for cell in decided(cells, Decisions(desk.database).all()):
+        for cell in decided(cells, Decisions(desk.database).all):
             if after is None or cell.key > after:
                 found.append(cell)
                 if len(found) == most:

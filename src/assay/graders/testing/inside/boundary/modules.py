@@ -1,0 +1,212 @@
+"""Modules of the submission: which they are, and what stands for one in the judge."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import os
+import re
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+from assay.graders.testing.inside.boundary.session import (
+    BoundaryError,
+    Ref,
+    current,
+    fail,
+    state,
+)
+from assay.graders.testing.inside.boundary.stands import is_quiet
+from assay.graders.testing.inside.boundary.wire import WireError
+
+_TEST_DIRECTORIES = ("tests", "test")
+_SOURCES = ("", "src", "lib", "python")
+_STANDARD = (
+    frozenset(getattr(sys, "stdlib_module_names", ())) - {"test", "this", "antigravity"}
+).union(sys.builtin_module_names)
+_USES_TESTS = re.compile(rb"^\s*(?:import|from)\s+(?:unittest|pytest|_pytest)\b", re.MULTILINE)
+_HELPER_NAMES = re.compile(
+    r"_?(?:testing|testutils?|test_utils?|test_?helpers?|asserts|assertions)"
+)
+_ASSERTS = re.compile(rb"^\s*def (?:assert|check|expect|verify)", re.MULTILINE)
+_LARGEST = 1 << 20
+
+
+class _Space(dict[str, Any]):
+    """What a stand-in of a module has as its ``__dict__``: tools that patch look there first."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(_own_space(module))
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (type(name) is str and hasattr(self._module, name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+class Module(ModuleType):
+    """Stands for a module of the submission's."""
+
+    @property
+    def __dict__(self) -> Any:
+        return _Space(self)
+
+    def __getattr__(self, name: str) -> Any:
+        ref: Ref | None = _own_space(self).get("_assay")
+        if ref is None or is_quiet(name) or (name.startswith("__") and name not in _MODULE_NAMES):
+            raise AttributeError(name)
+        if name == "__all__":
+            return self._all(ref)
+        child = sys.modules.get(f"{self.__name__}.{name}")
+        found = ref.home().get(ref, name)
+        return child if isinstance(found, Module) and child is not None else found
+
+    def _all(self, ref: Ref) -> list[str]:
+        """What it lists; for ``import *`` without names of Python's and those the test has."""
+        try:
+            named: Any = ref.home().get(ref, "__all__")
+        except AttributeError:
+            named = [name for name in dir(self) if not name.startswith("_")]
+        frame = sys._getframe(2)
+        is_star = dis.opname[frame.f_code.co_code[max(frame.f_lasti, 0)]] in _STAR
+        if not is_star and not frame.f_code.co_filename.startswith("<frozen importlib"):
+            return [name for name in named if type(name) is str]
+        taken = {*frame.f_globals, *vars(builtins)}
+        return [one for one in named if type(one) is str and one not in taken and not _is_hook(one)]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if (name.startswith("__") and name not in _MODULE_NAMES) or type(value) is ModuleType:
+            ModuleType.__setattr__(self, name, value)
+        elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
+            ref: Ref = _own_space(self)["_assay"]
+            ref.home().set(ref, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        ref: Ref = _own_space(self)["_assay"]
+        ref.home().request("delete", ref.node(), name)
+
+    def __dir__(self) -> list[str]:
+        ref: Ref | None = _own_space(self).get("_assay")
+        found: Any = [] if ref is None else ref.home().request("names", ref.node())
+        return [name for name in found if type(name) is str and not is_quiet(name)]
+
+
+_own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+
+
+def _is_hook(name: str) -> bool:
+    """Whether a test module that has the name has it for its runner."""
+    return name.startswith("pytest") or name in _HOOKS
+
+
+_HOOKS = frozenset(
+    "setup_module teardown_module setup_function teardown_function setup_method teardown_method "
+    "setup teardown setUpModule tearDownModule load_tests".split()
+)
+_STAR = ("IMPORT_STAR", "CALL_INTRINSIC_1")
+_MODULE_NAMES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
+
+
+class Finder:
+    """Finds the submission's modules in the host, and leaves all others to Python.
+
+    The author's are those of the judge's tree that are tests, or that help tests: modules which
+    import a test library, or are named like helpers and have functions that assert. The others of
+    the tree are the source's version of what the submission may have changed.
+
+    Args:
+        hidden: Real paths of the hidden files.
+    """
+
+    def __init__(self, hidden: frozenset[str]) -> None:
+        self._hidden = hidden
+        self._imported: set[tuple[int, str]] = set()
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The spec of a stand-in; None for a module that is not the submission's."""
+        del target
+        top, _, rest = fullname.partition(".")
+        if top in _STANDARD:
+            return None
+        parent = sys.modules.get(fullname.rpartition(".")[0])
+        spec = PathFinder.find_spec(fullname, path if rest else None)
+        if not self._is_submissions(top, rest, spec, parent):
+            return None
+        found = ModuleSpec(fullname, self, origin="the submission", is_package=True)  # type: ignore[arg-type] # has what is used of a loader
+        found.submodule_search_locations = [os.path.join(state.root, *fullname.split("."))]
+        return found
+
+    def _is_submissions(self, top: str, rest: str, spec: ModuleSpec | None, parent: Any) -> bool:
+        if spec is None:
+            return not rest or isinstance(parent, Module)
+        place = os.path.realpath(spec.origin) if spec.origin and spec.has_location else ""
+        if state.is_shared(place):
+            raise fail(
+                BoundaryError(f"{spec.name} was written while tests ran: it is not run here")
+            )
+        if place and state.is_ours(place):
+            return not self.is_authors(place)
+        if not place:  # a directory without __init__.py
+            places = [os.path.realpath(one) for one in spec.submodule_search_locations or ()]
+            return any(map(state.is_ours, places)) and not any(map(self._holds_tests, places))
+        return not rest and self._is_in_source(top)  # installed, but what is tested has that name
+
+    def _holds_tests(self, directory: str) -> bool:
+        is_named = os.path.basename(directory) in _TEST_DIRECTORIES
+        return is_named or any(one.startswith(directory + os.sep) for one in self._hidden)
+
+    def is_authors(self, place: str) -> bool:
+        """Whether a file of the judge's tree is a test, or helps tests."""
+        *above, name = os.path.relpath(place, state.root).split(os.sep)
+        if place in self._hidden or name in ("conftest.py", "setup.py"):
+            return True
+        if name.startswith("test_") or name.endswith("_test.py"):
+            return True
+        if any(part in _TEST_DIRECTORIES for part in above):
+            return True
+        try:
+            with open(place, "rb") as file:
+                text = file.read(_LARGEST)
+        except OSError:
+            return False
+        is_helper = _HELPER_NAMES.fullmatch(name[: -len(".py")]) and _ASSERTS.search(text)
+        return bool(is_helper or _USES_TESTS.search(text))
+
+    def _is_in_source(self, top: str) -> bool:
+        for base in _SOURCES:
+            place = os.path.join(state.root, base, top)
+            if os.path.isfile(f"{place}.py"):
+                return True
+            if os.path.isdir(place) and not self._holds_tests(place):
+                return True
+        return False
+
+    def create_module(self, spec: ModuleSpec) -> Module:
+        """Have the host import it; anew, if the tests have taken it out of ``sys.modules``."""
+        talk = current()
+        key = (talk.number, spec.name)
+        node = talk.request("import", spec.name, key in self._imported)
+        self._imported.add(key)
+        if type(node) is not list or node[0] != "m":
+            raise WireError("an import makes no sense")
+        made = Module(spec.name, node[3] if type(node[3]) is str else None)
+        ModuleType.__setattr__(made, "_assay", Ref(talk, node[1], (spec.name,)))
+        talk.known[node[1]] = made
+        return made
+
+    def exec_module(self, module: Module) -> None:
+        """Nothing: it was run in the host."""
