@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["function_of", "named_grader"]
 
-_MODELS = ("model", "models", "judge_model", "escalate")
-
 
 def named_grader(given: Namespace, database: Database) -> Target:
     """Find a grader to calibrate.
@@ -123,12 +121,9 @@ def _models(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
 
 
 def _named(options: Mapping[str, Json]) -> list[str]:
-    found: list[str] = []
-    for name in _MODELS:
-        value = options.get(name)
-        every = value if isinstance(value, list) else [value]
-        found += [one for one in every if isinstance(one, str) and one]
-    return found
+    from assay.registry.policy import models_in
+
+    return [model for _, model in models_in(options)]
 
 
 def _stored(given: Namespace, database: Database) -> Target:
