@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup run test coverage check format bench docs lock clean
+.PHONY: help setup run test soak coverage check format bench docs lock clean
 
 BIN := .venv/bin
 
@@ -15,8 +15,11 @@ setup: ## Build .venv from the lock (installs uv and bubblewrap where they are m
 run: setup ## Grade the example suite: no key, nothing to configure
 	@$(BIN)/assay demo
 
-test: setup ## Run every test
-	@$(BIN)/pytest -q -n 2
+test: setup ## Run the tests
+	@$(BIN)/pytest -q -n 2 -m "not soak"
+
+soak: setup ## Run the tests that repeat something many times
+	@$(BIN)/pytest -q -n 2 -m soak
 
 coverage: setup ## Run every test, and say what none of them reached
 	@$(BIN)/pytest -q -n 2 --cov --cov-report=term:skip-covered

@@ -1,20 +1,34 @@
-"""Run the `assay` command as a real process, on cases written for a test."""
+"""Run the `assay` command on cases written for a test: in this process, or as one of its own.
+
+A command that starts in a process of its own costs half a second of CPU before it does anything.
+What a test asks is nearly always what the command prints, stores and exits with; signals, kills,
+terminals and what is read once in a process are asked of a real one (`tests/children.py`).
+"""
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import traceback
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import cast
+from typing import TextIO, cast
+from unittest import mock
 
+from assay.models import current
 from assay.scoring.json_safe import Json
 
 __all__ = [
     "COMMAND",
     "assay",
+    "assay_process",
     "cells",
     "echo_case",
     "environment",
@@ -25,11 +39,32 @@ __all__ = [
 
 COMMAND = [sys.executable, "-c", "from assay.cli.main import main; main()"]
 
+_READ_ONCE = frozenset({"PATH", "TMPDIR"})
+"""Variables that a process reads once, and keeps what it found."""
+
 
 def assay(
-    *arguments: str, cwd: Path, env: dict[str, str] | None = None
+    *arguments: str, cwd: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end, with its state in `cwd`."""
+    """Run the command to its end, with its state in `cwd`.
+
+    It runs in this process, on streams, a directory and an environment of its own; with a variable
+    that is read once it gets a process.
+    """
+    if _READ_ONCE & (env or {}).keys():
+        return assay_process(*arguments, cwd=cwd, env=env)
+    from assay.cli.main import main
+
+    with _as_if_alone(arguments, cwd, {**environment(cwd), **(env or {})}) as streams:
+        code = _exit_status(lambda: main(arguments))
+        said = [_text_of(stream) for stream in streams]
+    return subprocess.CompletedProcess(["assay", *arguments], code, *said)
+
+
+def assay_process(
+    *arguments: str, cwd: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end as a process, with its state in `cwd`."""
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=cwd,
@@ -39,6 +74,66 @@ def assay(
         timeout=120,
         check=False,
     )
+
+
+def _exit_status(call: Callable[[], None]) -> int:
+    """What the interpreter would exit with."""
+    try:
+        call()
+    except SystemExit as ending:
+        if isinstance(ending.code, int | None):
+            return ending.code or 0
+        sys.stderr.write(f"{ending.code}\n")
+        return 1
+    except Exception:
+        traceback.print_exc(file=sys.stderr)
+        return 1
+    return 0
+
+
+@contextmanager
+def _as_if_alone(
+    arguments: Sequence[str], cwd: Path, env: Mapping[str, str]
+) -> Generator[tuple[TextIO, TextIO]]:
+    """Streams and surroundings as in a new process; whatever the command sets is set back."""
+    before = Path.cwd()
+    log = logging.getLogger("assay")
+    handlers, level = list(log.handlers), log.level
+    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    client = list(current._OWN)
+    with ExitStack() as stack:
+        out, err = (stack.enter_context(_stream()) for _ in range(2))
+        stack.enter_context(mock.patch.dict(os.environ, env, clear=True))
+        stack.enter_context(mock.patch.object(sys, "argv", ["assay", *arguments]))
+        given = stack.enter_context(Path(os.devnull).open(encoding="utf-8"))
+        for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
+            stack.enter_context(mock.patch.object(sys, name, stream))
+        current._OWN.clear()
+        os.chdir(cwd)
+        try:
+            yield out, err
+        finally:
+            os.chdir(before)
+            current._OWN[:] = client
+            log.handlers[:] = handlers
+            log.setLevel(level)
+            for number, handler in signals.items():
+                signal.signal(number, handler)
+
+
+def _stream() -> TextIO:
+    """A stream with a descriptor: what writes below Python finds one."""
+    return io.TextIOWrapper(io.FileIO(os.memfd_create("stream"), "r+"), "utf-8", newline="")
+
+
+def _text_of(stream: TextIO) -> str:
+    """What was written."""
+    if stream.closed:  # by a command whose reader has gone
+        return ""
+    stream.flush()
+    with io.FileIO(os.dup(stream.fileno())) as file:
+        file.seek(0)
+        return file.readall().decode()
 
 
 def environment(cwd: Path) -> dict[str, str]:

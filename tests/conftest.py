@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.children import Children
+from tests.leftovers import watch
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("assay")
@@ -16,9 +21,13 @@ settings.load_profile("assay")
 _NUMBERS = itertools.count()
 
 
-def pytest_configure() -> None:
-    """Collecting makes a great many objects, and no garbage."""
-    gc.disable()
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests begin alike, whoever starts them."""
+    # Where the parent ignores Ctrl-C, so would every process that a test starts and interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        watch()
+    gc.disable()  # collecting makes a great many objects, and no garbage
 
 
 def pytest_collection_finish() -> None:
@@ -44,3 +53,10 @@ def workspace(tmp_path: Path) -> Path:
     place = tmp_path / "workspace"
     place.mkdir()
     return place
+
+
+@pytest.fixture
+def children() -> Generator[Children]:
+    """Starts processes, none of which outlives the test."""
+    with Children() as started:
+        yield started

@@ -46,7 +46,7 @@ def serving(app: FastAPI) -> Generator[str]:
         finally:
             server.should_exit = True
             server.force_exit = True
-            thread.join(timeout=20)
+            thread.join(timeout=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ def faulty(*replies: Reply) -> Generator[FaultServer]:
             server.over.set()
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
-            accepting.join(timeout=20)
+            accepting.join(timeout=60)
             for thread in threads:
-                thread.join(timeout=20)
+                thread.join(timeout=60)
 
 
 def _read(connection: socket.socket) -> Asked | None:

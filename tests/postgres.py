@@ -134,7 +134,7 @@ class PostgresServer:
             self._cleaner.close()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)  # a fast shutdown: clients are cut off
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=120)
         shutil.rmtree(self._home, ignore_errors=True)
 
     def run(self, sql: str, database: str = "postgres") -> str:

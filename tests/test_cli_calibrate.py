@@ -6,29 +6,21 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
-from argparse import ArgumentParser
 from io import StringIO
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from assay.cli.calibrate import calibrate_grader
-from assay.cli.calibrate_parser import add_calibrate
-from assay.cli.judging import judging
-from assay.cli.label import label_rows
-from assay.cli.label_parser import add_label
 from assay.cli.main import main
-from assay.cli.report_errors import reported
 from assay.registry import BinaryJudgeDefinition, Registry
 from assay.registry.definitions import DeclaredDefinition
 from assay.scoring.json_safe import Json
 from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.testing import Asked, FakeJudge
+from tests.children import Children, until
 from tests.postgres import new_location
 
 _GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"
@@ -66,15 +58,9 @@ class Command:
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         self._capsys.readouterr()
-        parser = ArgumentParser()
-        add_calibrate(parser)
-        given = parser.parse_args(arguments)
-
-        def go() -> int:
-            with judging(given):
-                return calibrate_grader(given)
-
-        status = reported(go)
+        with pytest.raises(SystemExit) as ended:
+            main(["calibrate", *arguments])
+        status = cast("int", ended.value.code)
         said = self._capsys.readouterr()
         return status, said.out, said.err
 
@@ -234,11 +220,10 @@ def test_cards_are_kept_listed_and_shown_again(calibrate: Command) -> None:
 
 
 def test_labels_of_the_store(calibrate: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = ArgumentParser()
-    add_label(parser)
     for rater, keys in (("ada", "p\nf\n" * 10), ("bo", "p\nf\n" * 9 + "f\nn\n")):
         monkeypatch.setattr(sys, "stdin", StringIO(keys))
-        label_rows(parser.parse_args(["labels.jsonl", "--rater", rater]))
+        with pytest.raises(SystemExit):
+            main(["label", "labels.jsonl", "--rater", rater])
     for arguments in (["--labels-from-store"], ["labels.jsonl", "--labels-from-store"]):
         card = calibrate.json("graders.yaml", *arguments)
         coverage = cast("dict[str, Json]", card["coverage"])
@@ -504,29 +489,20 @@ def grade(answer):
 """
 
 _COMMAND = """
-from argparse import ArgumentParser
-from assay.cli.calibrate import calibrate_grader
-from assay.cli.calibrate_parser import add_calibrate
-from assay.cli.report_errors import reported
-parser = ArgumentParser()
-add_calibrate(parser)
-raise SystemExit(reported(lambda: calibrate_grader(parser.parse_args())))
+import sys
+from assay.cli.main import main
+main(["calibrate", *sys.argv[1:]])
 """
 
 
 def test_what_was_judged_before_an_interruption_is_not_judged_again(calibrate: Command) -> None:
     _labels(64)
     Path("slow.py").write_text(_SLOW, "utf-8")
-    process = subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, "slow.py", "labels.jsonl"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while _kept() < 32:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    with Children() as started:
+        process = started.start([sys.executable, "-c", _COMMAND, "slow.py", "labels.jsonl"])
+        until(lambda: _kept() >= 32)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
     assert process.returncode == 130
     assert "what was finished is kept" in err
     kept = _kept()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import urllib.request
 from argparse import ArgumentParser, Namespace
@@ -15,17 +14,13 @@ from typing import Any
 
 import pytest
 
-from assay.cli.fake_judge import serve_fake_judge
-from assay.cli.fake_judge_parser import add_fake_judge
+from assay.cli.fake_judge import add as add_fake_judge
+from assay.cli.fake_judge import run as serve_fake_judge
 from assay.errors import InputError
 from assay.testing import FakeJudge
+from tests.children import Children
 
-_PROGRAM = (
-    "import sys; from argparse import ArgumentParser; "
-    "from assay.cli.fake_judge import serve_fake_judge; "
-    "from assay.cli.fake_judge_parser import add_fake_judge; "
-    "p = ArgumentParser(); add_fake_judge(p); sys.exit(serve_fake_judge(p.parse_args()))"
-)
+_PROGRAM = "import sys; from assay.cli.main import main; main(['fake-judge', *sys.argv[1:]])"
 
 
 def parsed(*given: str) -> Namespace:
@@ -36,20 +31,17 @@ def parsed(*given: str) -> Namespace:
 
 @contextmanager
 def serving(*given: str) -> Generator[list[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, *given], stdout=subprocess.PIPE, text=True
-    ) as program:
+    with Children() as started:
+        program = started.start([sys.executable, "-c", _PROGRAM, *given], stderr=None)
         assert program.stdout is not None
-        try:
-            yield [program.stdout.readline().rstrip() for _ in range(3)]
-        finally:
-            program.send_signal(signal.SIGINT)
-            assert program.wait(timeout=20) == 0
+        yield [program.stdout.readline().rstrip() for _ in range(3)]
+        program.send_signal(signal.SIGINT)
+        assert program.wait() == 0
 
 
 def ask(base_url: str, text: str = "x") -> str:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
-    with urllib.request.urlopen(f"{base_url}/chat/completions", body, timeout=20) as response:
+    with urllib.request.urlopen(f"{base_url}/chat/completions", body, timeout=60) as response:
         reply: Any = json.loads(response.read())
     return str(reply["choices"][0]["message"]["content"])
 

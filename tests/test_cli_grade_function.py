@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +14,7 @@ import pytest
 from assay.cli.kept_rows import keep_rows
 from assay.scoring import Json
 from assay.scoring.graded import Graded
+from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment, result
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
@@ -216,28 +214,21 @@ ROWS = [FAST] * 60 + [LATE] * 60
 
 def interrupted(root: Path, how: int, *more: str, kept: int = 40) -> tuple[int, str, str]:
     """Grade until some rows are kept, or shown; then end the process."""
-    process = subprocess.Popen(
-        [*COMMAND, "grade", "rows.jsonl", "--function", "grade.py", *more],
-        cwd=root,
-        env=environment(root),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
     partial, early = root / "out.jsonl.partial", ""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if "--out" not in more:
-            early += process.stderr.readline()
-            if "33 %" in early:
-                break
-        elif partial.exists() and partial.read_bytes().count(b"\n") > kept:
-            break
+    with Children() as started:
+        process = started.start(
+            [*COMMAND, "grade", "rows.jsonl", "--function", "grade.py", *more],
+            cwd=root,
+            env=environment(root),
+        )
+        assert process.stderr is not None
+        if "--out" in more:
+            until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > kept)
         else:
-            time.sleep(0.02)
-    os.kill(process.pid, how)
-    out, error = process.communicate(timeout=30)
+            while "33 %" not in early and (line := process.stderr.readline()):
+                early += line
+        process.send_signal(how)
+        out, error = process.communicate()
     return process.returncode, out, early + error
 
 

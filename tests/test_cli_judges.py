@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from assay.testing import FakeJudge
+from tests.children import Children, until
 from tests.command_line import COMMAND, assay, environment, summary
 
 _ROWS = 120
@@ -42,21 +41,13 @@ def judge(suite: Path, fake: FakeJudge, **more: object) -> Path:
     return file
 
 
-def test_a_killed_run_pays_for_nothing_twice(suite: Path) -> None:
+def test_a_killed_run_pays_for_nothing_twice(suite: Path, children: Children) -> None:
     with FakeJudge() as fake:
         command = ["grade", "rows.jsonl", "--graders", str(judge(suite, fake)), "--json"]
-        process = subprocess.Popen(
-            [*COMMAND, *command],
-            cwd=suite,
-            env=environment(suite),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 60
-        while fake.count < _ROWS // 3 and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
+        process = children.start([*COMMAND, *command], cwd=suite, env=environment(suite))
+        until(lambda: fake.count >= _ROWS // 3 or process.poll() is not None)
         process.kill()
-        process.wait()
+        process.communicate()
         asked = fake.count
         again = assay(*command, cwd=suite)
         assert again.returncode == 1, again.stderr

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from assay.scoring.json_safe import Json
+from tests.children import Children
 from tests.command_line import (
     COMMAND,
     assay,
@@ -22,6 +23,7 @@ from tests.command_line import (
     summary,
     write_case,
 )
+from tests.processes import living, marker
 
 
 @pytest.mark.parametrize(
@@ -151,24 +153,19 @@ def _stored(root: Path) -> int:
     return sum(cast("int", run["graded"]) for run in runs)
 
 
-@pytest.mark.slow
-def test_hundreds_of_cells_survive_kill_9_and_resume_repeats_nothing(tmp_path: Path) -> None:
+@pytest.mark.soak
+def test_hundreds_of_cells_survive_kill_9_and_resume_repeats_nothing(
+    tmp_path: Path, children: Children
+) -> None:
     echo_case(tmp_path, trials=400)
-    process = subprocess.Popen(
-        [*COMMAND, "run", "evals"],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command, env = [*COMMAND, "run", "evals"], environment(tmp_path)
+    process = children.start(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
     assert process.stderr is not None
     for line in process.stderr:  # killed when it says that a fifth is done
         if "20 %" in line:
             process.kill()
             break
     process.wait()
-    process.stderr.close()
     kept = _stored(tmp_path)
     assert 80 <= kept < 400
     done = assay("run", "--resume", "latest", "--json", cwd=tmp_path)
@@ -182,7 +179,7 @@ def test_hundreds_of_cells_survive_kill_9_and_resume_repeats_nothing(tmp_path: P
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
     script = (
         "import resource, sys\n"
@@ -205,7 +202,9 @@ def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < 6_000  # KiB for 500 more cells
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(
+    tmp_path: Path, children: Children
+) -> None:
     write_case(
         tmp_path,
         """
@@ -215,28 +214,22 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
         graders: [{type: files, patterns: ["."]}]
         """,
     )
-    script = 'touch done; [ "$1" = quick ] || sleep 98765'
+    mark = marker()
+    script = f'touch done; [ "$1" = quick ] || sleep {mark}'
     (tmp_path / "harnesses.yaml").write_text(
         json.dumps({"sleepy": {"argv": ["/bin/sh", "-c", script, "sh", "{model}"]}}), "utf-8"
     )
-    process = subprocess.Popen(
-        [*COMMAND, "run", "evals", "--workers", "2"],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [*COMMAND, "run", "evals", "--workers", "2"]
+    process = children.start(command, cwd=tmp_path, env=environment(tmp_path))
     assert process.stderr is not None
     first = process.stderr.readline()
     assert "1 of 2" in first, first
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate()
     assert process.returncode == 130
     assert "assay run --resume" in said
     assert _stored(tmp_path) == 1
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    assert "sleep 98765" not in listed.stdout
+    assert not living(mark)
 
 
 def test_resume_refuses_a_changed_case_and_regrade_grades_what_was_kept(tmp_path: Path) -> None:

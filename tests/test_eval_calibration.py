@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import importlib
 import json
 import random
 from collections import Counter
@@ -14,7 +15,6 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn import metrics
 
 from assay.errors import InputError
 from assay.eval.calibration.asking import Target
@@ -304,6 +304,7 @@ def test_an_item_is_named_by_what_is_seen_of_it() -> None:
 
 
 def _oracle(measure: str, *columns: object, **options: object) -> float:
+    metrics = importlib.import_module("sklearn.metrics")  # seconds, for those who collect, too
     found = cast("Callable[..., float]", getattr(metrics, measure))
     return float(found(*columns, **options))
 

@@ -402,7 +402,7 @@ async def test_once_there_is_a_reply_all_look_at_once(cache: ReplyCache) -> None
             assert await cache.get(digest) is not None
             await everybody.wait()
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group, cache.sharing(digest):
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group, cache.sharing(digest):
         for _ in range(20):
             group.create_task(look())
         await asyncio.sleep(0)
@@ -442,7 +442,7 @@ async def test_who_is_cancelled_while_waiting_passes_the_turn_on(cache: ReplyCac
 
 async def test_a_mode_that_keeps_nothing_makes_nobody_wait(file: str) -> None:
     cache = ReplyCache(file, "off")
-    async with cache.sharing("a"), asyncio.timeout(5), cache.sharing("a"):
+    async with cache.sharing("a"), asyncio.timeout(60), cache.sharing("a"):
         pass
 
 
@@ -481,7 +481,7 @@ def test_a_loop_that_ended_does_not_keep_the_others_waiting(cache: ReplyCache) -
         gone.close()
         waiting._log_destroy_pending = False  # type: ignore[attr-defined]
         await turn.__aexit__(None, None, None)
-        async with asyncio.timeout(5), cache.sharing(digest):
+        async with asyncio.timeout(60), cache.sharing(digest):
             pass
 
     loop.run_until_complete(enter_and_leave_waiting())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.models.cache import export_replies
+from tests.children import Children
 
 pytestmark = pytest.mark.slow
 
@@ -43,18 +44,13 @@ async def run(file, first, total):
 RUN = HARNESS + "asyncio.run(run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))\n"
 
 
-def start(code: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(children: Children, code: str, *arguments: object) -> subprocess.Popen[str]:
+    return children.start([sys.executable, "-c", code, *map(str, arguments)])
 
 
-def killed_after(lines: int, file: Path) -> tuple[list[str], bool]:
+def killed_after(children: Children, lines: int, file: Path) -> tuple[list[str], bool]:
     """Run until that many lines were written, kill; all that was written, and if it ended."""
-    with start(RUN, file, 0, TOTAL) as process:
+    with start(children, RUN, file, 0, TOTAL) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         said = [line for _, line in zip(range(lines), process.stdout, strict=False)]
@@ -64,12 +60,14 @@ def killed_after(lines: int, file: Path) -> tuple[list[str], bool]:
     return said, process.returncode == 0
 
 
-def test_a_grading_killed_again_and_again_pays_for_no_reply_twice(tmp_path: Path) -> None:
+def test_a_grading_killed_again_and_again_pays_for_no_reply_twice(
+    tmp_path: Path, children: Children
+) -> None:
     file = tmp_path / "replies.sqlite"
     said: list[str] = []
     # Inside the first transaction, after it, between several; then to the end.
     for lines in (1, 5, 17, 30, 33, 40, 64, 90, 2 * TOTAL + 1):
-        more, has_ended = killed_after(lines, file)
+        more, has_ended = killed_after(children, lines, file)
         said += more
     assert has_ended
     kept: set[str] = set()
@@ -85,9 +83,9 @@ def test_a_grading_killed_again_and_again_pays_for_no_reply_twice(tmp_path: Path
     assert sorted(values) == list(range(TOTAL))
 
 
-def test_processes_that_begin_together_share_one_file(tmp_path: Path) -> None:
+def test_processes_that_begin_together_share_one_file(tmp_path: Path, children: Children) -> None:
     file = tmp_path / "new" / "replies.sqlite"
-    processes = [start(RUN, file, 40 * n, 80) for n in range(4)]
+    processes = [start(children, RUN, file, 40 * n, 80) for n in range(4)]
     for process in processes:
         _, errors = process.communicate()
         assert (process.returncode, errors) == (0, "")
@@ -110,9 +108,9 @@ if child:
 )
 
 
-def test_a_process_and_its_fork_both_go_on(tmp_path: Path) -> None:
+def test_a_process_and_its_fork_both_go_on(tmp_path: Path, children: Children) -> None:
     file = tmp_path / "replies.sqlite"
-    with start(FORKED, file) as process:
+    with start(children, FORKED, file) as process:
         said, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
     assert sorted(line for line in said.splitlines() if line.startswith("kept")) == [

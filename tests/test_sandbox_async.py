@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import resource
 import secrets
 import time
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 
 import pytest
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import CommandResult, Limits, probe, run_command, run_on_host
+from tests.children import alone
 from tests.processes import living
 
 pytestmark = pytest.mark.sandbox
@@ -37,7 +36,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 async def appears(mark: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(living(mark)) < 2:  # noqa: ASYNC110 - another process tells no event
             await asyncio.sleep(0.005)
 
@@ -85,7 +84,7 @@ async def test_time_out_of_the_caller(run: Run) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await run("sleep 60")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 async def test_flood_of_output_in_bounded_memory(run: Run) -> None:
@@ -100,16 +99,26 @@ async def test_flood_of_output_in_bounded_memory(run: Run) -> None:
     assert grown < 30_000
 
 
-async def test_nothing_is_left_open(run: Run) -> None:
-    await run("true")
-    gc.collect()  # what earlier tests dropped
-    before = set(Path("/proc/self/fd").iterdir())
-    for _ in range(3):
-        await run("true")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await run("sleep 60")
-    assert set(Path("/proc/self/fd").iterdir()) <= before
+@pytest.mark.parametrize("call", ["run_command(['true'], workspace=None)", "run_on_host(['true'])"])
+def test_nothing_is_left_open(call: str) -> None:
+    alone(
+        f"""
+        import asyncio, contextlib, os
+        from assay.sandbox import run_command, run_on_host
+
+        async def go():
+            await {call}
+            before = os.listdir("/proc/self/fd")
+            for _ in range(3):
+                await {call}
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(0.05):
+                        await {call.replace("'true'", "'sleep', '60'")}
+            assert os.listdir("/proc/self/fd") == before
+
+        asyncio.run(go())
+        """
+    )
 
 
 async def test_bad_request_is_refused_at_once(run: Run) -> None:

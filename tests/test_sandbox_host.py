@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from assay.sandbox import CommandResult, Limits, run_on_host_sync
-from tests.processes import living
+from tests.children import Children, alone, until
+from tests.processes import living, marker
 
 
 def bash(line: str, *, env: dict[str, str] | None = None, **limits: float) -> CommandResult:
@@ -23,7 +20,7 @@ def bash(line: str, *, env: dict[str, str] | None = None, **limits: float) -> Co
 @pytest.fixture
 def mark() -> str:
     """An argument for `sleep` by which its process can be found."""
-    return f"9{secrets.randbelow(10**9):09}"
+    return marker()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +44,7 @@ def test_environment_is_inherited_unless_given(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_time_out_keeps_what_was_written(mark: str) -> None:
-    result = bash(f"echo before; trap '' TERM; sleep {mark}", wall_seconds=0.3)
+    result = bash(f"echo before; trap '' TERM; sleep {mark}", wall_seconds=3)
     assert (result.status, result.exit_code, result.stdout) == ("timed_out", None, "before\n")
     assert living(mark) == []
 
@@ -102,19 +99,25 @@ def test_command_within_a_command(mark: str) -> None:
     assert living(mark) == []
 
 
-def test_neighbours_are_left_alone(mark: str) -> None:
-    with subprocess.Popen(["sleep", mark], start_new_session=True) as neighbour:
-        deadline = time.monotonic() + 10
-        while not living(mark):
-            assert time.monotonic() < deadline
-        bash("setsid sleep 60 & true")
-        assert neighbour.poll() is None
-        neighbour.kill()
+def test_neighbours_are_left_alone(mark: str, children: Children) -> None:
+    neighbour = children.start(["sleep", mark])
+    until(lambda: living(mark))
+    bash("setsid sleep 60 & true")
+    assert neighbour.poll() is None
 
 
 def test_programs_own_children_are_not_adopted() -> None:
     """The host process must not become a subreaper: foreign orphans would be its zombies."""
-    bash("(setsid sleep 60 &)")
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    states = {Path(f"/proc/{pid}/stat").read_text().split(")")[-1].split()[0] for pid in children}
-    assert "Z" not in states
+    alone(
+        """
+        import os
+        from pathlib import Path
+        from assay.sandbox import run_on_host_sync
+
+        run_on_host_sync(["/bin/bash", "-c", "(setsid sleep 60 &)"])
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        stats = (Path(f"/proc/{pid}/stat").read_text() for pid in children)
+        states = {stat.split(")")[-1].split()[0] for stat in stats}
+        assert "Z" not in states, states
+        """
+    )

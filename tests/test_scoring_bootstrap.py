@@ -22,7 +22,7 @@ from assay.scoring.bootstrap import (
     bootstrap_items,
     jackknife,
 )
-from assay.scoring.clustered import cluster_mean
+from assay.scoring.intervals import cluster_mean
 from assay.scoring.ranking import pearson
 
 
@@ -145,7 +145,7 @@ def test_kappa_of_thirty_thousand_labels_takes_seconds() -> None:
     assert found.method == "bca"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_intervals_hold_the_true_kappa_as_often_as_promised() -> None:
     held = 0
     for seed in range(200):

@@ -18,7 +18,7 @@ from assay.scoring.json_safe import Json
 from assay.server import work
 from assay.server.app import context_of
 from assay.server.context import Context
-from assay.server.items import Item
+from assay.server.grading import Item
 from assay.server.settings import ServerSettings
 from assay.store.catalog_records import GraderVersion
 from assay.store.database import Database
@@ -133,7 +133,7 @@ async def test_a_cancelled_job_stops_and_keeps_what_it_has(
 
     before_grading(monkeypatch, hold)
     made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
-    await asyncio.wait_for(reached.wait(), 10)
+    await asyncio.wait_for(reached.wait(), 60)
     cancelled = await site.post(f"{made.headers['location']}/cancel", None)
     assert (cancelled.status_code, body_of(cancelled)["status"]) == (200, "cancelled")
     go_on.set()

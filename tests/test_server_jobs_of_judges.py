@@ -82,7 +82,7 @@ async def begun(site: Site, number: int) -> str:
 
 async def until(site: Site, path: str, done: int) -> dict[str, Json]:
     """The job once so many rows are stored."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             job = body_of(await site.get(path))
             assert job["status"] != "failed", job
@@ -115,7 +115,7 @@ async def test_a_row_that_ends_while_others_are_being_stored_is_stored_too(
 
     def slowly(jobs: Jobs, job: str, scores: Outcomes) -> None:
         judge.go.set()
-        assert ended.wait(20)
+        assert ended.wait(60)
         add(jobs, job, scores)
 
     monkeypatch.setattr(RowByRow, "run", until_the_end)
@@ -167,7 +167,7 @@ async def test_a_judge_that_cannot_be_asked_any_more_ends_the_job_with_the_reaso
         await judge.reached(4)
         register_model(MODEL, None)
         judge.go.set()
-        await asyncio.wait_for(site.admin.get(f"{path}/events"), 20)  # until its end
+        await asyncio.wait_for(site.admin.get(f"{path}/events"), 60)  # until its end
         job = body_of(await site.get(path))
         assert job["status"] == "failed"
         assert MODEL in str(job["message"])

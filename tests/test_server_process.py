@@ -32,7 +32,7 @@ def rows(number: int) -> list[dict[str, Json]]:
 @asynccontextmanager
 async def talking(server: ServerProcess) -> AsyncGenerator[httpx.AsyncClient]:
     """A client with a key and a stored grader."""
-    async with httpx.AsyncClient(base_url=server.url, headers=server.headers, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=server.url, headers=server.headers, timeout=60) as client:
         body = {"key": "exact", "kind": "declared", "definition": EXACT}
         answer = await client.post(f"{PROJECT}/graders", json=body)
         assert answer.status_code in (201, 409), answer.text
@@ -113,9 +113,9 @@ async def test_told_to_end_it_stores_the_batch_in_flight_and_the_next_one_goes_o
             job = await _job(client, 3_000)
             begun = asyncio.Event()
             streaming = asyncio.create_task(_events(client, job, begun))
-            await asyncio.wait_for(begun.wait(), 30)
+            await asyncio.wait_for(begun.wait(), 60)
             code = await asyncio.to_thread(server.terminate)
-            seen = await asyncio.wait_for(streaming, 10)
+            seen = await asyncio.wait_for(streaming, 60)
         assert code == 0, server.log()
         assert seen[-1]["status"] in ("running", "queued"), "the stream was ended, not the job"
         server.start()
@@ -128,8 +128,14 @@ async def test_told_to_end_it_stores_the_batch_in_flight_and_the_next_one_goes_o
         assert "Traceback" not in server.log()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "kills"), [("sqlite", 2), ("postgres", 1)])
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("sqlite", 1),
+        pytest.param("sqlite", 4, marks=pytest.mark.soak),
+        pytest.param("postgres", 2, marks=pytest.mark.soak),
+    ],
+)
 async def test_no_acknowledged_grade_or_job_is_lost_to_kill_9(
     request: pytest.FixtureRequest, kind: str, kills: int, tmp_path: Path
 ) -> None:
@@ -157,17 +163,17 @@ async def test_no_acknowledged_grade_or_job_is_lost_to_kill_9(
                 jobs.add(str(job["id"]))
 
     with server:
-        http = httpx.AsyncClient(timeout=30)
+        http = httpx.AsyncClient(timeout=60)
         async with talking(server) as first:
             lines = {"Content-Type": "application/x-ndjson"}
             await first.post(f"{PROJECT}/datasets/d", content=jsonl(rows(20)), headers=lines)
         clients = [asyncio.create_task(client(f"c{n}", http)) for n in range(6)]
         for _ in range(kills):
-            await asyncio.wait_for(asyncio.gather(*(answered.acquire() for _ in range(40))), 60)
+            await asyncio.wait_for(asyncio.gather(*(answered.acquire() for _ in range(40))), 120)
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.start)
         over.set()
-        await asyncio.wait_for(asyncio.gather(*clients), 60)
+        await asyncio.wait_for(asyncio.gather(*clients), 120)
         await http.aclose()
         async with talking(server) as last:
             stored = Counter[str]()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from assay.store import Counts, RunRecord, Store
+from tests.children import Children
 
 _WRITER = """
 import sys
@@ -42,19 +43,15 @@ for number in range(40):
 """
 
 
-def _start(program: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def _start(children: Children, program: str, *arguments: str) -> subprocess.Popen[str]:
+    return children.start([sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("after", [1, 40, 333])
-def test_a_killed_process_leaves_whole_cells_only(tmp_path: Path, after: int) -> None:
-    with _start(_WRITER, str(tmp_path), "killed", "1000000") as writer:
+def test_a_killed_process_leaves_whole_cells_only(
+    tmp_path: Path, after: int, children: Children
+) -> None:
+    with _start(children, _WRITER, str(tmp_path), "killed", "1000000") as writer:
         assert writer.stdout
         for line in writer.stdout:
             if int(line) == after:
@@ -75,12 +72,14 @@ def test_a_killed_process_leaves_whole_cells_only(tmp_path: Path, after: int) ->
         assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
 
 
-def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_two_processes_write_at_once_and_nothing_is_lost(
+    tmp_path: Path, children: Children
+) -> None:
     with Store.open(str(tmp_path)) as store:
         store.create_run(RunRecord(id="r1", created_at="2026-11-21T09:08:30Z"))
-        writers = [_start(_WRITER, str(tmp_path), name, "300") for name in ("a", "b")]
+        writers = [_start(children, _WRITER, str(tmp_path), name, "300") for name in ("a", "b")]
         for writer in writers:
-            _, complaints = writer.communicate(timeout=60)
+            _, complaints = writer.communicate()
             assert (writer.returncode, complaints) == (0, "")
         assert store.counts("r1") == Counts(passed=600)
         assert all(
@@ -88,12 +87,14 @@ def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None
         )
 
 
-def test_processes_that_open_new_stores_at_once_do_not_collide(tmp_path: Path) -> None:
-    openers = [_start(_OPENER, str(tmp_path / "home")) for _ in range(4)]
+def test_processes_that_open_new_stores_at_once_do_not_collide(
+    tmp_path: Path, children: Children
+) -> None:
+    openers = [_start(children, _OPENER, str(tmp_path / "home")) for _ in range(4)]
     for opener in openers:
         assert opener.stdin
         opener.stdin.write("go\n")
         opener.stdin.flush()
     for opener in openers:
-        _, complaints = opener.communicate(timeout=60)
+        _, complaints = opener.communicate()
         assert (opener.returncode, complaints) == (0, "")

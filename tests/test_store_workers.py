@@ -16,6 +16,7 @@ import pytest
 
 from assay.errors import StoreError
 from assay.store import Catalog, Database, Datasets, Jobs, Projects, sqlite
+from tests.children import Children
 from tests.postgres import KINDS, new_location
 
 _VERSIONS = """
@@ -90,11 +91,8 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return place
 
 
-def _start(program: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+def _start(children: Children, program: str, *arguments: str) -> subprocess.Popen[str]:
+    return children.start([sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE)
 
 
 def _together(*processes: subprocess.Popen[str]) -> list[str]:
@@ -105,14 +103,14 @@ def _together(*processes: subprocess.Popen[str]) -> list[str]:
         process.stdin.flush()
     printed: list[str] = []
     for process in processes:
-        said, complaints = process.communicate(timeout=60)
+        said, complaints = process.communicate()
         assert (process.returncode, complaints) == (0, "")
         printed.append(said)
     return printed
 
 
-def test_two_that_add_versions_at_once_lose_none(location: str) -> None:
-    _together(*(_start(_VERSIONS, location, name) for name in "ab"))
+def test_two_that_add_versions_at_once_lose_none(location: str, children: Children) -> None:
+    _together(*(_start(children, _VERSIONS, location, name) for name in "ab"))
     with Database.open(location) as database:
         for key in ("g", "h"):
             versions = Catalog(database).versions("default", key, limit=100)
@@ -122,22 +120,22 @@ def test_two_that_add_versions_at_once_lose_none(location: str) -> None:
         assert Catalog(database).get("default", "g").latest.definition == {"count": 40}
 
 
-def test_two_workers_never_claim_the_same_job(location: str) -> None:
+def test_two_workers_never_claim_the_same_job(location: str, children: Children) -> None:
     with Database.open(location) as database:
         Datasets(database).create("default", "d", "", [{"answer": "a"}])
         made = [Jobs(database).create("default", grader="g", dataset="d").id for _ in range(60)]
-    claimed = _together(*(_start(_CLAIMS, location, name) for name in ("a", "b")))
+    claimed = _together(*(_start(children, _CLAIMS, location, name) for name in ("a", "b")))
     assert sorted(job for ids in claimed for job in json.loads(ids)) == sorted(made)
 
 
 @pytest.mark.parametrize("after", [1, 7])
 def test_a_killed_worker_leaves_whole_batches_and_another_one_finishes(
-    location: str, after: int
+    location: str, after: int, children: Children
 ) -> None:
     with Database.open(location) as database:
         Datasets(database).create("default", "d", "", ({"answer": str(n)} for n in range(400)))
         job = Jobs(database).create("default", grader="g", dataset="d").id
-        with _start(_SCORES, location, job) as worker:
+        with _start(children, _SCORES, location, job) as worker:
             assert worker.stdin
             assert worker.stdout
             worker.stdin.write("go\n")
@@ -149,7 +147,9 @@ def test_a_killed_worker_leaves_whole_batches_and_another_one_finishes(
         stored = jobs.get(job).done
         assert stored - said in (0, 10)  # the batch in flight may be there, too
         assert jobs.graded_rows(job) == set(range(1, stored + 1))
-        _together(*(_start(_SCORES, location, job) for _ in range(2)))  # both grade what is missing
+        _together(
+            *(_start(children, _SCORES, location, job) for _ in range(2))
+        )  # both grade what is missing
         assert jobs.graded_rows(job) == set(range(1, 401))
         results = jobs.results(job, limit=1_000)
         assert sorted(float(record.graded.score or 0) for record in results) == [
@@ -159,12 +159,15 @@ def test_a_killed_worker_leaves_whole_batches_and_another_one_finishes(
 
 
 def test_a_file_that_another_process_holds_is_said_to_be_locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, children: Children
 ) -> None:
     monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.05)
     holder = "import sqlite3, sys\nfile = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
     holder += "file.execute('BEGIN IMMEDIATE')\nprint(flush=True)\nsys.stdin.readline()\n"
-    with Database.open(tmp_path) as database, _start(holder, str(tmp_path / "assay.db")) as other:
+    with (
+        Database.open(tmp_path) as database,
+        _start(children, holder, str(tmp_path / "assay.db")) as other,
+    ):
         assert other.stdin
         assert other.stdout
         other.stdout.readline()

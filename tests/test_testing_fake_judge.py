@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import subprocess
@@ -12,15 +13,24 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import anthropic
 import openai
 import pytest
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.testing import Asked, FakeJudge, Fault, Recording
+
+if TYPE_CHECKING:
+    import anthropic  # noqa: TC004 - imported by a fixture
+
+
+@pytest.fixture(autouse=True, scope="module")
+def importing() -> None:
+    """Seconds, for those who only collect, too."""
+    globals()["anthropic"] = importlib.import_module("anthropic")
+
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -47,7 +57,7 @@ def ask_anthropic(fake: FakeJudge, text: str = "Hi", **more: Any) -> Any:
 def post(fake: FakeJudge, path: str, body: bytes, **headers: str) -> tuple[int, Any]:
     request = urllib.request.Request(fake.root_url + path, body, headers)
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return response.status, json.loads(response.read())
     except urllib.error.HTTPError as error:
         with error:
@@ -211,26 +221,24 @@ def test_a_failing_function_is_told_and_not_tried_again(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "of_openai", "of_anthropic"),
+    ("fault", "error"),
     [
-        ("400", openai.BadRequestError, anthropic.BadRequestError),
-        ("401", openai.AuthenticationError, anthropic.AuthenticationError),
-        ("402", openai.APIStatusError, anthropic.APIStatusError),
-        ("403", openai.PermissionDeniedError, anthropic.PermissionDeniedError),
-        ("429", openai.RateLimitError, anthropic.RateLimitError),
-        ("500", openai.InternalServerError, anthropic.InternalServerError),
-        ("529", openai.InternalServerError, anthropic.InternalServerError),
-        ("quota", openai.RateLimitError, anthropic.RateLimitError),
-        ("reset", openai.APIConnectionError, anthropic.APIConnectionError),
+        ("400", "BadRequestError"),
+        ("401", "AuthenticationError"),
+        ("402", "APIStatusError"),
+        ("403", "PermissionDeniedError"),
+        ("429", "RateLimitError"),
+        ("500", "InternalServerError"),
+        ("529", "InternalServerError"),
+        ("quota", "RateLimitError"),
+        ("reset", "APIConnectionError"),
     ],
 )
-def test_faults_are_the_clients_own_errors(
-    fault: str, of_openai: type[Exception], of_anthropic: type[Exception]
-) -> None:
+def test_faults_are_the_clients_own_errors(fault: str, error: str) -> None:
     with FakeJudge(faults=[f"{fault}x2"]) as fake:
-        with pytest.raises(of_openai):
+        with pytest.raises(getattr(openai, error)):
             ask_openai(fake)
-        with pytest.raises(of_anthropic):
+        with pytest.raises(getattr(anthropic, error)):
             ask_anthropic(fake)
         assert fake.count == 2
 
@@ -289,7 +297,7 @@ def test_a_chunked_body_is_read(met: FakeJudge) -> None:
 
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()
     host = met.root_url.removeprefix("http://")
-    connection = http.client.HTTPConnection(host, timeout=10)
+    connection = http.client.HTTPConnection(host, timeout=60)
     parts = iter([body[:10], body[10:]])
     connection.request("POST", "/v1/chat/completions", parts, encode_chunked=True)
     assert connection.getresponse().status == 200
@@ -300,7 +308,7 @@ def test_all_calls_are_counted_and_few_are_kept(met: FakeJudge) -> None:
     import http.client
 
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()
-    connection = http.client.HTTPConnection(met.root_url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(met.root_url.removeprefix("http://"), timeout=60)
     for _ in range(600):
         connection.request("POST", "/v1/chat/completions", body)
         connection.getresponse().read()
@@ -321,9 +329,9 @@ def test_nothing_is_left_when_it_stops() -> None:
             client.chat.completions.create(
                 model="m", messages=[{"role": "user", "content": "x"}], timeout=0.05
             )
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(url, timeout=5)
+        urllib.request.urlopen(url, timeout=60)
     fake.stop()
 
 

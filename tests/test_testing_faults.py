@@ -42,7 +42,7 @@ class Raw:
         }
         if protocol == "openai":
             body["response_format"] = _FORM
-        connection = http.client.HTTPConnection(fake.root_url.removeprefix("http://"), timeout=10)
+        connection = http.client.HTTPConnection(fake.root_url.removeprefix("http://"), timeout=60)
         try:
             connection.request("POST", path, json.dumps(body))
             response = connection.getresponse()

@@ -84,7 +84,7 @@ COMPARISONS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("comparison", COMPARISONS)
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_text_hangs_or_raises(comparison: str, text: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
-from assay.sandbox.functions.landlock import LOSSES
+from assay.sandbox.functions.launch import LOSSES
 from assay.sandbox.functions.program import FunctionLimits, Program, TierChoice
 from assay.sandbox.functions.session import start
 from assay.sandbox.probe import Check, SandboxReport
@@ -52,11 +52,13 @@ def grade(payload):
     check("has the memory of the machine", lambda: bytearray(payload["memory"]))
     if ctypes.CDLL(None).unshare(0x10000000) == 0:
         found.append("makes namespaces")
-    started = 0
+    started, parent = 0, os.getpid()
     try:
         while started < payload["processes"]:
             if os.fork() == 0:
-                time.sleep(60)
+                while os.getppid() == parent:
+                    time.sleep(0.01)
+                os._exit(0)  # where nothing isolates, nothing kills it either
             started += 1
         found.append("starts any number of processes")
     except OSError:
