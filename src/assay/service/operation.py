@@ -40,6 +40,7 @@ from assay.registry.policy import Permissions
 from assay.registry.registry import Registry
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
+from assay.scoring.strict_json import decode_json
 from assay.store.catalog_records import GraderVersion, KeyRole
 from assay.store.checks import valid_limit
 from assay.store.database import Database
