@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import re
+import shutil
 import signal
 from pathlib import Path
 from typing import cast
@@ -272,16 +273,24 @@ def test_what_was_graded_before_an_interruption_is_not_graded_again(
     assert (len(after), len(set(after))) == (64, 64)
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a grading of some rows was killed."""
+    place = tmp_path_factory.mktemp("killed")
+    write(place, ROWS[38:62], SLOW)
+    interrupted(place, signal.SIGKILL, "--out", "out.jsonl", kept=10)
+    return place
+
+
 @pytest.mark.parametrize(
     ("change", "more"),
     [("function", ()), ("data", ()), ("", ("--isolation", "batch")), ("", ("--range", "0,1e12"))],
 )
 def test_rows_that_something_else_made_are_not_gone_on_with(
-    tmp_path: Path, change: str, more: tuple[str, ...]
+    tmp_path: Path, killed: Path, change: str, more: tuple[str, ...]
 ) -> None:
     rows = ROWS[38:62]
-    write(tmp_path, rows, SLOW)
-    interrupted(tmp_path, signal.SIGKILL, "--out", "out.jsonl", kept=10)
+    shutil.copytree(killed, tmp_path, dirs_exist_ok=True)
     before = set(scores(tmp_path / "out.jsonl.partial", head=1))
     assert before
     rows += [FAST] * (change == "data")
