@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import bash, calls, functions, hidden_tests, imports, judges, matrix, server, startup
+from bench import (
+    bash,
+    calls,
+    functions,
+    hidden_tests,
+    imports,
+    judges,
+    matrix,
+    sandbox,
+    server,
+    startup,
+)
 from bench.machine import describe
 from bench.peers import PEERS, Peer, PeerError, install
 from bench.rows import Row, as_json, table
@@ -27,6 +38,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "calls": calls.measure,
     "matrix": matrix.measure,
     "bash": bash.measure,
+    "sandbox": sandbox.measure,
     "functions": functions.measure,
     "tests": hidden_tests.measure,
     "judges": judges.measure,

@@ -80,7 +80,7 @@ NAMESPACES = 0x7E020000
 @lru_cache(maxsize=2)
 def profile(machine: str = "") -> bytes:
     """Docker's default profile, compiled."""
-    from assay.sandbox.bpf import ALLOW, any_bit, argument, deny, prologue, when
+    from assay.sandbox.seccomp import ALLOW, any_bit, argument, deny, prologue, when
 
     column, program = prologue(machine)
     program += [

@@ -1,12 +1,19 @@
-"""Runs the runner that works inside the sandbox as a process, against a host of our own."""
+"""Runs the runner that works inside the sandbox as a process, against a host of our own.
+
+Most runs are forks of a Python that has imported pytest (`inside_zygote`): importing it costs more
+than the run. Those with `cold`, and those with flags or plugins of their own, start a new one.
+"""
 
 from __future__ import annotations
 
+import atexit
+import functools
 import hashlib
 import hmac
 import json
 import os
 import secrets
+import select
 import shutil
 import socket
 import subprocess
@@ -21,6 +28,8 @@ from typing import Any
 
 import assay.graders.testing
 
+_FLAGS = ("-s", "-S")
+_LONGEST_RUN = 120.0
 INSIDE = Path(assay.graders.testing.__file__).parent / "inside"
 CANARY, PLANTED = "c0123456789abcdef", "5eed" * 8
 
@@ -109,6 +118,48 @@ class Host:
         return self.heard
 
 
+class Zygote:
+    """A warm Python that runs boot.py in forks."""
+
+    def __init__(self) -> None:
+        script = str(Path(__file__).with_name("inside_zygote.py"))
+        self._cache = tempfile.TemporaryDirectory(prefix="assay-zygote-")
+        self._process = subprocess.Popen(
+            [sys.executable, *_FLAGS, script, str(INSIDE), self._cache.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+        )
+        atexit.register(self.stop)
+
+    def run(self, command: Sequence[str], cwd: Path, env: Mapping[str, str], out: Path) -> int:
+        """Run boot.py with its output going to a file, and give its exit status."""
+        asked = {"command": list(command), "cwd": str(cwd), "env": dict(env), "out": str(out)}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        ready, _, _ = select.select([self._process.stdout], [], [], _LONGEST_RUN)
+        answer = self._process.stdout.readline() if ready else b""
+        if not answer:
+            self.stop()
+            zygote.cache_clear()
+            raise TimeoutError(f"boot.py has not ended: {out.read_text('utf-8', 'replace')}")
+        return int(answer)
+
+    def stop(self) -> None:
+        """End it; it has no children but those that it waits for."""
+        self._process.kill()
+        self._process.communicate()
+        self._cache.cleanup()
+
+
+@functools.cache
+def zygote() -> Zygote:
+    """The one of this process."""
+    return Zygote()
+
+
 @dataclass
 class Runner:
     """Runs boot.py in a workspace."""
@@ -121,9 +172,10 @@ class Runner:
         hidden: Mapping[str, str],
         *args: str,
         runner: str = "pytest",
-        flags: Sequence[str] = ("-s", "-S"),
+        flags: Sequence[str] = _FLAGS,
         cwd: str = ".",
         env: Mapping[str, str] | None = None,
+        cold: bool = False,
         **brief: object,
     ) -> Heard:
         workspace, path = self.place / "workspace", str(self.place / "channel")
@@ -141,17 +193,25 @@ class Runner:
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             **(env or {}),
         }
-        done = subprocess.run(
-            [sys.executable, *flags, str(INSIDE / "boot.py"), runner, *args],
-            cwd=workspace / cwd,
-            env=variables,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        command = [str(INSIDE / "boot.py"), runner, *args]
+        out = self.place / "output"
+        out.touch()
+        if cold or flags != _FLAGS or not variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]:
+            with out.open("ab") as file:
+                status = subprocess.run(
+                    [sys.executable, *flags, *command],
+                    cwd=workspace / cwd,
+                    env=variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=file,
+                    timeout=_LONGEST_RUN,
+                    check=False,
+                ).returncode
+        else:
+            status = zygote().run(command, workspace / cwd, variables, out)
         heard = host.finish()
-        heard.status, heard.output = done.returncode, done.stdout + done.stderr
+        heard.status, heard.output = status, out.read_text("utf-8", "replace")
         return heard
 
 

@@ -31,8 +31,7 @@ from assay.reports.review import review
 from assay.reports.table import render
 from assay.sandbox import CommandResult
 from assay.scoring.combine import combine_all, combine_any, combine_scores
-from assay.scoring.grade import Grade
-from assay.scoring.graded import Graded
+from assay.scoring.graded import Grade, Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import (
     ASSURANCES,

@@ -466,6 +466,8 @@ async def test_a_body_that_is_too_long_is_refused_while_it_comes() -> None:
         (b"\xff", "application/json", 400),
         (b'{"items": [{"id": "a", "answer": "x", "expected": NaN}]}', "application/json", 400),
         (b"[" * 100_000, "application/json", 400),
+        (b'{"items": [{"id": "a", "answer": "no", "answer": "4"}]}', "application/json", 400),
+        (b'{"items": [{"id": "a", "answer": "x", "expected": 1e999}]}', "application/json", 400),
         (b'{"items": []}', "text/plain", 415),
         (b'{"items": []}', "application/x-www-form-urlencoded", 415),
         (b'{"items": []}', "application/json; charset=utf-8", 200),

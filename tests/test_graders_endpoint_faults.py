@@ -12,7 +12,8 @@ import pytest
 
 from assay.graders.endpoints.calling import EndpointInfo, grade_remote, probe
 from assay.graders.endpoints.settings import EndpointSettings
-from assay.graders.endpoints.transport import MAX_REPLY_BYTES, Timing
+from assay.graders.endpoints.transport import Timing
+from assay.models.transport import MAX_REPLY_BYTES
 from assay.scoring.graded import Graded
 from assay.types import Submission
 from tests.endpoint_servers import (
@@ -199,10 +200,10 @@ FINAL: list[tuple[str, Reply, str, str]] = [
     ("html", raw(GOOD, kind="text/html"), "bad_reply", "text/html, not JSON"),
     ("no-results", raw("{}"), "bad_reply", "no list 'results'"),
     ("a-list", raw("[]"), "bad_reply", "no list 'results'"),
-    ("huge", raw(b" " * (MAX_REPLY_BYTES + 1)), "bad_reply", "longer than 8 MiB"),
+    ("huge", raw(b" " * (MAX_REPLY_BYTES + 1)), "bad_reply", "more than 8 MiB"),
     ("claims-huge", raw(GOOD, length=1 << 40), "bad_reply", "broke off"),
-    ("bomb", raw(BOMB, Content_Encoding="gzip"), "bad_reply", "longer than 8 MiB"),
-    ("not-gzip", raw(GOOD, Content_Encoding="gzip"), "bad_reply", "packed wrongly"),
+    ("bomb", raw(BOMB, Content_Encoding="gzip"), "bad_reply", "more than 8 MiB"),
+    ("not-gzip", raw(GOOD, Content_Encoding="gzip"), "bad_reply", "packed its reply wrongly"),
     ("half-gzip", raw(gzip.compress(GOOD.encode())[:-9], Content_Encoding="gzip"), "bad_reply",
      "broke off"),
     ("brotli", raw(GOOD, Content_Encoding="br"), "bad_reply", "not asked for"),

@@ -152,8 +152,8 @@ WRONG: list[tuple[str, str, int | None, str, str]] = [
     ("a.yaml", "[" * 500, 1, "", "nested more than 110 deep"),
     ("a.json", "[" * 100_000, 1, "", "nested more than 110 deep"),
     ("a.json", "[" * 200 + "]" * 200, 1, "", "nested more than 110 deep"),
-    ("a.json", '["a",\n["b", NaN]]', 1, "", "NaN is no number"),
-    ("a.json", '[{"requirement": "a", "requirement": "b"}]', 1, "", "there twice"),
+    ("a.json", '["a",\n["b", NaN]]', 1, "", "NaN is not a JSON number"),
+    ("a.json", '[{"requirement": "a", "requirement": "b"}]', 1, "", "stands twice"),
     ("a.json", '["a",\n', 2, "", "is not JSON"),
     ("a.json", '[["a", 1' + "0" * 5_000 + "]]", 1, "", "is not JSON that can be read"),
     ("a.jsonl", '{"rubrics": [}', 1, "", "is not JSON"),
@@ -228,7 +228,7 @@ def test_attack_one_doubled_key_among_many_takes_minutes(tmp_path: Path) -> None
     keys = "".join(f'"k{n}":1,' for n in range(100_000))
     file = written(tmp_path, f'{{{keys}"k99999":2}}', "a.json")
     started = time.process_time()
-    with pytest.raises(InputError, match="'k99999' is there twice"):
+    with pytest.raises(InputError, match="'k99999' stands twice"):
         load_rubric(file)
     assert time.process_time() - started < 30.0
 

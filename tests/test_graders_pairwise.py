@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from assay.errors import InputError, ModelError
-from assay.graders.judges.pairwise import tournament
-from assay.graders.judges.panel import Panel
 from assay.graders.pairwise import PairwiseGrader
 from assay.scoring import Json, SubScore
 from assay.testing import FakeJudge
@@ -224,39 +222,3 @@ async def test_a_probe_that_fails_speaks_for_nobody() -> None:
 
     node = await compare(broken, FORGERIES[3], other=GOOD)
     assert (node.status, "could not be found out" in node.reason) == ("error", True)
-
-
-# Tournaments.
-
-ANSWERS = {"low": "a", "high": "aaaa", "middle": "aaa", "none": "", "void": " "}
-
-
-def longest(one: Shown) -> Json:
-    a, b = (len(one.fences[name]) for name in ("answer-a", "answer-b"))
-    return winner("A" if a > b else "B" if b > a else "TIE")
-
-
-async def test_a_tournament_ranks_all_answers() -> None:
-    told: list[tuple[int, int]] = []
-    with model(by_form(compare=longest)) as (name, asked):
-        found = await tournament(
-            ANSWERS, Panel(models=(name,)), progress=lambda done, all_: told.append((done, all_))
-        )
-    assert found.ranking[:3] == ["high", "middle", "low"]
-    assert len(asked) == 6  # three pairs, both orders; silence needs no judge
-    assert found.matches[("none", "void")].value == 0.5
-    assert told == [(n, 10) for n in range(1, 11)]
-    strengths = found.strengths.log_strengths
-    assert strengths["none"] == pytest.approx(strengths["void"])
-
-
-async def test_pairs_without_a_verdict_count_for_neither() -> None:
-    def say(one: Shown) -> Json:
-        if "x" in one.fences["answer-a"] + one.fences["answer-b"]:
-            raise ModelError("out of order", kind="overloaded")
-        return longest(one)
-
-    with model(by_form(compare=say)) as (name, _):
-        found = await tournament({"x": "x", "a": "a", "b": "aaa"}, Panel(models=(name,)))
-    assert found.undecided == (("x", "a"), ("x", "b"))
-    assert found.ranking == ["b", "a"]

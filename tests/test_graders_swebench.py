@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from assay.errors import AssayError, GraderError, InputError
 from assay.graders.swebench import SweBenchGrader
-from assay.graders.swebench_ids import nearest_ids, read_ids, resolve_ids
-from assay.graders.swebench_marks import expects_failure
+from assay.graders.swebench_ids import expects_failure, nearest_ids, read_ids, resolve_ids
 from assay.graders.testing import run as testing_run
 from assay.graders.testing.outcomes import Outcome, TestOutcome, TestRun
 from assay.graders.testing.run import TestCommand

@@ -1,14 +1,13 @@
 """Honest work under ``isolation: process``: what tests may do across the boundary.
 
 A theme is a module of the submission and a hidden test module that imports it as ``kit``. All
-themes are graded in one run. Every test must pass, but for those named ``test_..._fails``.
+themes of a group are graded in one run. Every test must pass, but for those named ``test_..._fails``.
 """
 
 # ruff: noqa: E501 - programs are shown as they are
 
 from __future__ import annotations
 
-import functools
 import re
 
 import pytest
@@ -1385,7 +1384,6 @@ GROUPS = (
 )
 
 
-@functools.cache
 def _run(group: tuple[str, ...]) -> Outcomes:
     submission: dict[str, str] = {}
     hidden = {"conftest.py": CONFTEST}
@@ -1400,9 +1398,12 @@ def _run(group: tuple[str, ...]) -> Outcomes:
     return outcomes(grade(submission, hidden, allow_equality=ALLOWED))
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_honest_work_is_judged_as_it_would_be_in_one_process(theme: str) -> None:
-    found = _run(next(group for group in GROUPS if theme in group))
-    found = {name: said for name, said in found.items() if name.startswith(f"test_{theme}.py")}
-    assert found
+@pytest.mark.parametrize("group", GROUPS, ids="-".join)
+def test_honest_work_is_judged_as_it_would_be_in_one_process(group: tuple[str, ...]) -> None:
+    found = _run(group)
+    assert {name.partition("::")[0] for name in found} == {f"test_{theme}.py" for theme in group}
     assert not _unexpected(found)
+
+
+def test_every_theme_is_in_a_group() -> None:
+    assert sorted(theme for group in GROUPS for theme in group) == sorted(THEMES)

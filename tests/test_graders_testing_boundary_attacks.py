@@ -9,8 +9,8 @@ fail with the other; what the attack is honestly worth is tested by ``test_worth
 
 from __future__ import annotations
 
-import functools
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -578,11 +578,15 @@ EXTRA_HIDDEN = {
 }
 
 
-@functools.cache
+_HALVES = ([*enumerate(ATTACKS)][::2], [*enumerate(ATTACKS)][1::2])
+"""The attacks that are tried in one run, so that each is tried once however tests are spread."""
+
+
 def _run(half: int) -> Outcomes:
     submission = dict(EXTRA_SUBMISSION)
     hidden = dict(EXTRA_HIDDEN)
-    for number, (fair, foul, tests) in [*enumerate(ATTACKS.values())][half::2]:
+    for number, attack in _HALVES[half]:
+        fair, foul, tests = ATTACKS[attack]
         for kind, text in (("fair", fair), ("foul", foul)):
             name = f"{kind}_{number}"
             submission[f"{name}.py"] = text
@@ -590,20 +594,24 @@ def _run(half: int) -> Outcomes:
     return outcomes(grade(submission, hidden, timeout_s=150.0))
 
 
-def _of(kind: str, attack: str) -> Outcomes:
-    number = list(ATTACKS).index(attack)
-    found = _run(number % 2).items()
-    return {name: said for name, said in found if name.startswith(f"test_{kind}_{number}.py")}
+@pytest.mark.parametrize("half", range(len(_HALVES)))
+def test_no_attack_pays(half: int) -> None:
+    found = _run(half)
+    wrong = {attack: list(_wrong(found, number, attack)) for number, attack in _HALVES[half]}
+    assert {attack: told for attack, told in wrong.items() if told} == {}
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_it_does_not_pay(attack: str) -> None:
-    fair, foul = _of("fair", attack), _of("foul", attack)
-    assert len(fair) == len(foul) == len(re.findall(r"\bdef test_", ATTACKS[attack][2]))
-    assert {said for said, _ in fair.values()} == {"passed"}, fair
-    for name, said in foul.items():
-        expected = ("passed",) if "::test_worth_" in name else ("failed", "error", "missing")
-        assert said[0] in expected, (name, said)
+def _wrong(found: Outcomes, number: int, attack: str) -> Iterator[str]:
+    """What is not as it must be: honest work passes, and of the attack what is worth something."""
+    expected = len(re.findall(r"\bdef test_", ATTACKS[attack][2]))
+    for kind in ("fair", "foul"):
+        told = {n: said for n, said in found.items() if n.startswith(f"test_{kind}_{number}.py")}
+        if len(told) != expected:
+            yield f"{kind}: {len(told)} tests of {expected}"
+        for name, said in told.items():
+            passes = kind == "fair" or "::test_worth_" in name
+            if said[0] not in (("passed",) if passes else ("failed", "error", "missing")):
+                yield f"{name}: {said}"
 
 
 def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from assay.graders.testing.console import read_console
 from assay.graders.testing.foreign import Canary, plant_canary, without_canaries
+from assay.graders.testing.runners import tools_for
 from assay.graders.testing.static_ids import read_static_tests, unheard
-from assay.graders.testing.toolchains import tools_for
 from assay.graders.tests import TestsGrader
 from assay.sandbox import CommandResult, Limits, Mount, probe, run_command
 from assay.types import Workspace

@@ -163,11 +163,22 @@ if os.fork(): os.wait()
 }
 
 
-@pytest.mark.parametrize("attack", PATCHES.values(), ids=PATCHES.keys())
-def test_nothing_that_a_wrong_solution_changes_in_pytest_pays(run: Runner, attack: str) -> None:
+COLD = {
+    "atexit",
+    "garbage on every descriptor",
+    "what gc shows",
+    "the end, by a signal",
+    "a fork that goes on",
+    "the items, through the frames",
+}
+"""Attacks on the process rather than on pytest: they are tried in one that nobody has forked."""
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_nothing_that_a_wrong_solution_changes_in_pytest_pays(run: Runner, name: str) -> None:
     later = "import mathkit\ndef test_add():\n    assert mathkit.add(1, 1) == 2\n"
     hidden = {"test_hidden.py": TESTS, "test_later.py": later}
-    heard = run({"mathkit.py": WRONG + attack}, hidden, "-q")
+    heard = run({"mathkit.py": WRONG + PATCHES[name]}, hidden, "-q", cold=name in COLD)
     assert heard.passed == set(), heard.output
 
 
@@ -320,6 +331,9 @@ def test_a_crooked_object_is_found_wherever_it_is_compared(run: Runner, runner: 
     assert {n for n, outcome in heard.outcomes.items() if outcome == "passed"} == set()
 
 
+SECRET = 73421_90655_31728_46013
+"""Longer than an address, so that it stands in no text by chance."""
+
 READERS = {
     "the file": "open(__file__.replace('mathkit', 'test_hidden')).read()",
     "inspect": "inspect.getsource(sys.modules['test_hidden'])",
@@ -329,7 +343,9 @@ READERS = {
     "the loader's data": "str(at.f_globals['__loader__'].get_data(at.f_code.co_filename))",
     "the calling program": "str(vars(main)) + str(sys.argv) + str(os.environ)",
     "the finder": "str([vars(f) for f in sys.meta_path if hasattr(f, '__dict__')])",
-    "objects": "str([o for o in gc.get_objects() if type(o) in (str, dict) and '73421' in str(o)])",
+    "objects": (
+        f"str([o for o in gc.get_objects() if type(o) in (str, dict) and '{SECRET}' in str(o)])"
+    ),
     "our modules": "str([n for n in sys.modules if 'channel' in n or 'hidden_mod' in n])",
 }
 
@@ -342,14 +358,15 @@ def look():
     at, main = sys._getframe(2), sys.modules["__main__"]
     try: text = {reader}
     except (OSError, ImportError, TypeError, LookupError): return None
-    found = re.search("73421|channel_client", text)
-    return 73421 if found else None
+    found = re.search("{SECRET}|channel_client", text)
+    return {SECRET} if found else None
 def add(a, b): return look()
 """
-    test = "from mathkit import add\ndef test_add():\n    assert add(2, 3) == 73421\n"
-    heard = run({"mathkit.py": solution}, {"test_hidden.py": test}, "-q")
+    test = f"from mathkit import add\ndef test_add():\n    assert add(2, 3) == {SECRET}\n"
+    cold = reader == READERS["the calling program"]
+    heard = run({"mathkit.py": solution}, {"test_hidden.py": test}, "-q", cold=cold)
     assert heard.outcomes == {ADD: "failed"}
-    assert "assert None == 73421" in heard.messages[ADD]
+    assert f"assert None == {SECRET}" in heard.messages[ADD]
 
 
 @pytest.mark.parametrize("runner", ["pytest", "unittest"])
@@ -375,7 +392,7 @@ def test_files_of_the_workspace_shadow_nothing_of_the_runner(run: Runner, runner
     files = {f"{name}.py": evil for name in names}
     hidden = {"test_hidden.py": CASES}
     args = ["-q"] if runner == "pytest" else ["test_hidden"]
-    heard = run({**files, "mathkit.py": HONEST}, hidden, *args, runner=runner)
+    heard = run({**files, "mathkit.py": HONEST}, hidden, *args, runner=runner, cold=True)
     assert len(heard.passed) == 2, heard.output
 
 

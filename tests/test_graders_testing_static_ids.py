@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from assay.graders.testing.authors import Authors, read_authors
 from assay.graders.testing.foreign import Canary, plant_canary, without_canaries
 from assay.graders.testing.outcomes import Outcome, TestOutcome
+from assay.graders.testing.runners import Toolchain, tools_for
 from assay.graders.testing.static_ids import (
     language_of,
     matches_id,
     read_static_tests,
     unheard,
 )
-from assay.graders.testing.toolchains import Toolchain, tools_for
 from assay.types import Workspace
 
 GO = """package kit

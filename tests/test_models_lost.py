@@ -295,7 +295,7 @@ def test_attack_loops_that_begin_and_end_in_many_threads_do_not_collide() -> Non
 
 FORKED = """
 import asyncio, os, sys, threading, time
-import assay.models.sent_body  # a fork inside an import hangs whatever we do
+import aiohttp, assay.models.transport  # a fork inside an import hangs whatever we do
 from assay.models import Message, ModelClient, ModelSettings, Request
 client = ModelClient(ModelSettings(cache="readwrite", cache_file=sys.argv[2]))
 request = Request(model=sys.argv[1], messages=(Message("user", "hi"),), timeout_seconds=20.0)
@@ -306,14 +306,14 @@ flights = client._cache._flights
 while not (flights._slots and any(slot.asked_at for slot in flights._slots.values())):
     time.sleep(0.01)
 time.sleep(0.2)
-for lock in (client.ledger._lock, flights._lock, client.route(sys.argv[1]).lane._lock):
+for lock in (client.ledger.lock, flights.lock, client.route(sys.argv[1]).lane.lock):
     lock.acquire()
 child = os.fork()
 if child == 0:
     text = asyncio.run(asyncio.wait_for(client.complete(request), 15)).text
     os.write(1, f"child {text}\\n".encode())
     sys.exit(0)
-for lock in (client.ledger._lock, flights._lock, client.route(sys.argv[1]).lane._lock):
+for lock in (client.ledger.lock, flights.lock, client.route(sys.argv[1]).lane.lock):
     lock.release()
 assert os.waitpid(child, 0)[1] == 0
 thread.join()

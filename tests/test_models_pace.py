@@ -11,8 +11,16 @@ import weakref
 import pytest
 
 from assay.errors import ModelError
-from assay.models.limits import Bucket, Limiter
-from assay.models.pace import EndpointClosedError, Gate, Lane, Timing, gate_of, lane_of
+from assay.models.pace import (
+    Bucket,
+    EndpointClosedError,
+    Gate,
+    Lane,
+    Limiter,
+    Timing,
+    gate_of,
+    lane_of,
+)
 from tests.model_servers import FakeTime
 
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
-from assay.models.quotes import stands_in
-from assay.models.structured import read_object, validator
+from assay.models.structured import read_object, stands_in, validator
 from assay.scoring.json_safe import Json
 
 VERDICT: dict[str, Json] = {

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.models import anthropic_wire, openai_wire
-from assay.models.capabilities import Capability, first_capability
 from assay.models.faults import asked_pause, broken_reply, fault_of, told
 from assay.models.messages import Message, Request, Usage
-from assay.models.resolving import Endpoint
-from assay.models.shapes import shape_of
+from assay.models.resolving import Capability, Endpoint, first_capability
+from assay.models.schemas import shape_of
 from tests.model_servers import SCHEMA
 
 IMAGE = "data:image/png;base64,aGk="

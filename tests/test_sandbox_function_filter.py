@@ -14,9 +14,9 @@ from typing import Literal
 import pytest
 
 from assay.errors import SandboxUnavailableError
-from assay.sandbox.bpf import Numbers
 from assay.sandbox.functions import filters
 from assay.sandbox.functions.filters import worker_filters
+from assay.sandbox.seccomp import Numbers
 from tests.bpf_machine import ALLOW, ARM, KILL, MACHINES, X86, judge, refused
 
 DENIED, UNKNOWN = refused(errno.EPERM), refused(errno.ENOSYS)
@@ -325,7 +325,7 @@ def test_numbers_are_the_kernels() -> None:
 WORK = """
 import asyncio, ctypes, json, os, re, socket, sys, threading
 sys.path.insert(0, {inside!r})
-from filter import install
+from confine import install
 def refused(attempt):
     try:
         attempt()
@@ -402,7 +402,7 @@ def test_x32_kills_a_real_process() -> None:
     (code,) = worker_filters("bwrap")
     inside = str(Path(filters.__file__).parent / "inside")
     source = (
-        f"import ctypes, sys; sys.path.insert(0, {inside!r}); from filter import install;"
+        f"import ctypes, sys; sys.path.insert(0, {inside!r}); from confine import install;"
         f"install(bytes.fromhex({code.hex()!r})); ctypes.CDLL(None).syscall(0x40000000 + 39)"
     )
     done = subprocess.run([sys.executable, "-S", "-c", source], check=False)
@@ -412,7 +412,7 @@ def test_x32_kills_a_real_process() -> None:
 def test_install_says_what_the_kernel_said() -> None:
     source = (
         f"import sys; sys.path.insert(0, {str(Path(filters.__file__).parent / 'inside')!r});"
-        "from filter import install; install(b'')"
+        "from confine import install; install(b'')"
     )
     done = subprocess.run(
         [sys.executable, "-S", "-c", source], capture_output=True, text=True, check=False

@@ -18,7 +18,7 @@ from assay.sandbox.functions import (
     load_once,
     session,
 )
-from assay.sandbox.functions.processes import memory_of
+from assay.sandbox.functions.session import memory_of
 from assay.sandbox.functions.tiers import Tier
 
 pytestmark = pytest.mark.sandbox

@@ -22,10 +22,10 @@ from assay.sandbox.functions import (
     Program,
     owned_by,
     pool_for,
-    shared,
     slot,
 )
-from assay.sandbox.functions.processes import _with_descendants, cpu_seconds
+from assay.sandbox.functions import pool as pools
+from assay.sandbox.functions.processes import cpu_seconds, descendants
 
 pytestmark = pytest.mark.sandbox
 
@@ -84,7 +84,7 @@ def busy(pool: FunctionPool) -> list[int]:
     return [
         worker
         for worker in pool.stats.pids()
-        if any(cpu_seconds(pid) > 0.15 for pid in _with_descendants(worker)[1:])
+        if any(cpu_seconds(pid) > 0.15 for pid in descendants(worker))
     ]
 
 
@@ -286,7 +286,7 @@ def test_owners_of_the_same_program_share_no_worker() -> None:
 
 
 async def test_shared_pools_rest_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "_MOST", 1)
+    monkeypatch.setattr(pools, "_MOST_SHARED", 1)
     first = pool_for(_PROGRAM, tier="bwrap")
     assert pool_for(_PROGRAM, tier="bwrap") is first
     assert (await first.call(b"1")).score == 1.0

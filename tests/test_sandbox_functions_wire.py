@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.sandbox.functions.program import FunctionLimits, Outcome
-from assay.sandbox.functions.wire import STATUSES, Results, WorkerError, read_load
+from assay.sandbox.functions.program import (
+    STATUSES,
+    FunctionLimits,
+    Outcome,
+    Results,
+    WorkerError,
+    read_load,
+)
 
 _LIMITS = FunctionLimits(output_bytes=100)
 

@@ -44,7 +44,7 @@ def test_environment_is_inherited_unless_given(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_time_out_keeps_what_was_written(mark: str) -> None:
-    result = bash(f"echo before; trap '' TERM; sleep {mark}", wall_seconds=1)
+    result = bash(f"echo before; trap '' TERM; sleep {mark}", wall_seconds=3)
     assert (result.status, result.exit_code, result.stdout) == ("timed_out", None, "before\n")
     assert living(mark) == []
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from assay.errors import SandboxUnavailableError
-from assay.sandbox.functions import landlock, launch
+from assay.sandbox.functions import launch
 from assay.sandbox.functions.inside import landlock as inside
-from assay.sandbox.functions.landlock import check_landlock
+from assay.sandbox.functions.launch import check_landlock
 from tests.docker_emulation import SOURCE, interpreter
 
 USER = 1777
@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.sandbox]
 
 LAUNCH = """
 import json, subprocess, sys
-from assay.sandbox.functions import landlock, launch
-plan = landlock._plan(launch.spare_id() if int(sys.argv[2]) else 0)
+from assay.sandbox.functions import launch
+plan = launch._plan(launch.spare_id() if int(sys.argv[2]) else 0)
 python, _ = launch.interpreter()
 words = [python, "-I", "-S", str(launch.INSIDE / "landlock.py"), plan]
 words += [python, "-u", "-S", "-s", "-P", "-B", "-c", sys.argv[1]]
@@ -174,7 +174,7 @@ print(json.dumps({"forks": len(pids), "hard": soft == hard}))""",
 def test_the_launcher_does_not_outlive_whom_it_works_for() -> None:
     """A plan from somebody who is not its parent (any more): nothing is started."""
     python, _ = launch.interpreter()
-    plan = json.loads(landlock._plan(0))
+    plan = json.loads(launch._plan(0))
     plan["parent"] = 1
     words = [python, "-I", "-S", str(launch.INSIDE / "landlock.py"), json.dumps(plan)]
     done = subprocess.run(
@@ -228,9 +228,9 @@ def test_where_it_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Before its sixth version it lets signals out: an ordinary user's processes would get them."""
-    monkeypatch.setattr(landlock, "version", lambda: number)
+    monkeypatch.setattr(launch, "version", lambda: number)
     monkeypatch.setattr(os, "geteuid", user)
-    monkeypatch.setattr(landlock, "_may_change_user", lambda: capable)
+    monkeypatch.setattr(launch, "_may_change_user", lambda: capable)
     if not hint:
         assert check_landlock() == f"version {number}"
         return

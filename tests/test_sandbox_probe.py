@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from assay.errors import SandboxError, SandboxUnavailableError
-from assay.sandbox import Limits, bubblewrap, mend, probe, run, run_command_sync
+from assay.sandbox import Limits, bubblewrap, probe, run, run_command_sync
 
 working = pytest.mark.skipif(
     not all(check.ok for check in probe().checks[:2]),
@@ -22,7 +22,7 @@ def play_setting(monkeypatch: pytest.MonkeyPatch, setting: str, value: str) -> N
     def read(name: str) -> str:
         return value if name == setting else ""
 
-    monkeypatch.setattr(mend, "_setting", read)
+    monkeypatch.setattr(bubblewrap, "_setting", read)
 
 
 @pytest.mark.sandbox
@@ -101,7 +101,7 @@ def test_mends(
     step: str, number: int, text: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_setting(monkeypatch, "", "")
-    error = mend.refusal(step, number, text)
+    error = bubblewrap.refusal(step, number, text)
     assert isinstance(error, SandboxUnavailableError)
     assert text in error.message
     assert hint in error.hint
@@ -119,10 +119,10 @@ def test_mend_names_the_setting(
     setting: str, value: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_setting(monkeypatch, setting, value)
-    assert hint in mend.namespaces()
+    assert hint in bubblewrap.namespaces()
 
 
 def test_other_failures_have_no_invented_mend() -> None:
-    error = mend.refusal("stage", errno.ENOMEM, "mount tmpfs: Cannot allocate memory")
+    error = bubblewrap.refusal("stage", errno.ENOMEM, "mount tmpfs: Cannot allocate memory")
     assert type(error) is SandboxError
     assert error.hint == ""

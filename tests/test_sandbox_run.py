@@ -468,7 +468,7 @@ def test_background_child_holding_stdout_does_not_delay(bash: Shell) -> None:
 
 def test_time_out_keeps_what_was_written(bash: Shell) -> None:
     mark = marker()
-    result = bash(f"echo before; sleep {mark}", limits=Limits(wall_seconds=1.5))
+    result = bash(f"echo before; sleep {mark}", limits=Limits(wall_seconds=3))
     assert (result.status, result.exit_code, result.stdout) == ("timed_out", None, "before\n")
     assert living(mark) == []
 
@@ -642,9 +642,87 @@ def test_no_zombie_is_left_to_a_first_process_that_reaps_nothing(who: str) -> No
     code = """
 import ctypes, glob
 from assay.sandbox import run_command_sync
+from assay.sandbox.forkserver import FORK_SERVER
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 run_command_sync(["/bin/sh", "-c", "(setsid sleep 60 &)"], workspace=None)
+FORK_SERVER.close()
 print([open(path).read() for path in glob.glob("/proc/self/task/*/children")])
 """
     words = [sys.executable, "-c", code]
     assert subprocess.check_output(words, text=True) == "['']\n"
+
+
+def test_signals_that_the_host_ignores_reach_a_command() -> None:
+    """As under ``nohup``, or in a shell script that traps Ctrl-C: a command starts as any other."""
+    code = """
+import signal
+from assay.sandbox import run_command_sync
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+line = "grep -E '^Sig(Ign|Blk)' /proc/self/status; kill -INT $$; sleep 9"
+result = run_command_sync(["/bin/sh", "-c", line], workspace=None)
+print(result.stdout.split(), result.exit_code)
+"""
+    said = subprocess.check_output([sys.executable, "-c", code], text=True)
+    none = "0" * 16
+    assert said == f"['SigBlk:', '{none}', 'SigIgn:', '{none}'] 130\n"
+
+
+def test_a_dead_fork_server_is_replaced(bash: Shell) -> None:
+    assert bash("true").exit_code == 0
+    for pid in children_named("serve("):
+        os.kill(pid, 9)
+    assert bash("echo again").stdout == "again\n"
+
+
+def children_named(word: str) -> list[int]:
+    pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [int(pid) for pid in pids if word in Path(f"/proc/{pid}/cmdline").read_text()]
+
+
+def test_parent_and_child_of_a_fork_have_servers_of_their_own() -> None:
+    code = """
+import os
+from assay.sandbox import run_command_sync
+def run():
+    return run_command_sync(["/bin/sh", "-c", "echo $PPID"], workspace=None).exit_code
+first = run()
+pid = os.fork()
+if pid == 0:
+    os._exit(run())
+assert os.waitpid(pid, 0)[1] == 0
+print(first, run())
+"""
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "0 0\n"
+
+
+def test_a_host_that_ends_or_is_killed_leaves_no_fork_server() -> None:
+    code = """
+import os, sys
+from assay.sandbox import run_command_sync
+run_command_sync(["/bin/true"], workspace=None)
+print(open(f"/proc/self/task/{os.getpid()}/children").read(), flush=True)
+{end}
+"""
+    for end in (
+        "",
+        "os._exit(0)",
+        "os.kill(os.getpid(), 9)",
+        "if os.fork(): os.kill(os.getpid(), 9)",
+    ):
+        words = [sys.executable, "-c", code.replace("{end}", end)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as host:
+            assert host.stdout
+            [server] = host.stdout.readline().split()
+            host.wait(20)
+        deadline = time.monotonic() + 20
+        while is_running(server):
+            assert time.monotonic() < deadline, end
+            time.sleep(0.01)
+
+
+def is_running(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
 from assay.sandbox import bubblewrap
-from assay.sandbox.bpf import ALLOW
-from assay.sandbox.functions import FunctionPool, Program, TierChoice, landlock, session, tiers
+from assay.sandbox.functions import (
+    FunctionLimits,
+    FunctionPool,
+    Program,
+    TierChoice,
+    launch,
+    session,
+    tiers,
+)
 from assay.sandbox.functions.inside.landlock import version
 from assay.sandbox.functions.tiers import Tier, function_tier, function_tiers
+from assay.sandbox.seccomp import ALLOW
 
 pytestmark = [pytest.mark.sandbox]
 modern = pytest.mark.skipif(version() < 6, reason="needs Linux 6.12")
@@ -44,7 +54,7 @@ def without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landlock, "version", no_landlock)
+    monkeypatch.setattr(launch, "version", no_landlock)
 
 
 def test_bubblewrap_where_it_works(caplog: pytest.LogCaptureFixture) -> None:
@@ -65,7 +75,7 @@ def test_landlock_says_once_what_it_lacks(caplog: pytest.LogCaptureFixture) -> N
         assert [function_tier(), function_tier()] == ["landlock", "landlock"]
     (record,) = caplog.records
     said = record.getMessage()
-    assert landlock.LOSSES in said
+    assert launch.LOSSES in said
     assert "install bubblewrap" in said
 
 
@@ -133,6 +143,47 @@ def test_the_canary_sings(tier: Tier, said: str, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SandboxUnavailableError, match=said) as caught:
         function_tier(tier)
     assert "do not run untrusted code here" in caught.value.hint
+
+
+BREEDING = """
+import ctypes, os, time
+
+def grade(payload):
+    ctypes.CDLL(None).prctl(15, payload.encode(), 0, 0, 0)
+    for number in range(8):
+        if os.fork() == 0:
+            if number % 2:
+                os.setsid()
+            while True:
+                if os.fork() == 0:
+                    time.sleep(0.01)
+                time.sleep(0.5)
+    return 1.0
+"""
+
+
+@modern
+def test_forks_that_breed_do_not_outlive_their_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the filter does not hold: without a pid namespace, nothing ends them by itself."""
+    mark = f"x{secrets.token_hex(6)}"
+    monkeypatch.setattr(session, "worker_filters", open_filters)
+    worker = session.start("landlock")
+    try:
+        worker.load(Program(source=BREEDING), "call", FunctionLimits())
+        worker.run([f'"{mark}"'.encode()])
+    except SandboxError:
+        pass  # it may be given up for what it finds: only what is left of it matters here
+    finally:
+        worker.kill()
+    named = [path for path in Path("/proc").glob("[0-9]*/comm") if reads(path) == mark]
+    assert not named
+
+
+def reads(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 def fails(error: Exception) -> Callable[[str], object]:

@@ -22,7 +22,7 @@ from assay.scoring.bootstrap import (
     bootstrap_items,
     jackknife,
 )
-from assay.scoring.clustered import cluster_mean
+from assay.scoring.intervals import cluster_mean
 from assay.scoring.ranking import pearson
 
 

@@ -15,11 +15,8 @@ from hypothesis import strategies as st
 from assay.errors import ScoreError
 from assay.scoring.agreement import Confusion, counts_by_cluster
 from assay.scoring.calibrated import (
-    brier_score,
-    calibration_error,
     clustered_corrected_rate,
     corrected_rate,
-    reliability,
 )
 from assay.scoring.classes import (
     ClassConfusion,
@@ -28,8 +25,7 @@ from assay.scoring.classes import (
     class_confusion,
     class_counts_by_cluster,
 )
-from assay.scoring.clustered import cluster_rate
-from assay.scoring.intervals import wilson
+from assay.scoring.intervals import cluster_rate, wilson
 
 # gpt-4o-mini as a judge of HealthBench's criteria against physicians.
 HEALTHBENCH = Confusion(tp=15933, fp=5481, tn=4225, fn=3871)
@@ -205,81 +201,6 @@ def test_yes_and_no_by_cluster() -> None:
         [True, True, None, False, False], [True, False, True, False, True], list("xxxyy")
     )
     assert rows == [(1, 1, 0, 0), (0, 0, 1, 1)]
-
-
-# --- probabilities -------------------------------------------------------------------------------
-
-
-def _judged(n: int, seed: int) -> tuple[list[float], list[bool]]:
-    rng = random.Random(seed)
-    said = [rng.random() for _ in range(n)]
-    return said, [rng.random() < p**2 for p in said]
-
-
-def test_brier_is_scikit_learns(metrics: Any) -> None:
-    said, labels = _judged(200, 1)
-    found = brier_score([*said, None], [*labels, True])
-    assert found.value == pytest.approx(metrics.brier_score_loss(labels, said), abs=1e-14)
-    assert (found.n, found.excluded) == (200, 1)
-    assert found.value is not None
-    assert found.value in found.estimate
-
-
-def test_brier_of_answers_that_belong_together_is_less_certain() -> None:
-    said, labels = _judged(50, 2)
-    alone = brier_score(said * 4, labels * 4).estimate
-    grouped = brier_score(said * 4, labels * 4, list(range(50)) * 4).estimate
-    assert alone.mean == pytest.approx(grouped.mean)
-    assert alone.low is not None
-    assert grouped.low is not None
-    assert grouped.low < alone.low
-
-
-def test_bins_of_equal_mass_are_scikit_learns() -> None:
-    calibration: Any = importlib.import_module("sklearn.calibration")
-    said, labels = _judged(300, 3)
-    true, mean = calibration.calibration_curve(labels, said, n_bins=10, strategy="quantile")
-    bins = reliability(said, labels)
-    assert [each.n for each in bins] == [30] * 10
-    assert [each.true for each in bins] == pytest.approx(true.tolist())
-    assert [each.said for each in bins] == pytest.approx(mean.tolist())
-    gap = sum(abs(a - b) for a, b in zip(true, mean, strict=True)) / 10
-    assert calibration_error(said, labels).value == pytest.approx(gap)
-
-
-@given(st.randoms(use_true_random=False))
-def test_calibration_does_not_depend_on_the_order_of_ties(rng: random.Random) -> None:
-    said = [0.1] * 7 + [0.9] * 20 + [0.95] * 3
-    pairs = list(zip(said, [i % 3 == 0 for i in range(30)], strict=True))
-    before = calibration_error([p for p, _ in pairs], [y for _, y in pairs], bins=5)
-    rng.shuffle(pairs)
-    assert calibration_error([p for p, _ in pairs], [y for _, y in pairs], bins=5) == before
-
-
-def test_ties_go_where_their_middle_is() -> None:
-    bins = reliability([0.1] * 4 + [0.5] * 5 + [0.9], [True] * 10, bins=2)
-    assert [(each.n, each.low, each.high) for each in bins] == [(4, 0.1, 0.1), (6, 0.5, 0.9)]
-
-
-def test_a_confident_judge_is_off_by_its_overconfidence() -> None:
-    assert calibration_error([0.9] * 10, [True] * 6 + [False] * 4).value == pytest.approx(0.3)
-    assert calibration_error([None], [True]).value is None
-
-
-@pytest.mark.parametrize("probability", [1.1, -0.1, math.nan, True])
-def test_impossible_probabilities_are_refused(probability: float) -> None:
-    with pytest.raises(ScoreError):
-        brier_score([probability], [True])
-    with pytest.raises(ScoreError):
-        calibration_error([probability], [True])
-
-
-def test_labels_that_are_numbers_are_no_yes() -> None:
-    labels: Any = [1]
-    with pytest.raises(ScoreError):
-        brier_score([0.5], labels)
-    with pytest.raises(ScoreError, match="bins"):
-        reliability([0.5], [True], bins=0)
 
 
 # --- corrected rates -----------------------------------------------------------------------------

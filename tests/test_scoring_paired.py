@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring.clustered import cluster_mean
-from assay.scoring.intervals import mean_interval
+from assay.scoring.intervals import cluster_mean, mean_interval
 from assay.scoring.paired import (
     holm,
     items_needed,

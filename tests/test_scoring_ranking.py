@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assay.errors import ScoreError
 from assay.scoring.agreement import Correlation, agreement
 from assay.scoring.bootstrap import bootstrap_items
-from assay.scoring.ranking import auroc, kendall_tau_b, ranks, spearman
+from assay.scoring.ranking import auroc, ranks, spearman
 
 small = st.integers(-3, 3).map(float)
 columns = st.lists(st.tuples(small, small), max_size=25)
@@ -40,26 +40,10 @@ def _columns(n: int, seed: int, *, steps: int | None) -> tuple[list[float], list
 def test_correlations_of_ranks_are_scipys(n: int, steps: int | None, stats: Any) -> None:
     x, y = _columns(n, n, steps=steps)
     if len(set(x)) == 1 or len(set(y)) == 1:
-        assert spearman(x, y).value is kendall_tau_b(x, y).value is None
+        assert spearman(x, y).value is None
         return
     assert spearman(x, y).value == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
-    assert kendall_tau_b(x, y).value == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
     assert ranks(x) == stats.rankdata(x).tolist()
-
-
-@given(rows=columns)
-def test_tau_counts_pairs(rows: list[tuple[float, float]]) -> None:
-    def sign(d: float) -> int:
-        return (d > 0) - (d < 0)
-
-    pairs = [(sign(a[0] - b[0]), sign(a[1] - b[1])) for i, a in enumerate(rows) for b in rows[:i]]
-    spread = sum(abs(x) for x, _ in pairs) * sum(abs(y) for _, y in pairs)
-    tau = kendall_tau_b([x for x, _ in rows], [y for _, y in rows])
-    if tau.value is None:
-        assert not spread
-    else:
-        assert tau.value == pytest.approx(sum(x * y for x, y in pairs) / math.sqrt(spread))
-        assert -1 - 1e-12 <= tau.value <= 1 + 1e-12
 
 
 def test_spearman_has_one_definition() -> None:
@@ -73,15 +57,13 @@ def test_items_without_a_number_are_left_out_and_counted() -> None:
     found = spearman([1, None, 2, 3, 4], [1, 5, 2, None, 4])
     assert (found.value, found.n, found.excluded) == (1.0, 3, 2)
     assert found.coverage == 0.6
-    assert kendall_tau_b([1, None], [1, 2]).value is None
 
 
 def test_columns_that_do_not_match_are_refused() -> None:
-    for correlate in (spearman, kendall_tau_b):
-        with pytest.raises(ScoreError, match="different lengths"):
-            correlate([1, 2], [1])
-        with pytest.raises(ScoreError):
-            correlate([math.nan], [1])
+    with pytest.raises(ScoreError, match="different lengths"):
+        spearman([1, 2], [1])
+    with pytest.raises(ScoreError):
+        spearman([math.nan], [1])
 
 
 # --- AUROC ---------------------------------------------------------------------------------------
@@ -187,6 +169,5 @@ def test_labels_of_auroc_are_bools() -> None:
 def test_thirty_thousand_items_take_no_quadratic_time() -> None:
     x, y = _columns(30_000, 1, steps=None)
     begun = time.process_time()
-    kendall_tau_b(x, y)
     auroc(x, [b > 0.5 for b in y])
     assert time.process_time() - begun < 60

@@ -1,8 +1,7 @@
-"""Several raters: textbook tables, the values of statsmodels, and definitions by brute force."""
+"""Several raters: a textbook table, and definitions by brute force."""
 
 from __future__ import annotations
 
-import importlib
 import math
 import random
 from collections.abc import Callable
@@ -13,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
-from assay.scoring.classes import class_confusion
-from assay.scoring.raters import AlphaMetric, fleiss_kappa, icc_2_1, krippendorff_alpha
+from assay.scoring.classes import AlphaMetric, krippendorff_alpha
 
 _ = None
 # Krippendorff's example of four observers and twelve units (2011, Computing Krippendorff's
@@ -27,47 +25,10 @@ OBSERVERS: list[list[int | None]] = [
 ]
 UNITS: list[list[int | None]] = [list(unit) for unit in zip(*OBSERVERS, strict=True)]
 
-# Shrout and Fleiss 1979, table 2: six targets, four judges.
-TARGETS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
 
 ratings = st.lists(
     st.lists(st.integers(1, 4) | st.none(), min_size=3, max_size=3), min_size=1, max_size=12
 )
-
-
-# --- Fleiss --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_fleiss_is_that_of_statsmodels(seed: int) -> None:
-    inter_rater: Any = importlib.import_module("statsmodels.stats.inter_rater")
-    rng = random.Random(seed)
-    items = [
-        [t if rng.random() < 0.6 else rng.choice("abc") for _ in range(4)]
-        for t in rng.choices("abc", k=80)
-    ]
-    table = [[item.count(word) for word in "abc"] for item in items]
-    found = fleiss_kappa(items)
-    assert found.value == pytest.approx(inter_rater.fleiss_kappa(table), abs=1e-12)
-    assert (found.n, found.excluded) == (80, 0)
-
-
-def test_fleiss_leaves_out_items_with_a_gap() -> None:
-    found = fleiss_kappa([["a", "a"], ["b", "b"], ["a", None]])
-    assert (found.value, found.n, found.excluded) == (1.0, 2, 1)
-    assert fleiss_kappa([["a", "a"]]).value is None
-    assert fleiss_kappa([]).value is None
-
-
-def test_two_raters_without_agreement_beyond_chance() -> None:
-    # P = 1/2 and Pe = 1/2
-    assert fleiss_kappa([["a", "a"], ["b", "b"], ["a", "b"], ["b", "a"]]).value == 0.0
-
-
-@pytest.mark.parametrize("items", [[["a", "b"], ["a"]], [["a"]], [["a", 1]], [[True, 1]]])
-def test_ratings_that_cannot_be_fleisss_are_refused(items: Any) -> None:
-    with pytest.raises(ScoreError):
-        fleiss_kappa(items)
 
 
 # --- Krippendorff --------------------------------------------------------------------------------
@@ -150,57 +111,3 @@ def test_alpha_of_many_different_numbers_is_quick() -> None:
     # Two numbers of one item differ by 1 squared, any two by twice their variance of 1.5.
     found = krippendorff_alpha(items, metric="interval").value
     assert found == pytest.approx(1 - 1 / 3, abs=0.02)
-
-
-# --- ICC -----------------------------------------------------------------------------------------
-
-
-def test_icc_of_shrout_and_fleiss() -> None:
-    found = icc_2_1([*TARGETS, [1, 2, None, 4]])
-    assert found.value == pytest.approx(0.29, abs=5e-3)
-    assert (found.n, found.excluded) == (6, 1)
-
-
-def test_icc_by_its_mean_squares() -> None:
-    numpy: Any = importlib.import_module("numpy")
-    x = numpy.array(TARGETS, dtype=float)
-    n, k = x.shape
-    grand = x.mean()
-    rows, columns = x.mean(axis=1), x.mean(axis=0)
-    msr = k * ((rows - grand) ** 2).sum() / (n - 1)
-    msc = n * ((columns - grand) ** 2).sum() / (k - 1)
-    mse = ((x - rows[:, None] - columns[None, :] + grand) ** 2).sum() / ((n - 1) * (k - 1))
-    expected = (msr - mse) / (msr + (k - 1) * mse + k * (msc - mse) / n)
-    assert icc_2_1(TARGETS).value == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_stricter_rater_lowers_the_icc_but_no_correlation() -> None:
-    same = [[float(i), float(i)] for i in range(10)]
-    strict = [[a, b - 3] for a, b in same]
-    assert icc_2_1(same).value == pytest.approx(1.0)
-    found = icc_2_1(strict).value
-    assert found is not None
-    assert found < 0.7
-
-
-def test_icc_that_cannot_be() -> None:
-    assert icc_2_1([]).value is None
-    assert icc_2_1([[1, 2]]).value is None
-    assert icc_2_1([[0.1, 0.1]] * 3).value is None
-    with pytest.raises(ScoreError):
-        icc_2_1([[1, 2], [1]])
-    with pytest.raises(ScoreError):
-        icc_2_1([[1, math.inf], [1, 2]])
-
-
-@given(
-    rows=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("ab")), min_size=2, max_size=30)
-)
-def test_two_raters_agree_about_as_cohen_says(rows: list[tuple[str, str]]) -> None:
-    """Fleiss' kappa pools the two raters' habits: it is never above Cohen's."""
-    cohen = class_confusion([a for a, _ in rows], [b for _, b in rows]).kappa()
-    fleiss = fleiss_kappa(rows).value
-    if cohen is None or fleiss is None:
-        assert cohen is fleiss is None
-    else:
-        assert fleiss <= cohen + 1e-12

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError, Location
 from assay.scoring import Json
-from assay.scoring.strict_json import read_json
+from assay.scoring.strict_json import NotJsonError, decode_json, read_json
 
 VALUES: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -23,9 +23,10 @@ REFUSED = [
     ('[{"b": {"score": 0.0, "c": [], "score": 1.0}}]', "the key 'score' stands twice"),
     (r'{"a": 1, "\u0061": 2}', "the key 'a' stands twice"),
     ('{"n": ' + "9" * 5_000 + "}", "has more than 4,300 digits (write it as text)"),
-    ("NaN", "not JSON: NaN is not JSON"),
-    ("-Infinity", "not JSON: -Infinity is not JSON"),
+    ("NaN", "not JSON: NaN is not a JSON number"),
+    ("-Infinity", "not JSON: -Infinity is not a JSON number"),
     ("[" * 100_000, "not JSON: it is nested too deeply"),
+    ('{"rows": [1e999]}', "not JSON: 1e999 is too large a number"),
     ("{", "not JSON: Expecting"),
     ("1 2", "not JSON: Extra data"),
     (b'"\xff"', "not JSON: 'utf-8' codec"),
@@ -53,3 +54,15 @@ def test_numbers_that_are_none_are_let_through_where_asked() -> None:
     assert str(read_json("[NaN, -Infinity]", nan=True)) == "[nan, -inf]"
     with pytest.raises(InputError, match="stands twice"):
         read_json('{"a": NaN, "a": 1}', nan=True)
+
+
+def test_a_depth_that_is_allowed_is_read_and_one_more_is_not() -> None:
+    assert decode_json('[{"a": [1]}]', max_depth=3) == [{"a": [1]}]
+    with pytest.raises(NotJsonError, match="deeper than 2 levels"):
+        decode_json('[{"a": [1]}]', max_depth=2)
+
+
+def test_the_place_of_what_is_not_a_number_is_told() -> None:
+    with pytest.raises(NotJsonError) as caught:
+        decode_json('{"rows": [{"score": 1}, {"score": -1e999}]}')
+    assert caught.value.path == "rows[1].score"

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.scoring.json_safe import Json
-from assay.testing.asked import Asked, Fence, Said, split_fences
-from assay.testing.protocols import WireError, read_request, reply_body, tokens_of
+from assay.testing.asked import (
+    Asked,
+    Fence,
+    Said,
+    WireError,
+    read_request,
+    reply_body,
+    split_fences,
+    tokens_of,
+)
 
 _ID = "0123456789abcdef"
 

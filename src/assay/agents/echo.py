@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from assay.graders.usage import OBSERVED
-from assay.sandbox.inside import open_inside
+from assay.sandbox.host import open_inside
 from assay.types.run import Run
 from assay.types.steps import AgentStep
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from assay.agents.transcripts import MOST_BYTES, detect, read_transcript, tool_kind
 from assay.errors import AgentError, AgentTimeoutError, InputError, nearest
 from assay.graders.usage import OBSERVED, USAGE, Totals, totals_of
-from assay.sandbox.inside import make_directory_inside, open_inside, remove_inside
+from assay.sandbox.host import make_directory_inside, open_inside, remove_inside
 from assay.scoring.strict_json import read_json
 from assay.types.codec import from_json
 from assay.types.run import Run

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from assay.errors import AgentError
-from assay.sandbox.inside import make_directory_inside, open_inside, remove_inside
+from assay.sandbox.host import make_directory_inside, open_inside, remove_inside
 from assay.types.run import Run
 from assay.types.steps import AgentStep, Step
 

@@ -9,12 +9,13 @@ import uuid
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from assay.client.errors import ServerError, UnreachableError, refusal
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
     import aiohttp
@@ -234,8 +235,8 @@ async def _json(response: aiohttp.ClientResponse) -> Json:
     if not content:
         return {}
     try:
-        return cast("Json", json.loads(content))
-    except (ValueError, RecursionError):
+        return decode_json(bytes(content))
+    except NotJsonError:
         return content[:200].decode("utf-8", "replace")
 
 
@@ -246,7 +247,7 @@ async def _events(lines: aiohttp.StreamReader) -> AsyncIterator[tuple[str, Json]
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
         if not line:
             if data:
-                yield event, cast("Json", json.loads(data))
+                yield event, decode_json(data)
             event, data = "message", ""
         elif line.startswith("event:"):
             event = line[6:].strip()

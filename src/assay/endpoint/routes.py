@@ -16,6 +16,7 @@ from assay.endpoint.forms import adaptive, native, nemo_gym, openrlhf
 from assay.endpoint.problems import ProblemError, problem_body
 from assay.endpoint.served import Asked, Served
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 __all__ = ["Find", "build_app", "build_router"]
 
@@ -125,13 +126,9 @@ def _parsed(asked: Request, raw: bytes) -> Json:
     if kind != "application/json" and not kind.endswith("+json"):
         raise ProblemError(415, "the body must be application/json")
     try:
-        return cast("Json", json.loads(raw, parse_constant=_no_constant))
-    except (ValueError, RecursionError):
-        raise ProblemError(400, "the body is not JSON") from None
-
-
-def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is not JSON")
+        return decode_json(raw)
+    except NotJsonError as error:
+        raise ProblemError(400, f"the body is not JSON: {error}") from None
 
 
 def _described(schema: Mapping[str, Json]) -> dict[str, object]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
 
 from assay.environment.answer import parse_answer, type_adapter
 from assay.errors import InputError, ScoreError, TemplateError, nearest
-from assay.scoring.grade import Grade
+from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, json_safe, plain
 from assay.scoring.results import EvaluationResult, SubScore, finite_number
 from assay.tasks.task import Session, Task

@@ -26,7 +26,7 @@ from assay.agents.replay import recordings_of
 from assay.errors import InputError, nearest
 from assay.graders.digest import declared_digest, framed
 from assay.graders.spec import GraderSpec
-from assay.graders.testing.separation import BOUNDARY, Mode, separable_runners
+from assay.graders.testing.outcomes import BOUNDARY, Mode, separable_runners
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import read_json
 from assay.tasks.case import Case

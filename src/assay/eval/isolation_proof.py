@@ -17,7 +17,7 @@ from typing import TypeAlias, cast
 from assay.agents.replay import ReplayAgent
 from assay.eval.isolation import CaseLock, Why
 from assay.eval.trials import Arena, Trial
-from assay.graders.testing.separation import Mode
+from assay.graders.testing.outcomes import Mode
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.case import Case

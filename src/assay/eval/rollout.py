@@ -28,7 +28,7 @@ from assay.errors import (
 )
 from assay.eval.within import OutOfTimeError, within
 from assay.graders.usage import USAGE, Totals, totals_of
-from assay.scoring.grade import Grade
+from assay.scoring.graded import Grade
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.run import Run

@@ -72,8 +72,7 @@ class AuditGrader(Grader):
         """
         import asyncio
 
-        from assay.graders.signs.calls import call_findings
-        from assay.graders.signs.changes import Search
+        from assay.graders.signs.changes import Search, call_findings
 
         cls.check_options({"ignore": list[Json](ignore or [])})
         search = Search(workspace, question or "", patterns or ())

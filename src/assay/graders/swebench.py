@@ -16,18 +16,18 @@ from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
 from assay.graders.paths import CasePath
 from assay.graders.swebench_ids import (
+    expects_failure,
     is_node_id,
     module_of,
     nearest_ids,
     read_ids,
     resolve_ids,
 )
-from assay.graders.swebench_marks import expects_failure
 from assay.graders.testing.hidden import Injected, hidden_files, read_inject
-from assay.graders.testing.outcomes import TestRun
-from assay.graders.testing.separation import (
+from assay.graders.testing.outcomes import (
     Fresh,
     Isolation,
+    TestRun,
     check_isolation,
     is_separable,
     mode_of,

@@ -12,7 +12,7 @@ from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
 from assay.graders.paths import CasePath
 from assay.graders.testing.hidden import Injected
-from assay.graders.testing.separation import (
+from assay.graders.testing.outcomes import (
     Fresh,
     Isolation,
     check_isolation,

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from assay.errors import InputError
-from assay.graders.globs import overlap
-from assay.graders.shell_lines import LIVE
+from assay.graders.shell_lines import LIVE, overlap
 from assay.graders.tool_effects import (
     Touch,
     command_line,

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.sandbox.inside import open_inside
+from assay.sandbox.host import open_inside
 
 __all__ = ["SKIPPED_DIRECTORIES", "read_regular", "regular_files"]
 

@@ -6,15 +6,14 @@ evals, runs, a run's output items, fine-tuning jobs with a grader.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from assay.errors import InputError, Location
 from assay.graders.openai.definitions import TYPES
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 __all__ = ["MAX_BYTES", "Dump", "Found", "read_dump"]
 
@@ -119,13 +118,9 @@ def _documents(file: str) -> Iterator[tuple[Found, Json]]:
 
 def _attempt(text: str) -> tuple[Json, Exception | None]:
     try:
-        return cast("Json", json.loads(text, parse_constant=_no_constant)), None
-    except (ValueError, RecursionError) as error:
+        return decode_json(text), None
+    except NotJsonError as error:
         return None, error
-
-
-def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _sort(around: Found, value: Json, dump: Dump) -> None:

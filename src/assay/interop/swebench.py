@@ -13,12 +13,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from assay.errors import InputError, Location, nearest
 from assay.graders.swebench_ids import read_ids
 from assay.scoring.json_safe import Json
-from assay.scoring.strict_json import KeyTwiceError, read_json, unique_keys
+from assay.scoring.strict_json import NotJsonError, decode_json, read_json
 from assay.types.codec import Problem, ShapeError
 
 __all__ = ["MAX_BYTES", "SweBenchInstance", "pick_instance", "read_instance", "read_instances"]
@@ -152,12 +151,12 @@ def read_instances(file: str) -> list[Mapping[str, Json]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not UTF-8 text") from error
     try:
-        whole = cast("Json", json.loads(text, object_pairs_hook=unique_keys))
-    except KeyTwiceError as error:
+        whole = decode_json(text, nan=True)
+    except NotJsonError as error:
+        if error.kind != "repeated key":
+            return _lines(file, text)
         place = Location(file=file)
         raise InputError(str(error), location=place, hint="keep one of them") from None
-    except (ValueError, RecursionError):
-        return _lines(file, text)
     rows = whole if isinstance(whole, list) else [whole]
     return [_mapping(row, Location(file=file, field=f"[{n}]")) for n, row in enumerate(rows)]
 

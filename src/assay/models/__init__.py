@@ -13,13 +13,10 @@ from assay.models.messages import Attempt, Message, Reply, Request, Usage
 if TYPE_CHECKING:
     from assay.models.asking import Check
     from assay.models.cache import ReplyCache
-    from assay.models.client import ModelClient
-    from assay.models.current import current_client, unconfigured, using
-    from assay.models.family import family_of
+    from assay.models.client import ModelClient, current_client, unconfigured, using
     from assay.models.ledger import Budget, Entry, Ledger, LedgerSummary
     from assay.models.prices import Prices
-    from assay.models.reference import ModelRef, parse_reference
-    from assay.models.registered import register_model
+    from assay.models.reference import ModelRef, family_of, parse_reference, register_model
     from assay.models.resolving import Endpoint, resolve
     from assay.models.settings import EndpointSettings, ModelSettings
 
@@ -53,13 +50,10 @@ __all__ = [
 _PLACES = {
     "asking": ("Check",),
     "cache": ("ReplyCache",),
-    "client": ("ModelClient",),
-    "current": ("current_client", "unconfigured", "using"),
-    "family": ("family_of",),
+    "client": ("ModelClient", "current_client", "unconfigured", "using"),
     "ledger": ("Budget", "Entry", "Ledger", "LedgerSummary"),
     "prices": ("Prices",),
-    "reference": ("ModelRef", "parse_reference"),
-    "registered": ("register_model",),
+    "reference": ("ModelRef", "family_of", "parse_reference", "register_model"),
     "resolving": ("Endpoint", "resolve"),
     "settings": ("EndpointSettings", "ModelSettings"),
 }

@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 
 from assay.errors import InputError
-from assay.models.capabilities import Capability
 from assay.models.messages import Finish, Message, Request, Rung, Usage
-from assay.models.resolving import Endpoint
-from assay.models.shapes import Shape
+from assay.models.resolving import Capability, Endpoint
+from assay.models.schemas import Shape
 from assay.models.wire import (
     UNENDED,
     RawReply,

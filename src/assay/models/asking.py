@@ -10,12 +10,11 @@ from typing import TypeAlias
 from assay.errors import ModelError
 from assay.models.faults import ENDPOINT_FAULTS, Fault, told
 from assay.models.ledger import Entry, EntryKind, Ledger
-from assay.models.limits import Limiter
 from assay.models.messages import Attempt, Message, Reply, Request, Usage
-from assay.models.pace import EndpointClosedError, Timing
+from assay.models.pace import EndpointClosedError, Limiter, Timing
 from assay.models.prices import Prices
 from assay.models.routes import Prepared, Route
-from assay.models.shapes import Shape
+from assay.models.schemas import Shape
 from assay.models.structured import read_object
 from assay.models.wire import RawReply, texts, with_words
 from assay.scoring.json_safe import Json

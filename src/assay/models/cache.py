@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import AssayError, ModelError, StoreError
-from assay.models.forking import renewed_in_forks
+from assay.models.forking import ForkSafe
 from assay.models.in_flight import InFlight, Turn
 from assay.models.messages import Message, Reply, Request
-from assay.models.recordings import export_replies, import_replies
-from assay.models.reply_file import ReplyFile
-from assay.models.schema_dialect import schema_text
+from assay.models.recordings import ReplyFile, export_replies, import_replies
+from assay.models.schemas import schema_text
 from assay.models.settings import CacheMode
 from assay.models.stored_reply import RecordError, pack, reply_of, to_json, unpack
 from assay.scoring.json_safe import plain
@@ -112,7 +111,7 @@ def _decimal(number: float | None) -> float | None:
 # --- The cache -----------------------------------------------------------------------------------
 
 
-class ReplyCache:
+class ReplyCache(ForkSafe):
     """Replies of models in one file, for the threads and event loops of any number of processes.
 
     The file is opened when it is first needed. Replies stored at the same time share one
@@ -127,13 +126,8 @@ class ReplyCache:
         self.file = file
         self.mode: CacheMode = mode
         self._flights = InFlight()
-        self._lock = threading.Lock()
+        super().__init__()  # what is open is the parent's in a fork, and `_open` sees that
         self._opened: _Opened | None = None
-        renewed_in_forks(self)
-
-    def renew(self) -> None:
-        """Take a new lock; what is open is the parent's, and `_open` sees that. See `forking`."""
-        self._lock = threading.Lock()
 
     async def get(self, digest: str, *, model: str = "") -> Reply | None:
         """Look for the reply to a request.
@@ -206,7 +200,7 @@ class ReplyCache:
 
     def close(self) -> None:
         """Write what is under way and close the file; using the cache again opens it again."""
-        with self._lock:
+        with self.lock:
             opened, self._opened = self._opened, None
         if opened is not None:
             opened.close()
@@ -224,7 +218,7 @@ class ReplyCache:
         opened = self._opened
         if opened is not None and opened.process == os.getpid():
             return opened
-        with self._lock:
+        with self.lock:
             if self._opened is None or self._opened.process != os.getpid():
                 self._opened = _Opened(
                     self.file, is_writable=self.mode == "readwrite", parents=self._opened

@@ -6,6 +6,9 @@ It knows nothing of verdicts. It gives a reply that has the shape that was asked
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -13,18 +16,20 @@ from typing import Self
 from assay.errors import InputError, ModelError
 from assay.models.asking import Asking, Check
 from assay.models.cache import ReplyCache, request_digest
+from assay.models.forking import ForkSafe
 from assay.models.ledger import Budget, Entry, Ledger
 from assay.models.messages import Reply, Request
 from assay.models.pace import Timing
 from assay.models.prices import Prices
-from assay.models.registered import registered
+from assay.models.reference import registered
+from assay.models.resolving import resolve
 from assay.models.routes import CallRoute, Route, route_of
+from assay.models.schemas import Shape, shape_of
 from assay.models.settings import ModelSettings
-from assay.models.shapes import Shape, shape_of
 from assay.models.structured import read_object
 from assay.models.wire import texts
 
-__all__ = ["ModelClient"]
+__all__ = ["ModelClient", "current_client", "unconfigured", "using"]
 
 
 class ModelClient:
@@ -218,3 +223,57 @@ class ModelClient:
 
 def _budget(settings: ModelSettings) -> Budget | None:
     return None if settings.max_cost_usd is None else Budget(settings.max_cost_usd)
+
+
+_CURRENT: ContextVar[ModelClient | None] = ContextVar("assay_model_client", default=None)
+_OWN: list[ModelClient] = []
+
+
+_LOCK = ForkSafe()
+
+
+def current_client() -> ModelClient:
+    """The client of `using`; outside of it that of the process, made from the environment once.
+
+    Raises:
+        InputError: If the environment's settings cannot be read.
+    """
+    client = _CURRENT.get()
+    if client is not None:
+        return client
+    with _LOCK.lock:
+        if not _OWN:
+            _OWN.append(ModelClient())
+        return _OWN[0]
+
+
+@contextmanager
+def using(client: ModelClient) -> Generator[ModelClient]:
+    """Put a client in use, for the code in the block and the tasks that it starts."""
+    token = _CURRENT.set(client)
+    try:
+        yield client
+    finally:
+        _CURRENT.reset(token)
+
+
+def unconfigured(reference: str, settings: ModelSettings | None = None) -> str:
+    """Why a model cannot be asked here, known before anything is run.
+
+    Args:
+        reference: A model reference.
+        settings: By default those of `current_client`.
+
+    Returns:
+        What is missing; empty if nothing is. With recordings only (``replay``) nothing is.
+    """
+    if registered(reference) is not None:
+        return ""
+    try:
+        settings = current_client().settings if settings is None else settings
+        if settings.cache == "replay":
+            return ""
+        resolve(reference, settings)
+    except (InputError, ModelError) as error:
+        return str(error)
+    return ""

@@ -7,26 +7,30 @@ given back, and a request that one of them sent would be waited for until the en
 from __future__ import annotations
 
 import os
+import threading
 import weakref
-from typing import Protocol
 
-__all__ = ["Forked", "renewed_in_forks"]
+__all__ = ["ForkSafe"]
 
 
-class Forked(Protocol):
-    """What is made anew in a forked process."""
+class ForkSafe:
+    """Has a lock, which is a new one in each process that is forked from here.
+
+    Args:
+        reentrant: Whether a thread that holds the lock may take it again.
+    """
+
+    def __init__(self, *, reentrant: bool = False) -> None:
+        self._make_lock = threading.RLock if reentrant else threading.Lock
+        self.lock = self._make_lock()
+        _HELD.add(self)
 
     def renew(self) -> None:
-        """Take new locks, and forget what is under way; called while there is one thread."""
-        ...
+        """Take a new lock, and forget what is under way; called while there is one thread."""
+        self.lock = self._make_lock()
 
 
-_HELD: weakref.WeakSet[Forked] = weakref.WeakSet()
-
-
-def renewed_in_forks(thing: Forked) -> None:
-    """Have a thing made anew in each process that is forked from here, as long as it lives."""
-    _HELD.add(thing)
+_HELD: weakref.WeakSet[ForkSafe] = weakref.WeakSet()
 
 
 def _renew() -> None:

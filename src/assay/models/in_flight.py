@@ -9,7 +9,6 @@ Requests may be in different event loops and threads.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections import deque
 from contextlib import AbstractAsyncContextManager
@@ -18,7 +17,7 @@ from typing import Self
 
 from assay.errors import ModelError
 from assay.models.faults import ENDPOINT_FAULTS
-from assay.models.forking import renewed_in_forks
+from assay.models.forking import ForkSafe
 
 __all__ = ["InFlight", "Turn"]
 
@@ -27,17 +26,17 @@ _SHARED = ENDPOINT_FAULTS | {"rate_limited"}
 _GRACE_SECONDS = 1.0
 
 
-class InFlight:
+class InFlight(ForkSafe):
     """Who asks, and who waits, for each digest."""
 
     def __init__(self) -> None:
-        self.renew()
-        renewed_in_forks(self)
+        super().__init__()
+        self._slots: dict[str, _Slot] = {}
 
     def renew(self) -> None:
-        """Nobody asks in a forked process what its parent asks; see `forking`."""
-        self._lock = threading.Lock()
-        self._slots: dict[str, _Slot] = {}
+        """Nobody asks in a forked process what its parent asks."""
+        super().renew()
+        self._slots = {}
 
     def sharing(self, digest: str, patience: float) -> Turn:
         """Wait for the turn to ask; in the block, look into the cache first.
@@ -51,19 +50,19 @@ class InFlight:
 
     def answered(self, digest: str) -> None:
         """The reply can be found: whoever waits may look, all at once."""
-        with self._lock:
+        with self.lock:
             if slot := self._slots.get(digest):
                 slot.is_answered = True
 
     def asked(self, digest: str) -> None:
         """Whoever has the slot is being asked from now on, and does not wait for a turn itself."""
-        with self._lock:
+        with self.lock:
             if (slot := self._slots.get(digest)) and slot.asked_at is None:
                 slot.asked_at = time.monotonic()
 
     def enter(self, digest: str, turn: Turn) -> asyncio.Future[None] | None:
         """Take the slot, or a place in its queue."""
-        with self._lock:
+        with self.lock:
             slot = self._slots.get(digest)
             if slot is None:
                 self._slots[digest] = _Slot()
@@ -82,7 +81,7 @@ class InFlight:
             turn: Its turn.
             error: What it ended with.
         """
-        with self._lock:
+        with self.lock:
             slot = self._slots.get(digest)
             if slot is None or not turn.is_asking:
                 if slot is not None and turn in slot.waiting:
@@ -106,7 +105,7 @@ class InFlight:
 
     def has_to_wait(self, digest: str, turn: Turn, since: float) -> float:
         """Seconds that one who waits still has to; at 0 it has left the queue."""
-        with self._lock:
+        with self.lock:
             slot = self._slots.get(digest)
             if slot is None or turn not in slot.waiting:
                 return 0.0  # it was called in this moment

@@ -7,23 +7,33 @@ million replies as after one; a file can keep every entry.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
-import threading
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from types import TracebackType
 from typing import Literal, TypeAlias
 
-from assay.errors import InputError, ModelError
-from assay.models.forking import renewed_in_forks
-from assay.models.ledger_file import LedgerFile
+from assay.errors import InputError, ModelError, StoreError
+from assay.models.forking import ForkSafe
 from assay.models.messages import Purpose, Usage
 from assay.models.prices import Prices
 from assay.scoring.json_safe import Json
 
-__all__ = ["Budget", "Entry", "EntryKind", "Ledger", "LedgerSummary", "Reservation", "Totals"]
+__all__ = [
+    "Budget",
+    "Entry",
+    "EntryKind",
+    "Ledger",
+    "LedgerFile",
+    "LedgerSummary",
+    "Reservation",
+    "Totals",
+]
 
 EntryKind: TypeAlias = Literal["call", "retry", "repair", "hit", "lost"]
 """A question asked; asked again after a fault or a cut-off; asked to mend its reply; answered
@@ -204,7 +214,7 @@ def _money(dollars: float) -> str:
     return f"${dollars:,.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
 
 
-class Ledger:
+class Ledger(ForkSafe):
     """The account of a process, for all its threads and event loops.
 
     Args:
@@ -225,20 +235,17 @@ class Ledger:
         self.prices = prices
         self._listener = listener
         self._keep = LedgerFile(keep) if keep else None
-        self._lock = threading.Lock()
+        super().__init__()
         self._groups: dict[tuple[str, str, str], Totals] = {}
         self._models: set[str] = set()
         self._spent = 0.0
         self._reserved = 0.0
         self._trouble = ""
-        renewed_in_forks(self)
 
     def renew(self) -> None:
-        """What the parent has under way is not settled in a forked process; see `forking`."""
-        self._lock = threading.Lock()
+        """What the parent has under way is not settled in a forked process."""
+        super().renew()
         self._reserved = 0.0
-        if self._keep is not None:
-            self._keep.renew()
 
     def reserve(self, estimate_usd: float | None, what: str) -> Reservation:
         """Set money aside before a request goes out.
@@ -263,7 +270,7 @@ class Ledger:
         amount = estimate_usd or 0.0
         if not 0 <= amount < math.inf:
             amount = math.inf  # no amount at all: refused
-        with self._lock:
+        with self.lock:
             left = budget.max_cost_usd - self._spent - self._reserved
             # Sums of dollars are binary fractions: a billionth is no overrun.
             if amount <= left + 1e-9:
@@ -284,7 +291,7 @@ class Ledger:
         budget, amount = self.budget, estimate_usd or 0.0
         if budget is None:
             return False
-        with self._lock:
+        with self.lock:
             left = budget.max_cost_usd - self._spent + 1e-9
             return left - self._reserved < amount <= left
 
@@ -293,7 +300,7 @@ class Ledger:
 
         It does not change what is left of the budget: that is `Reservation.settle`'s to do.
         """
-        with self._lock:
+        with self.lock:
             model = entry.model
             if model not in self._models:
                 # Names may come from outside, and memory is bounded.
@@ -314,7 +321,7 @@ class Ledger:
 
     def summary(self) -> LedgerSummary:
         """What has been recorded, spent and reserved until now."""
-        with self._lock:
+        with self.lock:
             return LedgerSummary(
                 groups={group: totals.plus(Totals()) for group, totals in self._groups.items()},
                 spent_usd=self._spent,
@@ -330,7 +337,7 @@ class Ledger:
 
     def settle(self, reserved: float, spent: float) -> None:
         """Turn money set aside into money spent; see `Reservation`."""
-        with self._lock:
+        with self.lock:
             self._reserved = max(0.0, self._reserved - reserved)
             self._spent += spent
 
@@ -398,3 +405,50 @@ def _line(entry: Entry) -> str:
             "digest": entry.digest,
         }
     )
+
+
+class LedgerFile(ForkSafe):
+    """A file that lines are appended to; it is opened with the first one.
+
+    Args:
+        file: Its path; it and its directory are made if they are missing, for the user alone.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        super().__init__()  # a line is one write, so a forked process may go on with the file
+        self._handle: int | None = None
+
+    def append(self, line: str) -> None:
+        """Write one line.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        content = f"{line}\n".encode()
+        try:
+            with self.lock:
+                if self._handle is None:
+                    self._handle = self._open()
+                if os.write(self._handle, content) < len(content):
+                    raise OSError(errno.ENOSPC, "no space is left")  # noqa: TRY301 - as the next
+        except OSError as error:
+            raise StoreError(
+                f"the ledger cannot be kept in {self._file}: {error.strerror}",
+                hint="choose a file that you may write to",
+            ) from error
+
+    def close(self) -> None:
+        """Close the file; the next line opens it again."""
+        with self.lock:
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+    def _open(self) -> int:
+        Path(self._file).absolute().parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            os.write(handle, b"\n")
+        return handle

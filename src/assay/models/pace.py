@@ -12,17 +12,25 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from assay.errors import ModelError
-from assay.models.forking import renewed_in_forks
-from assay.models.limits import Bucket, Limiter
+from assay.models.forking import ForkSafe
 
-__all__ = ["EndpointClosedError", "Gate", "Lane", "Timing", "gate_of", "lane_of"]
+__all__ = [
+    "Bucket",
+    "EndpointClosedError",
+    "Gate",
+    "Lane",
+    "Limiter",
+    "Timing",
+    "gate_of",
+    "lane_of",
+]
 
 _OPEN_SECONDS = 30.0
 _LONGEST_COOLING = 600.0
@@ -54,7 +62,7 @@ class EndpointClosedError(ModelError):
     """The breaker is open: the endpoint was not asked, so this says nothing new of it."""
 
 
-class Gate:
+class Gate(ForkSafe):
     """One endpoint, as all loops and threads of the process see it.
 
     Args:
@@ -72,17 +80,16 @@ class Gate:
         self._opened_at: float | None = None
         self._prober: object = None
         self._last = ModelError("")
-        self._lock = threading.Lock()
-        renewed_in_forks(self)
+        super().__init__()
 
     def renew(self) -> None:
-        """The parent's requests tell this process nothing; see `forking`."""
-        self._lock = threading.Lock()
+        """The parent's requests tell this process nothing."""
+        super().renew()
         self._prober = None
 
     def cool(self, seconds: float) -> None:
         """Everybody waits; not for ever, whatever a server says."""
-        with self._lock:
+        with self.lock:
             until = self.timing.clock() + min(seconds, _LONGEST_COOLING)
             self._cool_until = max(self._cool_until, until)
             self.is_calm = False
@@ -101,7 +108,7 @@ class Gate:
         Raises:
             EndpointClosedError: While the breaker is open; its kind is that of the last failure.
         """
-        with self._lock:
+        with self.lock:
             if self._opened_at is None:
                 return
             since = self.timing.clock() - self._opened_at
@@ -120,7 +127,7 @@ class Gate:
     def succeeded(self) -> None:
         """A request was answered."""
         if self._failures or self._opened_at is not None:
-            with self._lock:
+            with self.lock:
                 self._failures = 0
                 self._opened_at, self._prober = None, None
                 self._settle()
@@ -132,7 +139,7 @@ class Gate:
             error: The reason.
             breaker_after: Failures in a row after which it is left alone.
         """
-        with self._lock:
+        with self.lock:
             self._failures += 1
             self._last = error
             if self._failures >= breaker_after:
@@ -141,7 +148,7 @@ class Gate:
 
     def ended(self, asker: object) -> None:
         """A request ended: if it was to find out for all and did not, another one may."""
-        with self._lock:
+        with self.lock:
             if self._prober is asker:
                 self._prober = None
 
@@ -176,7 +183,7 @@ class Gate:
 
     def _calm_down(self) -> None:
         if self._cool_until and self.cooling() == 0.0:
-            with self._lock:
+            with self.lock:
                 if self.cooling() == 0.0:
                     self._cool_until = 0.0
                     self._settle()
@@ -185,7 +192,7 @@ class Gate:
         self.is_calm = not self._cool_until and self._opened_at is None
 
 
-class Lane:
+class Lane(ForkSafe):
     """A way through a gate with limits of its own, for all loops and threads of the process.
 
     Args:
@@ -213,19 +220,15 @@ class Lane:
         self._first, self._most = min(first, most), most
         self._breaker_after = breaker_after
         self._has_rates = self.requests is not None or self.tokens is not None
-        self._lock = threading.Lock()
+        super().__init__()
         self._limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = (
             weakref.WeakKeyDictionary()
         )
-        renewed_in_forks(self)
 
     def renew(self) -> None:
         """A forked process has none of the requests that its parent has in flight."""
-        self._lock = threading.Lock()
+        super().renew()
         self._limiters = weakref.WeakKeyDictionary()
-        for bucket in (self.requests, self.tokens):
-            if bucket is not None:
-                bucket.renew()
 
     @property
     def is_free(self) -> bool:
@@ -237,7 +240,7 @@ class Lane:
         loop = asyncio.get_running_loop()
         limiter = self._limiters.get(loop)
         if limiter is None:
-            with self._lock:
+            with self.lock:
                 limiter = self._limiters[loop] = Limiter(self._first, self._most)
         return limiter
 
@@ -277,23 +280,12 @@ _GATES: weakref.WeakValueDictionary[tuple[object, ...], Gate] = weakref.WeakValu
 _LANES: weakref.WeakValueDictionary[tuple[object, ...], Lane] = weakref.WeakValueDictionary()
 
 
-class _Lock:
-    """What guards both; made anew in forked processes."""
-
-    def __init__(self) -> None:
-        self.renew()
-        renewed_in_forks(self)
-
-    def renew(self) -> None:
-        self.held = threading.RLock()
-
-
-_LOCK = _Lock()
+_LOCK = ForkSafe(reentrant=True)
 
 
 def gate_of(address: tuple[object, ...], make: Callable[[], Gate]) -> Gate:
     """The process's gate of an address; forgotten when no client holds it any more."""
-    with _LOCK.held:
+    with _LOCK.lock:
         gate = _GATES.get(address)
         if gate is None:
             gate = _GATES[address] = make()
@@ -307,8 +299,120 @@ def lane_of(limits: tuple[object, ...], make: Callable[[], Lane]) -> Lane:
         limits: The address of its gate, whose the limits are, and the limits.
         make: Makes it.
     """
-    with _LOCK.held:
+    with _LOCK.lock:
         lane = _LANES.get(limits)
         if lane is None:
             lane = _LANES[limits] = make()
         return lane
+
+
+@dataclass(slots=True)
+class Limiter:
+    """How many requests one loop has in flight at one endpoint; first come, first served.
+
+    Attributes:
+        limit: How many there may be.
+        most: Highest limit.
+        busy: How many there are.
+        epoch: Grows whenever the limit is halved; what was sent before says nothing new.
+    """
+
+    limit: int
+    most: int
+    busy: int = 0
+    epoch: int = 0
+    _waiting: deque[asyncio.Future[None]] = field(
+        default_factory=deque["asyncio.Future[None]"], init=False, repr=False
+    )
+    _good: int = field(default=0, init=False, repr=False)
+
+    def try_acquire(self) -> bool:
+        """Take a place if there is one.
+
+        Nobody who waits is overtaken: a place that becomes free, or is new, is handed on in the
+        same moment, so there is none to take while anybody waits.
+        """
+        if self.busy >= self.limit:
+            return False
+        self.busy += 1
+        return True
+
+    async def acquire(self) -> None:
+        """Take a place, or wait for one."""
+        if self.try_acquire():
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()  # the place was given in the same moment
+            raise  # else `_wake` passes it over
+
+    def release(self) -> None:
+        """Give a place back."""
+        self.busy -= 1
+        self._wake()
+
+    def succeeded(self) -> None:
+        """A good reply came."""
+        self._good += 1
+        if self._good >= self.limit:
+            self._good = 0
+            # What was never filled says nothing of how much is taken.
+            if self.limit < self.most and (self._waiting or self.busy >= self.limit):
+                self.limit += 1
+                self._wake()
+
+    def crowded(self, epoch: int) -> None:
+        """It was too much; several replies to one burst count once.
+
+        Args:
+            epoch: What `epoch` was when the request was sent.
+        """
+        self._good = 0
+        if epoch == self.epoch:
+            self.epoch += 1
+            self.limit = max(1, self.limit // 2)
+
+    def _wake(self) -> None:
+        while self._waiting and self.busy < self.limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self.busy += 1
+                turn.set_result(None)
+
+
+class Bucket(ForkSafe):
+    """So much a minute; for all threads.
+
+    A tenth of a minute's worth may be taken at once. What is taken beyond is waited for, in turn.
+
+    Args:
+        per_minute: How much.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.per_minute = per_minute
+        self.clock = clock
+        self._level, self._at = self._most, clock()
+
+    @property
+    def _most(self) -> float:
+        return max(1.0, self.per_minute / 10.0)
+
+    def take(self, amount: float) -> float:
+        """Take some, or give it back if it is negative.
+
+        Returns:
+            Seconds to wait before it may be used.
+        """
+        with self.lock:
+            now = self.clock()
+            self._level += (now - self._at) * self.per_minute / 60.0
+            self._at = now
+            self._level = min(self._most, self._level) - amount
+            return max(0.0, -self._level * 60.0 / self.per_minute)

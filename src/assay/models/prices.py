@@ -22,7 +22,7 @@ from typing import cast
 
 from assay.errors import InputError, Location
 from assay.models.messages import Request, Usage
-from assay.models.schema_dialect import schema_text
+from assay.models.schemas import schema_text
 from assay.scoring.json_safe import Json
 
 __all__ = ["Price", "Prices", "packaged_models"]

@@ -7,12 +7,30 @@ family (``claude-...``, ``gpt-...``, ``gemini-...``), or a name that the setting
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from assay.errors import InputError, nearest
+from assay.models.messages import Reply, Request
 
-__all__ = ["PROVIDERS", "ModelRef", "parse_reference"]
+__all__ = [
+    "MODEL_KEY",
+    "MODEL_URL",
+    "PROVIDERS",
+    "PROVIDER_TABLE",
+    "Complete",
+    "ModelRef",
+    "Protocol",
+    "Provider",
+    "family_of",
+    "parse_reference",
+    "read_gateway",
+    "register_model",
+    "registered",
+]
 
 PROVIDERS = ("anthropic", "openai", "google")
 """Providers that are known by name."""
@@ -129,3 +147,144 @@ def _model_name(name: str, told: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(f"{told!r} names no model: {name!r} is no model's name", hint=_FORMS)
     return name
+
+
+Protocol: TypeAlias = Literal["openai", "anthropic"]
+
+MODEL_KEY, MODEL_URL = "ASSAY_MODEL_KEY", "ASSAY_MODEL_URL"
+"""Variables: a key for references that are URLs, and the address that it is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider.
+
+    Attributes:
+        protocol: Whose protocol it speaks.
+        base_url: Its own address.
+        url_variable: Variable that holds another address to use for it.
+        key_variables: Variables that may hold its key, the first one first.
+    """
+
+    protocol: Protocol
+    base_url: str
+    url_variable: str
+    key_variables: tuple[str, ...]
+
+
+PROVIDER_TABLE: Mapping[str, Provider] = {
+    "anthropic": Provider(
+        "anthropic", "https://api.anthropic.com", "ANTHROPIC_BASE_URL", ("ANTHROPIC_API_KEY",)
+    ),
+    "openai": Provider(
+        "openai", "https://api.openai.com/v1", "OPENAI_BASE_URL", ("OPENAI_API_KEY",)
+    ),
+    "google": Provider(
+        "openai",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_BASE_URL",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    ),
+}
+
+
+def read_gateway(url: str) -> tuple[Protocol, str]:
+    """Protocol and base URL of a gateway, as its setting says them.
+
+    Raises:
+        InputError: If it is no URL.
+    """
+    bare = url.removeprefix("anthropic+")
+    protocol: Protocol = "openai" if bare == url else "anthropic"
+    return protocol, check_base_url(bare, protocol)
+
+
+Complete: TypeAlias = Callable[[Request], Awaitable[Reply | str]]
+"""Answers a request: with text, or with a `Reply` that also knows its model, usage and cost."""
+
+_REGISTERED: dict[str, Complete] = {}
+
+
+def register_model(name: str, complete: Complete | None) -> None:
+    """Give a model a name that every reference may use, in the whole process.
+
+    The shape that a reply has to have stands in words at the end of the last message; replies are
+    validated, repaired, cached and counted as those of any other model. Trying again is the
+    function's own matter: what it raises ends the request.
+
+    Args:
+        name: Letters, digits, ``.``, ``_`` and ``-``. It goes before a name of the settings file.
+        complete: What answers; registered again it replaces the former one, None removes it.
+
+    Raises:
+        InputError: If the name is none, or belongs to a provider's models (``gpt-...``).
+    """
+    reference = parse_reference(name)
+    if reference.provider or reference.base_url:
+        raise InputError(
+            f"{name!r} cannot be registered: it means a model of {reference.provider}",
+            hint="choose a name of its own, such as my-judge",
+        )
+    if complete is None:
+        _REGISTERED.pop(name, None)
+    else:
+        _REGISTERED[name] = complete
+
+
+def registered(name: str) -> Complete | None:
+    """What was registered under a name."""
+    return _REGISTERED.get(name)
+
+
+_FAMILIES = (
+    ("anthropic", "claude anthropic"),
+    ("openai", "gpt chatgpt davinci codex openai o1 o3 o4"),
+    ("google", "gemini gemma palm medgemma google"),
+    ("meta", "llama codellama meta"),
+    ("mistral", "mistral mistralai mixtral ministral magistral codestral devstral pixtral"),
+    ("qwen", "qwen qwq qvq"),
+    ("deepseek", "deepseek"),
+    ("xai", "grok xai"),
+    ("cohere", "command cohere c4ai aya"),
+    ("microsoft", "phi wizardlm microsoft"),
+    ("zhipu", "glm chatglm zai"),
+    ("moonshot", "kimi moonshot moonshotai"),
+    ("minimax", "minimax"),
+    ("amazon", "nova titan amazon"),
+    ("ibm", "granite"),
+    ("allenai", "olmo tulu allenai"),
+    ("nvidia", "nemotron nvidia"),
+    ("01ai", "yi"),
+    ("tencent", "hunyuan"),
+    ("baidu", "ernie"),
+    ("bytedance", "doubao"),
+    ("tii", "falcon"),
+    ("prometheus", "prometheus"),
+    ("selene", "selene"),
+)
+_FAMILY = {word: family for family, words in _FAMILIES for word in words.split()}
+# A word begins where letters begin, and ends where they end: "qwen3", "Llama-3.1", "o3-mini".
+_WORD = re.compile(r"(?<![a-z])(o[134](?![a-z0-9])|c4ai|[a-z]+)")
+
+
+@functools.lru_cache(maxsize=1_024)
+def family_of(reference: str) -> str:
+    """Who made a model.
+
+    Args:
+        reference: A model reference, or a model's name; also inside a path (``org/name``).
+
+    Returns:
+        ``anthropic``, ``openai``, ``google``, ``meta``, ``mistral``, ``qwen``, ``deepseek`` ...:
+        of the first word in the name that is known, the last part of a path before the rest;
+        failing that the provider of ``provider:NAME``; else empty.
+    """
+    where, mark, name = reference.lower().rpartition("#")
+    provider, colon, after = ("", "", name) if mark or "://" in where else name.partition(":")
+    if not colon or provider not in ("anthropic", "openai", "google"):
+        after = name
+    for part in reversed(after.split("/")):
+        for match in _WORD.finditer(part):
+            if family := _FAMILY.get(match[0], ""):
+                return family
+    return provider if provider in ("anthropic", "openai", "google") else ""

@@ -8,25 +8,29 @@ no key but one that was given for that very URL.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
 from assay.errors import InputError, ModelError, nearest
-from assay.models.messages import Rung
-from assay.models.providers import (
+from assay.models.messages import Request, Rung
+from assay.models.reference import (
     MODEL_KEY,
     MODEL_URL,
     PROVIDER_TABLE,
+    ModelRef,
     Protocol,
     Provider,
+    check_base_url,
+    parse_reference,
     read_gateway,
 )
-from assay.models.reference import ModelRef, check_base_url, parse_reference
+from assay.models.schemas import Shape
 from assay.models.settings import EndpointSettings, ModelSettings
 
-__all__ = ["Endpoint", "find", "resolve"]
+__all__ = ["Capability", "Endpoint", "find", "first_capability", "resolve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,3 +237,143 @@ def _secret(settings: ModelSettings, variable: str) -> str:
         # Not quoted: it is a key, if a broken one.
         raise InputError(f"{variable} holds what no key has: blanks or control characters")
     return key
+
+
+_LADDERS: dict[str, tuple[Rung, ...]] = {
+    "openai": ("json_schema", "tool", "json_object", "text"),
+    "anthropic": ("json_schema", "tool", "text"),
+}
+_OPTIONAL = ("temperature", "top_p", "seed", "reasoning_effort")
+_NAMES = {
+    "temperature": re.compile(r"\btemperature\b"),
+    "top_p": re.compile(r"\btop_p\b"),
+    "seed": re.compile(r"\bseed\b"),
+    "reasoning_effort": re.compile(
+        r"\b(reasoning_effort|reasoning\.effort|output_config\.effort|effort)\b|output_config(?![.\w])"
+    ),
+    "max_tokens": re.compile(r"\bmax_(completion_)?tokens\b"),
+}
+_RUNG_WORDS: dict[Rung, re.Pattern[str]] = {
+    "json_schema": re.compile(
+        r"response_?format|json_schema|structured.?output|output_(config|format)|grammar|schema"
+    ),
+    "tool": re.compile(r"\btools?\b|tool_choice|function"),
+    "json_object": re.compile(r"response_?format|json_object|json.?mode"),
+}
+# About this schema, not about schemas: another may well be taken.
+_THIS_SCHEMA = re.compile(r"invalid schema|invalid_json_schema|schema (is )?too|too complex")
+_AT_MOST = re.compile(r"(?:at most|maximum(?: of| is| value of)?|<=|>|less than)\D{0,3}(\d{2,7})\b")
+_MOST_SCHEMAS = 256
+
+
+@dataclass(slots=True)
+class Capability:
+    """What a model takes.
+
+    Attributes:
+        rungs: The ways to make a reply have its shape, the best one first.
+        rung: The one in use.
+        refused: Parameters that are not sent.
+        token_field: How the limit of a reply is called.
+        most_tokens: Highest limit that it takes; None if not known.
+        for_schema: Rungs for single schemas that it refused, by the encoded schema.
+        version: Grows with each lesson.
+    """
+
+    rungs: tuple[Rung, ...]
+    rung: Rung
+    refused: frozenset[str] = frozenset()
+    token_field: str = "max_tokens"  # noqa: S105 - tokens of text
+    most_tokens: int | None = None
+    for_schema: dict[str, Rung] = field(default_factory=dict[str, Rung])
+    version: int = 0
+
+    def rung_for(self, shape: Shape | None) -> Rung:
+        """How a reply of this shape is asked for."""
+        if shape is None:
+            return "text"
+        rung = self.for_schema.get(shape.plain, self.rung) if self.for_schema else self.rung
+        if rung == "json_schema" and not shape.strict:
+            return self._below(rung)
+        return rung
+
+    def tokens(self, most: int) -> int:
+        """The limit to send for a reply of so many tokens."""
+        return most if self.most_tokens is None else min(most, self.most_tokens)
+
+    def dropped(self, request: Request) -> tuple[str, ...]:
+        """The parameters of a request that are not sent."""
+        return tuple(
+            name for name in _OPTIONAL if name in self.refused and _value(request, name) is not None
+        )
+
+    def learn(self, said: str, request: Request, shape: Shape | None) -> str:
+        """Take a lesson from a refusal.
+
+        Args:
+            said: What the server says, and the parameter it names.
+            request: What was asked.
+            shape: Of the reply.
+
+        Returns:
+            What is done without, or differently, from now on; empty if nothing was learned.
+        """
+        said = said.lower()
+        lesson = self._parameter(said, request) or self._shape(said, shape)
+        if lesson:
+            self.version += 1
+        return lesson
+
+    def _parameter(self, said: str, request: Request) -> str:
+        for name in _OPTIONAL:
+            sent = name not in self.refused and _value(request, name) is not None
+            if sent and _NAMES[name].search(said):
+                self.refused |= {name}
+                return name
+        if "max_tokens" in self.refused or not _NAMES["max_tokens"].search(said):
+            return ""
+        if self.token_field == "max_tokens" and "max_completion_tokens" in said:  # noqa: S105
+            self.token_field = "max_completion_tokens"  # noqa: S105 - tokens of text
+            return "max_tokens"
+        limit = _AT_MOST.search(said)
+        if limit and (self.most_tokens is None or int(limit[1]) < self.most_tokens):
+            self.most_tokens = int(limit[1])
+            return "max_tokens"
+        if "json_object" in self.rungs:  # OpenAI's protocol: it need not be sent
+            self.refused |= {"max_tokens"}
+            return "max_tokens"
+        return ""
+
+    def _shape(self, said: str, shape: Shape | None) -> str:
+        rung = self.rung_for(shape)
+        words = _RUNG_WORDS.get(rung)
+        if shape is None or words is None or not words.search(said):
+            return ""
+        below = self._below(rung)
+        if _THIS_SCHEMA.search(said):
+            if len(self.for_schema) >= _MOST_SCHEMAS:
+                self.for_schema.clear()
+            self.for_schema[shape.plain] = below
+        else:
+            self.rung = below
+            self.for_schema.clear()
+        return rung
+
+    def _below(self, rung: Rung) -> Rung:
+        place = self.rungs.index(rung) + 1 if rung in self.rungs else len(self.rungs)
+        return self.rungs[place] if place < len(self.rungs) else "text"
+
+
+def first_capability(endpoint: Endpoint) -> Capability:
+    """What is known of a model before it was asked."""
+    rungs = _LADDERS[endpoint.protocol]
+    capability = Capability(rungs, endpoint.structured or rungs[0])
+    if endpoint.protocol == "anthropic":
+        capability.refused = frozenset({"seed"})
+    elif endpoint.first_party and "api.openai.com" in endpoint.base_url:
+        capability.token_field = "max_completion_tokens"  # noqa: S105 - its reasoning models' only
+    return capability
+
+
+def _value(request: Request, name: str) -> object:
+    return getattr(request, name)

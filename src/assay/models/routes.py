@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from assay.errors import AssayError, ModelError
 from assay.models import anthropic_wire, openai_wire
-from assay.models.bodies import parsed
-from assay.models.capabilities import Capability, first_capability
 from assay.models.faults import Fault, broken_reply, fault_of
 from assay.models.messages import Message, Reply, Request, Rung
 from assay.models.pace import Gate, Lane, Timing, gate_of, lane_of
-from assay.models.registered import Complete, registered
-from assay.models.resolving import Endpoint, find
+from assay.models.reference import Complete, registered
+from assay.models.resolving import Capability, Endpoint, find, first_capability
+from assay.models.schemas import Shape
 from assay.models.settings import ModelSettings
-from assay.models.shapes import Shape
 from assay.models.transport import Answer, ConnectionFailedError, post
-from assay.models.wire import RawReply, mapping
+from assay.models.wire import RawReply, mapping, parsed
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:

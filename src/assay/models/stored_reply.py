@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from typing import NoReturn, cast, get_args
+from typing import cast, get_args
 
 from assay.models.messages import Finish, Reply, Rung, Usage
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 __all__ = ["RecordError", "pack", "reply_of", "to_json", "unpack"]
 
@@ -119,16 +120,9 @@ def parse(text: str | bytes) -> Json:
         RecordError: It is not that.
     """
     try:
-        return cast("Json", _DECODER.decode(text if isinstance(text, str) else text.decode()))
-    except (ValueError, RecursionError) as error:
+        return decode_json(text)
+    except NotJsonError as error:
         raise RecordError(f"it is not JSON: {error}") from None
-
-
-def _no_number(name: str) -> NoReturn:
-    raise RecordError(f"{name} is no number of JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def _text(record: dict[str, Json], key: str) -> str:

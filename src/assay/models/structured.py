@@ -14,24 +14,45 @@ the model quotes, or a thought, from being taken for its verdict:
 * An object in a thought counts for nothing, wherever the thought stands.
 * A later object that cannot be read, is cut off, or has all the keys of the one found but is not
   valid was the model's last word. Then there is no verdict.
-* An object that stands in what the model was shown is a quote; see `assay.models.quotes`.
+* An object that stands in what the model was shown is a quote. A model does not quote to the
+  letter, so only letters, digits and braces are compared, and of those what they stand for.
+
+A thought is what stands between ``<think>`` and ``</think>``. Servers cut off the one or the other:
+everything before an end that has no beginning is a thought, and everything behind a beginning that
+has no end. So of text that a thought may reach into nothing is ever taken for the reply.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from assay.errors import ModelError
-from assay.models.checking import validator
-from assay.models.quotes import stands_in
-from assay.models.schema_dialect import in_words, strict_schema
-from assay.models.strict_json import NotJsonError, parse, parse_mended
-from assay.models.thoughts import Span, UnfinishedError, has_tag, objects, outside_thoughts
+from assay.models.schemas import in_words, strict_schema, validator
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 
-__all__ = ["in_words", "read_object", "strict_schema", "validator"]
+__all__ = [
+    "NotJsonError",
+    "Span",
+    "UnfinishedError",
+    "has_tag",
+    "in_words",
+    "objects",
+    "outside_thoughts",
+    "parse",
+    "parse_mended",
+    "read_object",
+    "stands_in",
+    "strict_schema",
+    "validator",
+]
+
+_STRING: str = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+"""Pattern of a string; linear: what follows a quote is consumed to its end or the text's."""
 
 _LONGEST_REPLY = 1_000_000
 _FENCED = re.compile(r"```[A-Za-z]*+\s([^`]*+(?:`{1,2}[^`]++)*+)```\Z")
@@ -183,3 +204,188 @@ def _checked(data: Json, complaint: str) -> Json:
 
 def _unreadable(complaint: str) -> ModelError:
     return ModelError(f"the reply cannot be used: {complaint}", kind="unreadable")
+
+
+Span: TypeAlias = tuple[int, int]
+"""A part of a text: where it begins, and where it has ended."""
+
+_MOST_OBJECTS = 1_000
+_STEP = {"{": 1, "[": 1, "}": -1, "]": -1}
+_STRING_OR_BRACKET = re.compile(_STRING + r"|[{}\[\]]", re.DOTALL)
+_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+
+
+class UnfinishedError(ValueError):
+    """A text whose objects cannot be told: one does not end, or there are too many."""
+
+
+def has_tag(text: str) -> bool:
+    """Whether a thought begins or ends in a text."""
+    return _TAG.search(text) is not None
+
+
+def outside_thoughts(
+    text: str, opaque: Sequence[Span] = (), *, is_whole: bool = False
+) -> tuple[list[Span], bool]:
+    """The parts of a text that lie outside its thoughts.
+
+    Args:
+        text: Any text.
+        opaque: Parts in which a tag is none, in their order.
+        is_whole: Whether nothing was cut off before it: an end without a beginning is a word then.
+
+    Returns:
+        The parts, and whether the last thought does not end.
+    """
+    parts: list[Span] = []
+    begin, is_open, passed = 0, False, 0
+    for tag in _TAG.finditer(text):
+        while passed < len(opaque) and opaque[passed][1] <= tag.start():
+            passed += 1
+        if passed < len(opaque) and opaque[passed][0] < tag.start():
+            continue
+        if tag[1]:
+            if not is_open:
+                if is_whole:
+                    continue
+                parts.clear()
+            begin, is_open = tag.end(), False
+        elif not is_open:
+            parts.append((begin, tag.start()))
+            is_open = True
+    if not is_open:
+        parts.append((begin, len(text)))
+    return parts, is_open
+
+
+def objects(text: str, begin: int = 0, end: int | None = None) -> list[Span]:
+    """The outermost objects of a part of a text, by their brackets; strings are skipped whole.
+
+    Raises:
+        UnfinishedError: One does not end, or there are more than a thousand.
+    """
+    end = len(text) if end is None else end
+    spans: list[Span] = []
+    while start := _OBJECT_START.search(text, begin, end):
+        depth = 0
+        for token in _STRING_OR_BRACKET.finditer(text, start.start(), end):
+            depth += _STEP.get(token.group(), 0)
+            if depth == 0 and token.group() in _STEP:
+                begin = token.end()
+                break
+        else:
+            raise UnfinishedError("it ends before its JSON object does")
+        spans.append((start.start(), begin))
+        if len(spans) > _MOST_OBJECTS:
+            raise UnfinishedError(f"there are more than {_MOST_OBJECTS} JSON objects in it")
+    return spans
+
+
+_BACKSLASHES = re.compile(r"\\{2,}")
+_CHARACTER = re.compile(r"\\u(?:([0-9a-fA-F]{4})|\{0*+([0-9a-fA-F]{1,6})\})")
+_ENTITY = re.compile(
+    r"&(?:amp;)*+(?:#0*+(\d{1,7})|#[xX]0*+([0-9a-fA-F]{1,6})|lt|gt|quot|apos|nbsp);|&(?:amp;)++"
+)
+_CONTROL = re.compile(r"\\[nrtbf]")
+# Two letters of Hangul that are blank; the others that render as nothing come down to them. Braces
+# stay: they say where an object ends, and words alone are none.
+_LEFT_OUT = re.compile("(?:[^\\w{}]|[_\u115f\u1160])+")
+
+
+def stands_in(written: str, data: Json, shown: Iterable[str]) -> bool:
+    r"""Whether a JSON object stands in any of the texts.
+
+    Args:
+        written: The object as it was written.
+        data: What it says; writing it is another way to write it.
+        shown: The texts; each is prepared once.
+    """
+    said = _forms(written) | _forms(json.dumps(data, ensure_ascii=False))
+    said.discard("")
+    return any(one in form for text in shown for form in _forms(text) for one in said)
+
+
+def _forms(text: str) -> set[str]:
+    r"""The letters, digits and braces of a text.
+
+    A ``\n`` may be a line break, or a backslash and a letter: both are tried.
+    """
+    if "\\" not in text and "&" not in text:
+        return {_letters(text)}
+    text = _CHARACTER.sub(_of_hex, _BACKSLASHES.sub(r"\\", text))
+    text = _ENTITY.sub(_of_entity, text)
+    return {_letters(text), _letters(_CONTROL.sub("", text))}
+
+
+def _of_hex(found: re.Match[str]) -> str:
+    return _chr(int(found[1] or found[2], 16))
+
+
+def _of_entity(found: re.Match[str]) -> str:
+    if found[1]:
+        return _chr(int(found[1]))
+    return _chr(int(found[2], 16)) if found[2] else " "
+
+
+def _chr(number: int) -> str:
+    return chr(number) if number < 0x110000 else " "
+
+
+def _letters(text: str) -> str:
+    if text.isascii():
+        return _LEFT_OUT.sub("", text.lower())
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.translate({ord(each): _letter(each) for each in set(text)})
+
+
+def _letter(character: str) -> str:
+    """What a character stands for: accents aside, whatever its width, case and style."""
+    return _LEFT_OUT.sub("", unicodedata.normalize("NFKD", character).casefold())
+
+
+_STRING_OR_LAST_COMMA = re.compile(_STRING + r"|,(?=\s*+[}\]])", re.DOTALL)
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse(text: str) -> Json:
+    """Parse JSON.
+
+    Raises:
+        NotJsonError: It is not JSON; says where.
+    """
+    try:
+        # Small models write line breaks into strings, which can mean one thing only.
+        data = decode_json(text, line_breaks=True)
+    except NotJsonError as error:
+        if error.line:
+            where = f"line {error.line}, column {error.column}"
+            raise NotJsonError(f"{error} at {where}", "syntax") from None
+        raise
+    if not text.isascii() or _HALF_CHARACTER.search(text):
+        # Half of a character cannot be stored, sent or compared: it is shown as such.
+        whole = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
+        try:
+            data = cast("Json", json.loads(whole))
+        except RecursionError:
+            raise NotJsonError("it is nested too deeply", "depth") from None
+    return data
+
+
+def parse_mended(text: str) -> Json:
+    """Parse JSON; a comma before a closing bracket is left out.
+
+    Raises:
+        NotJsonError: It is none.
+    """
+    try:
+        return parse(text)
+    except NotJsonError:
+        mended = _STRING_OR_LAST_COMMA.sub(_without_comma, text)
+        if len(mended) == len(text):
+            raise
+        return parse(mended)
+
+
+def _without_comma(match: re.Match[str]) -> str:
+    found = match.group()
+    return "" if found == "," else found

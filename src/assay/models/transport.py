@@ -8,21 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import functools
 import os
-import threading
 import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from assay.models.forking import renewed_in_forks
+from assay.models.forking import ForkSafe
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import BaseConnector, ClientResponse, ClientSession
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.payload import BytesPayload
     from yarl import URL
 
-__all__ = ["MAX_REPLY_BYTES", "Answer", "ConnectionFailedError", "post"]
+__all__ = [
+    "MAX_REPLY_BYTES",
+    "Answer",
+    "BodyError",
+    "ConnectionFailedError",
+    "connection_cause",
+    "new_session",
+    "post",
+    "read_body",
+]
 
 MAX_REPLY_BYTES = 8 << 20
 """Longest reply, packed and unpacked."""
@@ -87,8 +98,6 @@ async def post(
     """
     import aiohttp
 
-    from assay.models.sent_body import SentBody
-
     session = _SESSIONS.held.get(asyncio.get_running_loop())
     if session is None:
         session = await _new_session()
@@ -101,12 +110,17 @@ async def post(
 
     try:
         async with session.session.post(
-            url, data=SentBody(body, leaves), headers=headers, allow_redirects=False
+            url, data=_payload_type()(body, leaves), headers=headers, allow_redirects=False
         ) as response:
             began = True
-            return Answer(response.status, response.headers, await _read(response))
+            return Answer(response.status, response.headers, await read_body(response))
+    except BodyError as error:
+        may_repeat = error.kind == "broken"
+        raise ConnectionFailedError(
+            error.message, may_repeat=may_repeat, may_be_paid=True, is_reply=True
+        ) from None
     except aiohttp.ClientSSLError as error:
-        message = f"cannot be trusted: {_cause(error)}"
+        message = f"cannot be trusted: {connection_cause(error)}"
         raise ConnectionFailedError(message, may_repeat=False) from None
     except aiohttp.ClientResponseError:
         message = "does not speak HTTP"
@@ -116,23 +130,61 @@ async def post(
     except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, OSError) as error:
         if began:
             raise ConnectionFailedError("broke off its reply", may_be_paid=True) from None
-        message = f"cannot be reached: {_cause(error)}"
+        message = f"cannot be reached: {connection_cause(error)}"
         raise ConnectionFailedError(message, may_be_paid=has_left) from None
     except aiohttp.ClientError as error:
         message = f"cannot be called: {type(error).__name__}"
         raise ConnectionFailedError(message, may_repeat=False, may_be_paid=has_left) from None
 
 
-async def _read(response: ClientResponse) -> bytes:
-    """The body, at most `MAX_REPLY_BYTES` of it."""
+@functools.cache
+def _payload_type() -> Callable[[bytes, Callable[[], None]], BytesPayload]:
+    """The type of a body that says when it begins to go out.
+
+    From then on a server may have it, and work on it, and be paid for it.
+    """
+    from aiohttp.payload import BytesPayload
+
+    class Payload(BytesPayload):
+        def __init__(self, body: bytes, sent: Callable[[], None]) -> None:
+            super().__init__(body)
+            self._sent = sent
+
+        async def write_with_length(
+            self, writer: AbstractStreamWriter, content_length: int | None
+        ) -> None:
+            self._sent()
+            await super().write_with_length(writer, content_length)
+
+    return Payload
+
+
+class BodyError(Exception):
+    """A body that cannot be read whole.
+
+    Attributes:
+        message: What its sender did.
+        kind: ``packed`` in a way that was not asked for, or badly; too ``long``; or ``broken`` off.
+    """
+
+    def __init__(self, message: str, kind: Literal["packed", "long", "broken"]) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind: Literal["packed", "long", "broken"] = kind
+
+
+async def read_body(response: ClientResponse) -> bytes:
+    """The body, unpacked; at most `MAX_REPLY_BYTES` of it, packed and unpacked.
+
+    Raises:
+        BodyError: If it cannot be read whole.
+    """
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     length = response.content_length
     if encoding in ("identity", "") and length is not None and length <= MAX_REPLY_BYTES:
         return await response.read()
     if encoding not in ("identity", "", "gzip", "deflate"):
-        message = "packed its reply in a way that was not asked for"
-        raise ConnectionFailedError(message, may_repeat=False, may_be_paid=True, is_reply=True)
-    # Nothing packed is asked for; what sends it all the same is unpacked within bounds.
+        raise BodyError("packed its reply in a way that was not asked for", "packed")
     unpack = zlib.decompressobj(wbits=47) if encoding in ("gzip", "deflate") else None
     parts: list[bytes] = []
     size = packed = 0
@@ -143,13 +195,13 @@ async def _read(response: ClientResponse) -> bytes:
             try:
                 part = unpack.decompress(received, MAX_REPLY_BYTES - size + 1)
             except zlib.error:
-                message = "packed its reply wrongly"
-                raise ConnectionFailedError(message, may_be_paid=True, is_reply=True) from None
+                raise BodyError("packed its reply wrongly", "broken") from None
         size += len(part)
         if size > MAX_REPLY_BYTES or packed > MAX_REPLY_BYTES:
-            message = f"sent more than {MAX_REPLY_BYTES >> 20} MiB"
-            raise ConnectionFailedError(message, may_repeat=False, may_be_paid=True, is_reply=True)
+            raise BodyError(f"sent more than {MAX_REPLY_BYTES >> 20} MiB", "long")
         parts.append(part)
+    if unpack is not None and not unpack.eof:
+        raise BodyError("broke off its reply", "broken")
     return b"".join(parts)
 
 
@@ -164,14 +216,13 @@ class _Held:
     owner: AsyncGenerator[ClientSession, None]
 
 
-class _Sessions:
+class _Sessions(ForkSafe):
     """The sessions of this process, by loop; whoever does more than look one up holds the lock."""
 
     def __init__(self) -> None:
         self.held: dict[asyncio.AbstractEventLoop, _Held] = {}
-        self.lock = threading.Lock()
         self.of_parents: list[_Held] = []
-        renewed_in_forks(self)
+        super().__init__()
 
     def renew(self) -> None:
         """Leave the parent its sessions.
@@ -179,7 +230,7 @@ class _Sessions:
         They are kept, untouched, as long as this process lives: to close one would take its
         sockets out of the parent's selector, which a fork shares.
         """
-        self.lock = threading.Lock()
+        super().renew()
         self.of_parents += self.held.values()
         self.held = {}
 
@@ -206,22 +257,38 @@ async def _new_session() -> _Held:
     return held
 
 
+def new_session(
+    connector: BaseConnector,
+    *,
+    connect_seconds: float | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> ClientSession:
+    """A session that uses no cookies, proxies or passwords of the environment, and no deadline."""
+    import aiohttp
+
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
+        headers=headers,
+        auto_decompress=False,
+        trust_env=False,
+    )
+
+
 async def _own(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[ClientSession, None]:
     import aiohttp
 
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS)
-    session = aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+    session = new_session(
+        connector,
+        connect_seconds=_CONNECT_SECONDS,
         headers={
             "Accept": "application/json",
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
             "User-Agent": "assay",
         },
-        auto_decompress=False,
-        trust_env=False,
     )
     try:
         yield session
@@ -251,7 +318,7 @@ def _end() -> None:
     _SESSIONS.held.clear()
 
 
-def _cause(error: BaseException) -> str:
+def connection_cause(error: BaseException) -> str:
     """Why there is no connection, in words that hold no request."""
     import aiohttp
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from assay.sandbox.command import CommandResult, Limits, Mount
-from assay.sandbox.host import remove_tree, run_on_host, run_on_host_sync
-from assay.sandbox.inside import make_directory_inside, open_inside, remove_inside
+from assay.sandbox.host import (
+    make_directory_inside,
+    open_inside,
+    remove_inside,
+    remove_tree,
+    run_on_host,
+    run_on_host_sync,
+)
 from assay.sandbox.probe import Check, SandboxReport, probe
 from assay.sandbox.run import run_command, run_command_sync
 

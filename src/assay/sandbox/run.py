@@ -7,41 +7,29 @@ import marshal
 import os
 import resource
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypedDict, cast
 
 from assay.errors import InputError, SandboxError
 from assay.sandbox import bubblewrap
+from assay.sandbox.bubblewrap import STAGE, refusal
 from assay.sandbox.command import CommandResult, Limits, Mount, check_command
-from assay.sandbox.mend import refusal
-from assay.sandbox.plan import STAGE, Plan, Tree, Verdict
+from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.seccomp import command_filter
 from assay.sandbox.streams import Capture, Ending, drain, follow, in_thread
 
-__all__ = ["run_command", "run_command_sync"]
+__all__ = ["Plan", "Tree", "Verdict", "run_command", "run_command_sync"]
 
 Changes = Literal["discard", "keep"]
 
-_PARTS = str(Path(__file__).parent)
-# Loads the supervisor's own modules by their full names, but runs no package's __init__.
-_START = """
-import sys
-for name, path in ("assay", sys.argv[2]), ("assay.sandbox", sys.argv[1]):
-    sys.modules[name] = type(sys)(name)
-    sys.modules[name].__path__ = [path]
-from assay.sandbox.supervisor import main
-main(int(sys.argv[3]))
-import os
-os._exit(0)
-"""
 # A shell inside starts the command, so that "not found" is an exit code of 127 as everywhere and
 # not a failure of bubblewrap. It must not add a variable.
 _SHELL = ["/bin/sh", "-c", 'unset PWD OLDPWD; exec "$@"', "sh"]
+# Those are there, and would set the same variables.
+_SHELLS = ("/bin/sh", "/bin/bash")
 # Processes of ours that count against the limit: supervisor, bubblewrap twice.
 _OWN_PROCESSES = 3
 _OPEN_FILES = 4096
@@ -52,6 +40,61 @@ _KILL_SECONDS = 10.0
 # Death by signal, as bubblewrap reports it. Not 129 and 130, which programs choose themselves
 # (git: wrong usage).
 _BY_SIGNAL = {128 + number: -number for number in (4, 5, 6, 7, 8, 9, 11, 13, 15, 24, 25, 31)}
+
+
+class Tree(TypedDict):
+    """A file or directory of the host to be shown.
+
+    ``name``: where, below the stage. ``mode``: ``read``; ``write``: changes go to the host;
+    ``layer``: changes go to a layer in memory that dies with the command. ``over``: names of trees,
+    put down before this one, that are laid over a ``layer``, the first on top. ``links``: whether
+    links in it are followed.
+    """
+
+    source: str
+    name: str
+    mode: str
+    over: list[str]
+    links: bool
+
+
+class Plan(TypedDict):
+    """Everything the supervisor needs; only what `marshal` carries.
+
+    ``etc``: what stands in the sandbox's /etc, by name: what the host has there, and the content of
+    files. ``sizes``: bytes and files of the in-memory layer. ``rlimits``: pairs of a resource's
+    number and its limit.
+    """
+
+    parent: int
+    stage: str
+    bwrap: str
+    arguments: list[str]
+    command: list[str]
+    etc: tuple[list[str], dict[str, str]]
+    filter: bytes
+    trees: list[Tree]
+    overlay: bool
+    sizes: tuple[int, int]
+    rlimits: list[tuple[int, int]]
+    wall_seconds: float
+    memory_bytes: int
+
+
+class Verdict(TypedDict):
+    """The supervisor's answer.
+
+    ``word``: ``ended``, ``timed_out``, ``killed``, ``memory`` (all with ``seconds``), or
+    ``refused`` with the ``step`` of the set-up, the kernel's ``errno`` and a ``text``. ``code``:
+    the exit code where there is one.
+    """
+
+    word: str
+    code: int | None
+    seconds: float
+    step: str
+    errno: int
+    text: str
 
 
 async def run_command(
@@ -175,8 +218,8 @@ def _plan(
             env=env,
             network=network,
         ),
-        "command": [*_SHELL, *argv],
-        "files": bubblewrap.files(network=network),
+        "command": [*argv] if _is_shell(argv[0]) else [*_SHELL, *argv],
+        "etc": bubblewrap.etc(network=network),
         "filter": command_filter(),
         "trees": trees,
         "overlay": True,
@@ -184,8 +227,11 @@ def _plan(
         "rlimits": _rlimits(limits),
         "wall_seconds": limits.wall_seconds,
         "memory_bytes": limits.memory_bytes or 0,
-        "stdin": -1,
     }
+
+
+def _is_shell(program: str) -> bool:
+    return program in _SHELLS and os.access(program, os.X_OK)
 
 
 def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[str]) -> list[Tree]:
@@ -231,39 +277,25 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
 
 def _run(plan: Plan, limits: Limits, stdin: bytes | None, cancel: int | None) -> CommandResult:
     out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)
-    with ExitStack() as stack:
-        reply, answer = os.pipe()
-        stack.callback(os.close, reply)
-        passed = [answer]
-        if stdin is not None:
-            plan["stdin"] = _sealed(stdin)
-            passed.append(plan["stdin"])
-        try:
-            process = stack.enter_context(_start(passed))
-        finally:
-            for fd in passed:
-                os.close(fd)
-        stack.callback(process.kill)  # nothing, once it has ended
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        # Not the end of a pipe: a fork elsewhere in this program may hold a copy of that.
-        ended = os.pidfd_open(process.pid)
-        stack.callback(os.close, ended)
-        _send(process.stdin.fileno(), marshal.dumps({**plan}))
-        captures = {process.stdout.fileno(): out, process.stderr.fileno(): err}
+    with FORK_SERVER.fork(
+        [tree["source"] for tree in plan["trees"]], None if stdin is None else _sealed(stdin)
+    ) as supervisor:
+        _send(supervisor.leash, marshal.dumps({**plan}))
+        captures = {supervisor.stdout: out, supervisor.stderr: err}
         deadline = time.monotonic() + limits.wall_seconds + _PATIENCE_SECONDS
-        ending = follow(captures, done=ended, deadline=deadline, limits=limits, cancel=cancel)
+        ending = follow(
+            captures, done=supervisor.ended, deadline=deadline, limits=limits, cancel=cancel
+        )
         if ending != "done":
             with suppress(BrokenPipeError):
-                os.write(process.stdin.fileno(), b"x")
-            if not select.select([ended], [], [], _KILL_SECONDS)[0] or ending == "deadline":
+                os.write(supervisor.leash, b"x")
+            ended = select.select([supervisor.ended], [], [], _KILL_SECONDS)[0]
+            if not ended or ending == "deadline":
                 raise SandboxError("the supervisor of a sandboxed command did not answer")
-        process.wait()
         drain(captures)
-        os.set_blocking(reply, False)
+        os.set_blocking(supervisor.verdict, False)
         with suppress(BlockingIOError):
-            return _judge(os.read(reply, 65_536), ending, out, err)
+            return _judge(os.read(supervisor.verdict, 65_536), ending, out, err)
     return _judge(b"", ending, out, err)
 
 
@@ -300,26 +332,6 @@ def _send(fd: int, order: bytes) -> None:
     with suppress(BrokenPipeError):  # it has died already, and its silence says so
         while left:
             left = left[os.write(fd, left) :]
-
-
-def _start(passed: list[int]) -> subprocess.Popen[bytes]:
-    """Start the supervisor; it waits for its plan."""
-    flags = ["-I", "-S", "-X", "utf8"]
-    words = [sys.executable, *flags, "-c", _START, _PARTS, str(Path(_PARTS).parent), str(passed[0])]
-    try:
-        return subprocess.Popen(
-            words,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=passed,
-            env={},
-            cwd="/",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise SandboxError(f"cannot start the supervisor of a command: {error}") from error
 
 
 def _sealed(content: bytes) -> int:

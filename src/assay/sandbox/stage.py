@@ -11,14 +11,20 @@ from assay.sandbox import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from assay.sandbox.plan import Plan, Tree
+    from assay.sandbox.run import Plan, Tree
 
 __all__ = ["Identity", "Stage", "StepError"]
 
 _NOSUID_NODEV = 2 | 4
 _RECURSIVE_PRIVATE = 0x4000 | 0x40000
+_OWN_FILES = 64
 _LAST_ID = 0xFFFFFFFE
-_FORMAT, _DIRECTORY = 0o170000, 0o040000
+# Ids for so many commands at a time of each process: there are 2**22 process ids.
+_PLACES = 512
+_MANY = 2**32 - 1
+_MOST_MAPS = 256
+_FORMAT, _DIRECTORY, _FILE = 0o170000, 0o040000, 0o100000
+_SMALL_BYTES = 256 * 1024
 
 
 class StepError(Exception):
@@ -41,11 +47,12 @@ class Identity:
     """Whom the command runs as, seen from the host.
 
     An ordinary user stays who he is, in a user namespace of his own and without any capability.
-    Root becomes an id that nobody has, made from this process's id and so unique among the
-    sandboxes alive. Under uid 0 the command could write root's files wherever it sees one, and
-    RLIMIT_NPROC would not hold (the kernel exempts uid 0): a fork bomb then took 11.6 s to kill.
-    Under an id of its own it stops at the limit and dies in milliseconds, so that no pids cgroup is
-    needed.
+    Root becomes an id that nobody has, made from the fork server's id and the command's place
+    there, and so unique among the sandboxes alive. (A later command in that place gets the same id,
+    and the user namespaces that were made for it, each of which takes a fork.) Under uid 0 the
+    command could write root's files wherever it sees one, and RLIMIT_NPROC would not hold (the
+    kernel exempts uid 0): a fork bomb then took 11.6 s to kill. Under an id of its own it stops at
+    the limit and dies in milliseconds, so that no pids cgroup is needed.
 
     Attributes:
         admin: Whether this process may mount on the host's behalf.
@@ -55,9 +62,31 @@ class Identity:
 
     def __init__(self) -> None:
         self.admin = kernel.is_admin()
-        self.uid = _spare_id("/proc/self/uid_map") if self.admin else os.getuid()
-        self.gid = _spare_id("/proc/self/gid_map") if self.admin else os.getgid()
-        self._maps: dict[tuple[int, int], int] = {}
+        self.uid, self.gid = os.getuid(), os.getgid()
+        self._server = os.getpid()
+        self._ranges = [_largest(f"/proc/self/{kind}_map") for kind in ("uid", "gid")]
+        self._maps: dict[tuple[int, int, int], int] = {}
+
+    def prepare(self, place: int, owners: list[tuple[int, int]]) -> None:
+        """In the fork server: be what the next command is; have the maps of these owners ready."""
+        if not self.admin or any(count < _MANY for _, count in self._ranges):
+            return
+        self._choose(self._server * _PLACES + place % _PLACES)
+        if len(self._maps) > _MOST_MAPS:
+            for fd in self._maps.values():
+                os.close(fd)
+            self._maps.clear()
+        for owner, group in owners:
+            self.owner_map(owner, group)
+
+    def settle(self) -> None:
+        """In the fork: where ids are few, choose them by our own process id."""
+        if self.admin and any(count < _MANY for _, count in self._ranges):
+            self._choose(os.getpid())
+
+    def _choose(self, number: int) -> None:
+        ids = [first + count // 3 + number % (count // 2) for first, count in self._ranges]
+        self.uid, self.gid = ids
 
     def leave_host(self) -> None:
         """Enter a mount namespace of our own."""
@@ -77,18 +106,19 @@ class Identity:
 
     def owner_map(self, owner: int, group: int) -> int:
         """A user namespace that shows ``owner`` as the command's uid, and others as they are."""
-        key = (owner, group)
+        key = (self.uid, owner, group)
         if key not in self._maps:
             maps = _one_id_moved(owner, self.uid), _one_id_moved(group, self.gid)
             self._maps[key] = kernel.user_namespace(*maps)
         return self._maps[key]
 
 
-def _spare_id(table: str) -> int:
+def _largest(table: str) -> tuple[int, int]:
+    """The first id and the size of the largest range that this user namespace has."""
     lines = kernel.read_bytes(table).decode().splitlines()
     extents = [[int(word) for word in line.split()] for line in lines]
     first, _, count = max(extents, key=lambda extent: extent[2])
-    return first + count // 3 + os.getpid() % (count // 2)
+    return first, count
 
 
 def _one_id_moved(owner: int, shown: int) -> str:
@@ -126,14 +156,39 @@ class Stage:
                 trees.append((tree, *self._pick_up(tree)))
             step = "stage"
             size, files = self._plan["sizes"]
-            options = f"size={size},nr_inodes={files + 64},mode=755"
+            names, made = self._plan["etc"]
+            files += _OWN_FILES + 2 * len(names) + len(made)
+            options = f"size={size},nr_inodes={files},mode=755"
             kernel.mount("assay", self._place, "tmpfs", _NOSUID_NODEV, options)
             self._make_directory(f"{self._place}/empty")
+            self._make_etc()
             for tree, fd, ours in trees:
                 step = f"tree {tree['source']}"
                 self._put_down(tree, fd, ours=ours)
         except OSError as error:
             raise StepError(step, error) from error
+
+    def _make_etc(self) -> None:
+        names, files = self._plan["etc"]
+        place = f"{self._place}/etc"
+        os.mkdir(place)  # noqa: PTH102 - pathlib costs 5 ms of import, here and below
+        for name in names:
+            *above, _ = name.split("/")
+            for depth in range(len(above)):
+                directory = "/".join([place, *above[: depth + 1]])
+                if not os.path.isdir(directory):  # noqa: PTH112
+                    os.mkdir(directory)  # noqa: PTH102
+            try:
+                # Each mount costs more than the small files that most of them are.
+                if not _copy_small("/etc/" + name, f"{place}/{name}"):
+                    tree = kernel.open_tree("/etc/" + name, recursive=not self._identity.admin)
+                    _attach(tree, f"{place}/{name}")
+            except FileNotFoundError:
+                continue  # it has gone since
+        for name, text in files.items():
+            fd = os.open(f"{place}/{name}", os.O_CREAT | os.O_WRONLY, 0o644)
+            os.write(fd, text.encode())
+            os.close(fd)
 
     def _pick_up(self, tree: Tree) -> tuple[int, bool]:
         """Detach a view of the tree; whether its owner's files are the command's own in it."""
@@ -156,11 +211,7 @@ class Stage:
     def _put_down(self, tree: Tree, fd: int, *, ours: bool) -> None:
         target = f"{self._place}/{tree['name']}"
         shown = f"{target}.lower" if tree["mode"] == "layer" else target
-        if os.fstat(fd).st_mode & _FORMAT == _DIRECTORY:
-            os.mkdir(shown)  # noqa: PTH102 - pathlib costs 5 ms of import, here and below
-        else:
-            os.close(os.open(shown, os.O_CREAT | os.O_WRONLY, 0o644))
-        kernel.move_tree(fd, shown)
+        _attach(fd, shown)
         if tree["mode"] == "layer":
             over = [f"{self._place}/{name}" for name in tree["over"]]
             self._cover(target, over, ours=ours)
@@ -196,6 +247,28 @@ class Stage:
         os.mkdir(path)  # noqa: PTH102
         if self._identity.admin:
             os.chown(path, self._identity.uid, self._identity.gid)
+
+
+def _copy_small(path: str, target: str) -> bool:
+    """Copy a file of the host, unless it is large or no file."""
+    found = os.stat(path)  # noqa: PTH116
+    if found.st_mode & _FORMAT != _FILE or found.st_size > _SMALL_BYTES:
+        return False
+    source = os.open(path, os.O_RDONLY)
+    copy = os.open(target, os.O_CREAT | os.O_WRONLY, 0o644)
+    os.sendfile(copy, source, 0, _SMALL_BYTES)
+    os.close(source)
+    os.close(copy)
+    return True
+
+
+def _attach(tree: int, target: str) -> None:
+    """Attach a detached mount at a new file or directory."""
+    if os.fstat(tree).st_mode & _FORMAT == _DIRECTORY:
+        os.mkdir(target)  # noqa: PTH102
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    kernel.move_tree(tree, target)
 
 
 def _lay_over(layer: str, target: str) -> None:

@@ -1,6 +1,7 @@
 """The supervisor of one sandboxed command: a process of its own, between assay and bubblewrap.
 
-It runs in a bare interpreter and imports nothing of assay but its own parts. It
+A fork server (`serve`), started once by `forkserver` in a bare interpreter, forks it for each
+command; it imports nothing of assay but its own parts. It
 
 1. enters a mount namespace of its own and lays out the trees the command shall see there, with an
    in-memory layer over those that must not change;
@@ -13,11 +14,14 @@ It runs in a bare interpreter and imports nothing of assay but its own parts. It
 Standard input is the leash: first the plan (its length, then `marshal`), then nothing. Anything
 more, or its end because assay is gone, means kill.
 
-Only cheap modules are imported: every command waits for this interpreter to start.
+Only cheap modules are imported: the first command waits for this interpreter to start, and every
+fork copies what it has in memory.
 """
 
 from __future__ import annotations
 
+import _socket
+import gc
 import marshal
 import os
 import resource
@@ -31,12 +35,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from assay.sandbox.plan import Plan, Verdict
+    from assay.sandbox.run import Plan, Verdict
 
-__all__ = ["main"]
+__all__ = ["serve"]
 
 _TICK_SECONDS = 0.1
 _PATIENCE_MS = 2000
+_MOST_PASSED, _ORDER_BYTES = 5, 4096  # of an order: descriptors, numbers
 _page_bytes = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -49,17 +54,15 @@ class Bubblewrap:
         status: bubblewrap's status stream, which no process inside holds.
     """
 
-    def __init__(self, plan: Plan, identity: Identity, program: int) -> None:
+    def __init__(self, plan: Plan, identity: Identity, program: int, stdin: int) -> None:
         self.status, reply = os.pipe()
         arguments = ["--json-status-fd", str(reply), "--seccomp", _memory(plan["filter"])]
-        for path, text in plan["files"].items():
-            arguments += ["--ro-bind-data", _memory(text.encode()), path]
         # By descriptor: a process's command line, and so the variables in it, is public.
         listing = _memory(os.fsencode("\0".join([*arguments, *plan["arguments"], ""])))
         self.pid = os.fork()
         if self.pid == 0:
             words = ["bwrap", "--args", listing, "--", *plan["command"]]
-            _start(plan, identity, program, words, reply)
+            _start(plan, identity, program, words, (stdin, reply))
         os.close(reply)
         self.ended = os.pidfd_open(self.pid)
         self._said = b""
@@ -94,10 +97,14 @@ class Bubblewrap:
             # The first process of the pid namespace takes all others with it.
             kernel.send_kill(self._first)
             poll = select.poll()
-            poll.register(self.ended, select.POLLIN)
-            poll.poll(_PATIENCE_MS)
+            for fd in (self._first, self.ended):
+                poll.register(fd, select.POLLIN)
+                poll.poll(_PATIENCE_MS)
+                poll.unregister(fd)
         try:
             while True:
+                if os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    continue
                 # Again after each: a killed bubblewrap may leave a child that it had just made.
                 for pid in _tree(os.getpid())[1:]:
                     _kill(pid)
@@ -127,12 +134,14 @@ def _kill(pid: int) -> None:
         return
 
 
-def _start(plan: Plan, identity: Identity, program: int, words: list[str], reply: int) -> NoReturn:
+def _start(
+    plan: Plan, identity: Identity, program: int, words: list[str], passed: tuple[int, int]
+) -> NoReturn:
     """In the forked child: become bubblewrap."""
     try:
+        stdin, reply = passed
         os.set_inheritable(reply, True)
-        null = os.open("/dev/null", os.O_RDONLY) if plan["stdin"] < 0 else plan["stdin"]
-        os.dup2(null, 0)
+        os.dup2(os.open("/dev/null", os.O_RDONLY) if stdin < 0 else stdin, 0)
         for number, limit in plan["rlimits"]:
             hard = resource.getrlimit(number)[1]
             soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
@@ -220,17 +229,82 @@ def _receive() -> Plan:
     return marshal.loads(exactly(int.from_bytes(exactly(8), "little")))  # noqa: S302 - from assay
 
 
-def main(status: int) -> None:
+def serve(control: int, host: int) -> None:
+    """Fork a supervisor for each command, until assay is gone.
+
+    Each order is the command's place, the owner and group of each tree, and descriptors: those of
+    the supervisor's stdin, stdout and stderr, of the pipe for its verdict and, perhaps, of the
+    command's stdin. The answer is its process id. It becomes a child of assay, not of this process:
+    assay waits for it, and it sees assay end.
+
+    Args:
+        control: Descriptor of the socket for orders.
+        host: Assay's process id.
+    """
+    gone = os.pidfd_open(host)
+    if os.getppid() != host:
+        return
+    os.umask(0o022)
+    orders, identity = _socket.socket(fileno=control), Identity()
+    poll = select.poll()
+    for fd in (control, gone):
+        poll.register(fd, select.POLLIN)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    while True:
+        # A fork of assay may hold the other end of the socket after assay itself is gone.
+        if any(fd == gone for fd, _ in poll.poll()):
+            return
+        (place, *owners), passed = _order(orders)
+        if not passed:
+            return
+        identity.prepare(place, list(zip(owners[::2], owners[1::2], strict=True)))
+        pid = kernel.fork_sibling()
+        if pid == 0:
+            os.close(control)
+            os.close(gone)
+            _be_supervisor(identity, passed)
+        for fd in passed:
+            os.close(fd)
+        orders.send(pid.to_bytes(4, "little", signed=True))
+
+
+def _order(orders: _socket.socket) -> tuple[list[int], list[int]]:
+    """The numbers and the descriptors of the next order; none if there will be no more."""
+    space = _socket.CMSG_SPACE(4 * _MOST_PASSED)
+    data, extra, _, _ = orders.recvmsg(_ORDER_BYTES, space, _socket.MSG_CMSG_CLOEXEC)
+    return _numbers(data) or [0], _numbers(extra[0][2]) if extra else []
+
+
+def _numbers(data: bytes) -> list[int]:
+    return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
+
+
+def _be_supervisor(identity: Identity, passed: list[int]) -> NoReturn:
+    """In the fork: run one command, and end."""
+    try:
+        os.setsid()  # Ctrl-C is for assay
+        for number in range(3):
+            os.dup2(passed[number], number)
+            os.close(passed[number])
+        identity.settle()
+        _supervise(identity, passed[3], passed[4] if len(passed) > 4 else -1)
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _supervise(identity: Identity, status: int, stdin: int) -> None:
     """Run one command.
 
     Args:
+        identity: Whom it runs as.
         status: Descriptor to which the verdict goes.
+        stdin: The command's standard input; -1 for nothing.
     """
-    os.set_inheritable(status, False)
-    os.umask(0o022)
     plan = _receive()
-    if plan["stdin"] >= 0:
-        os.set_inheritable(plan["stdin"], False)
     kernel.adopt_orphans()
     program = os.open(plan["bwrap"], os.O_PATH | os.O_CLOEXEC)
     verdict: Verdict = {
@@ -241,7 +315,6 @@ def main(status: int) -> None:
         "errno": 0,
         "text": "",
     }
-    identity = Identity()
     try:
         Stage(plan, identity).build()
     except StepError as error:
@@ -251,7 +324,7 @@ def main(status: int) -> None:
     if os.getppid() != plan["parent"]:
         return
     started = time.monotonic()
-    sandbox = Bubblewrap(plan, identity, program)
+    sandbox = Bubblewrap(plan, identity, program, stdin)
     word, code = _watch(sandbox, plan)
     seconds = time.monotonic() - started
     sandbox.kill()

@@ -1,8 +1,7 @@
 """Scores: the tree, how it is combined, advantages and statistics. No I/O."""
 
 from assay.scoring.combine import combine, combine_all, combine_any, combine_scores
-from assay.scoring.grade import Grade
-from assay.scoring.graded import Graded
+from assay.scoring.graded import Grade, Graded
 from assay.scoring.json_safe import Json, json_safe, record_parameters
 from assay.scoring.results import EvaluationResult, Status, SubScore
 

@@ -13,8 +13,7 @@ from math import atanh, sqrt, tanh
 from types import NoneType
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import Interval, mean_interval, wilson
-from assay.scoring.measured import check_same_length, ratio
+from assay.scoring.intervals import Interval, check_same_length, mean_interval, ratio, wilson
 from assay.scoring.quantiles import normal_quantile, two_sided
 from assay.scoring.ranking import pearson, ranks
 from assay.scoring.results import finite_number

@@ -6,42 +6,20 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 
-from assay.errors import ScoreError
 from assay.scoring.agreement import Confusion
-from assay.scoring.clustered import are_clustered, cluster_mean, cluster_rate
-from assay.scoring.intervals import Interval, wilson
-from assay.scoring.measured import Measured, check_same_length
+from assay.scoring.intervals import (
+    Interval,
+    are_clustered,
+    cluster_rate,
+    wilson,
+)
 from assay.scoring.quantiles import normal_quantile, t_quantile, two_sided
-from assay.scoring.results import finite_number
 
 __all__ = [
     "CorrectedRate",
-    "ReliabilityBin",
-    "brier_score",
-    "calibration_error",
     "clustered_corrected_rate",
     "corrected_rate",
-    "reliability",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """Items of similar probability: what was said of them, and what was so.
-
-    Attributes:
-        low: Their lowest probability.
-        high: Their highest.
-        n: How many they are.
-        said: Their mean probability.
-        true: The share of them labelled yes.
-    """
-
-    low: float
-    high: float
-    n: int
-    said: float
-    true: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,103 +41,6 @@ class CorrectedRate:
     unclipped: float | None
     standard_error: float | None
     refused: str | None
-
-
-def brier_score(
-    probabilities: Sequence[float | None],
-    labels: Sequence[bool],
-    clusters: Sequence[Hashable] | None = None,
-    *,
-    confidence: float = 0.95,
-) -> Measured:
-    """The mean of ``(probability - label)²`` (Brier 1950), in [0, 1]: 0 is perfect.
-
-    Always answering the base rate r gets ``r (1 - r)``, at most 0.25.
-
-    Args:
-        probabilities: Of yes, in [0, 1]; None where the judge gave none.
-        labels: The truth.
-        clusters: For each item the name of its cluster, for the interval (see `cluster_mean`).
-        confidence: How often such intervals contain the true mean.
-
-    Returns:
-        The score and its interval; ``n`` counts items. None for no items.
-
-    Raises:
-        ScoreError: For different lengths, a label that is no bool, or a probability out of range.
-    """
-    check_same_length(probabilities=probabilities, labels=labels, clusters=clusters)
-    checked = [_checked(p, y) for p, y in zip(probabilities, labels, strict=True)]
-    squares = [None if each is None else (each[0] - each[1]) ** 2 for each in checked]
-    mean = cluster_mean(squares, clusters, confidence=confidence)
-    found = mean.estimate
-    return Measured(Interval(found.mean, found.low, found.high, mean.values), mean.excluded)
-
-
-def calibration_error(
-    probabilities: Sequence[float | None], labels: Sequence[bool], *, bins: int = 10
-) -> Measured:
-    """The expected calibration error over bins of equal mass (Naeini 2015; Nguyen 2015).
-
-    ``sum_b n_b / n |said_b - true_b|`` over the bins of `reliability`, in [0, 1]. It is biased
-    upwards: a perfect judge has one above 0 at any finite n.
-
-    Args:
-        probabilities: Of yes, in [0, 1]; None where the judge gave none.
-        labels: The truth.
-        bins: How many bins, at most.
-
-    Returns:
-        The error; ``n`` counts items. None for no items.
-
-    Raises:
-        ScoreError: As `reliability`.
-    """
-    found = reliability(probabilities, labels, bins=bins)
-    n = sum(each.n for each in found)
-    gap = fsum(each.n * abs(each.said - each.true) for each in found) / n if n else None
-    return Measured(Interval(gap, None, None, n), len(labels) - n)
-
-
-def reliability(
-    probabilities: Sequence[float | None], labels: Sequence[bool], *, bins: int = 10
-) -> list[ReliabilityBin]:
-    """Items in order of their probability, cut into bins of about equally many.
-
-    Items of the same probability stay in one bin, that of the middle of the ranks they span, so
-    that the order of the items does not matter.
-
-    Returns:
-        The bins that are not empty, from the lowest probability to the highest.
-
-    Raises:
-        ScoreError: For different lengths, a label that is no bool, a probability out of range, or
-            ``bins`` below 1.
-    """
-    check_same_length(probabilities=probabilities, labels=labels)
-    if bins < 1:
-        raise ScoreError(f"bins is {bins}", hint="it must be 1 or more")
-    checked = [_checked(p, y) for p, y in zip(probabilities, labels, strict=True)]
-    rows = sorted(each for each in checked if each is not None)
-    tied: dict[float, list[bool]] = {}
-    for probability, label in rows:
-        tied.setdefault(probability, []).append(label)
-    members: dict[int, list[tuple[float, bool]]] = {}
-    below = 0
-    for probability, outcomes in tied.items():
-        place = (2 * below + len(outcomes)) * bins // (2 * len(rows))
-        members.setdefault(place, []).extend((probability, label) for label in outcomes)
-        below += len(outcomes)
-    return [
-        ReliabilityBin(
-            low=each[0][0],
-            high=each[-1][0],
-            n=len(each),
-            said=fsum(p for p, _ in each) / len(each),
-            true=sum(label for _, label in each) / len(each),
-        )
-        for each in members.values()
-    ]
 
 
 def corrected_rate(
@@ -324,14 +205,3 @@ def _rogan_gladen(
 
 def _refused(raw: Interval, why: str) -> CorrectedRate:
     return CorrectedRate(raw, Interval(None, None, None, raw.n), None, None, why)
-
-
-def _checked(probability: float | None, label: bool) -> tuple[float, bool] | None:  # noqa: FBT001  # a pair
-    if label is not True and label is not False:
-        raise ScoreError(f"label {label!r} is no bool", hint="say yes or no of each item")
-    if probability is None:
-        return None
-    number = finite_number(probability, what="a probability")
-    if not 0.0 <= number <= 1.0:
-        raise ScoreError(f"a probability is {number}", hint="from 0 to 1")
-    return number, label

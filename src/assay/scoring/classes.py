@@ -1,4 +1,4 @@
-"""How predictions in several classes, or on ordered levels, agree with labels.
+"""How predictions in several classes agree with labels, and several raters with each other.
 
 For yes and no alone see `assay.scoring.agreement`, whose measures these generalise.
 """
@@ -12,14 +12,17 @@ from math import fsum, sqrt
 from typing import Literal, TypeAlias
 
 from assay.errors import ScoreError
-from assay.scoring.measured import check_same_length, ratio
+from assay.scoring.intervals import Interval, Measured, check_same_length, ratio
+from assay.scoring.results import finite_number
 
 __all__ = [
+    "AlphaMetric",
     "ClassConfusion",
     "KappaWeights",
     "Level",
     "class_confusion",
     "class_counts_by_cluster",
+    "krippendorff_alpha",
     "levels_of",
 ]
 
@@ -275,3 +278,109 @@ def _distance(i: int, j: int, weights: KappaWeights) -> int:
     if weights == "none":
         return int(i != j)
     return abs(i - j) if weights == "linear" else (i - j) ** 2
+
+
+AlphaMetric: TypeAlias = Literal["nominal", "ordinal", "interval"]
+"""Which disagreements are worse: all the same, by rank, or by the square of the difference."""
+
+
+def krippendorff_alpha(
+    items: Sequence[Sequence[Level | float | None]],
+    *,
+    metric: AlphaMetric = "nominal",
+    levels: Sequence[Level] | None = None,
+) -> Measured:
+    """Agreement of any number of raters, some of whose ratings may be missing (Krippendorff 2004).
+
+    ``1 - Do / De``, the mean disagreement of two ratings of one item over that of any two ratings.
+    Disagreement is 1 for different classes (nominal), the squared difference of the numbers
+    (interval) or that of their mean ranks among all ratings (ordinal).
+
+    Args:
+        items: For each item its ratings; None for a missing one. Items with fewer than two
+            ratings compare nothing: they are left out and counted.
+        metric: For what disagreement is.
+        levels: For ordinal ratings that are words: all of them, from lowest to highest.
+
+    Returns:
+        A value of at most 1, 0 for chance; None where no item has two ratings, or where all
+        ratings are the same. ``n`` counts items.
+
+    Raises:
+        ScoreError: For ratings of mixed kinds, words where numbers are needed, or a number that
+            is not finite.
+    """
+    given = [[rating for rating in ratings if rating is not None] for ratings in items]
+    units = [ratings for ratings in given if len(ratings) > 1]
+    excluded = len(items) - len(units)
+    if metric == "nominal":
+        value = _nominal_alpha(units)
+    else:
+        numbers = [_positions(ratings, levels) for ratings in units]
+        if metric == "ordinal":
+            places = _mean_ranks(numbers)
+            numbers = [[places[number] for number in unit] for unit in numbers]
+        value = _interval_alpha(numbers)
+    return Measured(Interval(value, None, None, len(units)), excluded)
+
+
+def _squares(counts: Counter[Hashable]) -> int:
+    return sum(count * count for count in counts.values())
+
+
+def _nominal_alpha(units: Sequence[Sequence[Level | float]]) -> float | None:
+    kinds = {type(rating) for unit in units for rating in unit}
+    if len(kinds) > 1:
+        told = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ScoreError(f"ratings are of kinds {told}", hint="use one kind for all")
+    everything = Counter[Hashable](rating for unit in units for rating in unit)
+    n = everything.total()
+    differing = fsum(
+        (len(unit) ** 2 - _squares(Counter[Hashable](unit))) / (len(unit) - 1) for unit in units
+    )
+    chance = n * n - _squares(everything)
+    return 1 - (n - 1) * differing / chance if chance else None
+
+
+def _interval_alpha(units: Sequence[Sequence[float]]) -> float | None:
+    # The sum of the squared differences of all pairs of m numbers is m times the sum of their
+    # squared deviations from their mean, so no pair need be formed.
+    numbers = [number for unit in units for number in unit]
+    largest = max((abs(number) for number in numbers), default=0.0) or 1.0
+    scaled = [[number / largest for number in unit] for unit in units]
+    whole = _deviation([number for unit in scaled for number in unit])
+    if min(numbers, default=0.0) == max(numbers, default=0.0) or not whole:
+        return None
+    within = fsum(len(unit) * _deviation(unit) / (len(unit) - 1) for unit in scaled)
+    return 1 - (len(numbers) - 1) * within / (len(numbers) * whole)
+
+
+def _deviation(numbers: Sequence[float]) -> float:
+    mean = fsum(numbers) / len(numbers) if numbers else 0.0
+    return fsum((number - mean) ** 2 for number in numbers)
+
+
+def _mean_ranks(units: Sequence[Sequence[float]]) -> dict[float, float]:
+    """For each number the middle of the ranks it spans among all of them."""
+    counts = Counter(number for unit in units for number in unit)
+    places: dict[float, float] = {}
+    below = 0
+    for number in sorted(counts):
+        places[number] = below + counts[number] / 2
+        below += counts[number]
+    return places
+
+
+def _positions(ratings: Sequence[Level | float], levels: Sequence[Level] | None) -> list[float]:
+    if levels is None:
+        return [finite_number(rating, what="a rating") for rating in ratings]
+    places: dict[tuple[type, Level | float], float] = {
+        (type(level), level): float(i) for i, level in enumerate(levels)
+    }
+    try:
+        return [places[type(rating), rating] for rating in ratings]
+    except KeyError as error:
+        raise ScoreError(
+            f"{error.args[0][1]!r} is not among the levels {list(levels)}",
+            hint="give every level that can occur",
+        ) from None

@@ -10,9 +10,7 @@ from typing import Literal, TypeAlias
 
 from assay.errors import ScoreError
 from assay.scoring.classes import Level, class_confusion, levels_of
-from assay.scoring.clustered import cluster_mean, cluster_rate
-from assay.scoring.intervals import Interval
-from assay.scoring.measured import check_same_length
+from assay.scoring.intervals import Interval, check_same_length, cluster_mean, cluster_rate
 
 __all__ = [
     "AttackSuccess",

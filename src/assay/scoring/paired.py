@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from assay.errors import ScoreError
-from assay.scoring.clustered import ClusterMean, cluster_mean
-from assay.scoring.measured import check_same_length
+from assay.scoring.intervals import ClusterMean, check_same_length, cluster_mean
 from assay.scoring.quantiles import normal_quantile, t_cdf, two_sided
 from assay.scoring.ranking import pearson
 from assay.scoring.results import finite_number

@@ -1,23 +1,21 @@
 """How scores follow labels in order and in size: correlations of ranks, AUROC.
 
 What needs nothing but two columns of numbers; agreement of several raters is in
-`assay.scoring.raters`.
+`assay.scoring.classes`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from math import exp, fsum, log, sqrt
 
 from assay.errors import ScoreError
-from assay.scoring.intervals import Interval
-from assay.scoring.measured import Measured, check_same_length
+from assay.scoring.intervals import Interval, Measured, check_same_length
 from assay.scoring.quantiles import normal_quantile, two_sided
 from assay.scoring.results import finite_number
 
-__all__ = ["auroc", "kendall_tau_b", "pearson", "ranks", "spearman"]
+__all__ = ["auroc", "pearson", "ranks", "spearman"]
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -45,34 +43,6 @@ def spearman(x: Sequence[float | None], y: Sequence[float | None]) -> Measured:
     left, right = _complete(x, y)
     value = pearson(ranks(left), ranks(right))
     return Measured(Interval(value, None, None, len(left)), len(x) - len(left))
-
-
-def kendall_tau_b(x: Sequence[float | None], y: Sequence[float | None]) -> Measured:
-    """Kendall's tau-b, agreement of two orders with ties (Kendall 1945).
-
-    ``(concordant - discordant) / sqrt((pairs - tied in x) (pairs - tied in y))``, counted by merge
-    sort in n log n steps (Knight 1966).
-
-    Args:
-        x: One number for each item; None where it was not measured.
-        y: The other side's.
-
-    Returns:
-        A value in [-1, 1]; None for fewer than two items or where a side is constant.
-
-    Raises:
-        ScoreError: For different lengths, or a number that is not finite.
-    """
-    left, right = _complete(x, y)
-    n = len(left)
-    pairs = n * (n - 1) // 2
-    tied_x, tied_y = _tied_pairs(left), _tied_pairs(right)
-    tied_both = _tied_pairs(list(zip(left, right, strict=True)))
-    discordant = _inversions([b for _, b in sorted(zip(left, right, strict=True))])
-    ordered = pairs - tied_x - tied_y + tied_both
-    spread = (pairs - tied_x) * (pairs - tied_y)
-    value = (ordered - 2 * discordant) / sqrt(spread) if spread else None
-    return Measured(Interval(value, None, None, n), len(x) - n)
 
 
 def auroc(
@@ -170,25 +140,6 @@ def _complete(
         if a is not None and b is not None
     ]
     return [a for a, _ in pairs], [b for _, b in pairs]
-
-
-def _tied_pairs(values: Sequence[Hashable]) -> int:
-    return sum(count * (count - 1) // 2 for count in Counter(values).values())
-
-
-def _inversions(values: list[float]) -> int:
-    """How many pairs stand in the wrong order, by merging ever longer sorted runs."""
-    found, width = 0, 1
-    while width < len(values):
-        merged: list[float] = []
-        for start in range(0, len(values), 2 * width):
-            left = values[start : start + width]
-            right = values[start + width : start + 2 * width]
-            # Each of the right-hand run stands behind all of the left that are larger.
-            found += sum(len(left) - bisect_right(left, value) for value in right)
-            merged.extend(sorted(left + right))
-        values, width = merged, 2 * width
-    return found
 
 
 def _beaten(others: list[float], score: float) -> int:

@@ -1,88 +1,195 @@
-"""JSON of users and strangers, read so that it means the same to every reader.
+"""The reader of JSON of users and strangers: what could mean two things is refused.
 
 A key that stands twice in one object means the first value to some readers and the last to others:
-whoever writes it chooses what each of them sees. So it is refused, like what is no JSON at all.
+whoever writes it chooses what each of them sees. NaN and numbers that overflow are not JSON, and
+nesting is what deep data attacks a reader with.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
-from typing import cast
+from typing import Final, Literal, NoReturn, cast
 
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
 
-__all__ = ["KeyTwiceError", "read_json", "unique_keys"]
+__all__ = ["NotJsonError", "decode_json", "read_json"]
+
+Kind = Literal["syntax", "encoding", "repeated key", "number", "digits", "depth"]
 
 
-class KeyTwiceError(ValueError):
-    """A key stands twice in one object.
+class NotJsonError(ValueError):
+    """A text is not JSON, or JSON that readers take differently.
 
     Attributes:
-        key: Which one.
+        kind: What is wrong with it.
+        line: Where a fault of syntax is, from 1; 0 for other kinds.
+        column: Likewise.
+        offset: The character of a fault of syntax, or the byte of one of the encoding, from 0.
+        path: Where a value is that is not a number, such as ``rows[2].score``; or the key that
+            stands twice.
     """
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"the key {key!r:.100} stands twice in one object")
-        self.key = key
+    def __init__(self, message: str, kind: Kind, *, offset: int = 0, path: str = "") -> None:
+        super().__init__(message)
+        self.kind: Final[Kind] = kind
+        self.line = self.column = 0
+        self.offset = offset
+        self.path = path
 
 
-class _NotANumberError(ValueError):
-    """NaN or an infinity."""
+def decode_json(
+    text: str | bytes,
+    *,
+    nan: bool = False,
+    max_depth: int | None = None,
+    line_breaks: bool = False,
+) -> Json:
+    """Decode one JSON value.
 
-
-def unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object of its keys and values, for the ``object_pairs_hook`` of `json`.
+    Args:
+        text: The JSON; as bytes in any of the encodings that JSON knows.
+        nan: Whether NaN and infinities are let through, which are not JSON.
+        max_depth: How many lists and objects may stand inside each other; by default as many as
+            the interpreter bears.
+        line_breaks: Whether strings may hold line breaks and other control characters, which can
+            mean one thing only.
 
     Raises:
-        KeyTwiceError: For a key that stands there twice.
+        NotJsonError: For anything else than one JSON value, a key that stands twice in one object,
+            a number that overflows or has too many digits, or nesting that is too deep.
     """
-    whole = dict(pairs)
-    if len(whole) != len(pairs):
-        seen: set[str] = set()
-        raise KeyTwiceError(next(key for key, _ in pairs if key in seen or seen.add(key)))
-    return whole
-
-
-def _refuse(name: str) -> Json:
-    raise _NotANumberError(f"{name} is not JSON")
-
-
-# Made once: `json.loads` makes one for each call that asks for anything, which takes longer than
-# to read a short row.
-_STRICT = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_refuse)
-_WITH_NAN = json.JSONDecoder(object_pairs_hook=unique_keys)
+    decoder = _WITH_NAN if nan else _WITH_LINE_BREAKS if line_breaks else _STRICT
+    try:
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text), "surrogatepass")
+        data = cast("Json", decoder.decode(text))
+    except NotJsonError as error:
+        if error.kind == "number":
+            error.path = _path_of_number(cast("str", text))
+        raise
+    except RecursionError:
+        raise _too_deep(max_depth) from None
+    except json.JSONDecodeError as error:
+        wrong = NotJsonError(error.msg, "syntax", offset=error.pos)
+        wrong.line, wrong.column = error.lineno, error.colno
+        raise wrong from None
+    except UnicodeDecodeError as error:
+        raise NotJsonError(str(error), "encoding", offset=error.start) from None
+    except ValueError:  # the interpreter's own words would tell a user to change its settings
+        most = sys.get_int_max_str_digits()
+        raise NotJsonError(f"a number has more than {most:,} digits", "digits") from None
+    if max_depth is not None and _is_deeper(data, max_depth):
+        raise _too_deep(max_depth)
+    return data
 
 
 def read_json(
     text: str | bytes, where: Location | None = None, *, wrong: str = "not JSON", nan: bool = False
 ) -> Json:
-    """Read one JSON value.
+    """Read one JSON value of a user, as `decode_json` does.
 
     Args:
         text: The JSON; as bytes in any of the encodings that JSON knows.
         where: Where it stands, for messages.
         wrong: What it is called if it cannot be read.
-        nan: Whether NaN and infinities are let through, which are no JSON.
+        nan: Whether NaN and infinities are let through, which are not JSON.
 
     Raises:
-        InputError: For anything else than one JSON value, a key that stands twice in one object, a
-            number of too many digits, or nesting that is too deep; with the place and the mend.
+        InputError: For all that `decode_json` refuses, with the place and the fix.
     """
-    decoder = _WITH_NAN if nan else _STRICT
     try:
-        if isinstance(text, bytes):
-            text = text.decode(json.detect_encoding(text), "surrogatepass")
-        return cast("Json", decoder.decode(text))
-    except KeyTwiceError as error:
-        raise InputError(str(error), location=where, hint="keep one of them") from None
-    except RecursionError:
-        raise InputError(f"{wrong}: it is nested too deeply", location=where) from None
-    except (json.JSONDecodeError, UnicodeDecodeError, _NotANumberError) as error:
-        raise InputError(f"{wrong}: {error}", location=where) from None
-    except ValueError:  # the interpreter's own words would tell a user to change its settings
-        most = sys.get_int_max_str_digits()
-        raise InputError(
-            f"a number has more than {most:,} digits", location=where, hint="write it as text"
-        ) from None
+        return decode_json(text, nan=nan)
+    except NotJsonError as error:
+        if error.kind == "repeated key":
+            raise InputError(str(error), location=where, hint="keep one of them") from None
+        if error.kind == "digits":
+            raise InputError(str(error), location=where, hint="write it as text") from None
+        place = f": line {error.line} column {error.column}" if error.line else ""
+        raise InputError(f"{wrong}: {error}{place}", location=where) from None
+
+
+def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    whole = dict(pairs)
+    if len(whole) != len(pairs):
+        seen: set[str] = set()
+        key = next(key for key, _ in pairs if key in seen or seen.add(key))
+        message = f"the key {key!r:.100} stands twice in one object"
+        raise NotJsonError(message, "repeated key", path=key)
+    return whole
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise NotJsonError(f"{name} is not a JSON number", "number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise NotJsonError(f"{digits[:20]} is too large a number", "number")
+    return number
+
+
+# Made once: `json.loads` makes one for each call that asks for anything, which takes longer than
+# to read a short row.
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_unique_keys, parse_float=_finite, parse_constant=_refuse_constant
+)
+_WITH_LINE_BREAKS = json.JSONDecoder(
+    object_pairs_hook=_unique_keys,
+    parse_float=_finite,
+    parse_constant=_refuse_constant,
+    strict=False,
+)
+_WITH_NAN = json.JSONDecoder(object_pairs_hook=_unique_keys)
+
+
+def _too_deep(most: int | None) -> NotJsonError:
+    how = "too deeply" if most is None else f"deeper than {most} levels"
+    return NotJsonError(f"it is nested {how}", "depth")
+
+
+def _is_deeper(data: Json, most: int) -> bool:
+    """Walk level by level: recursion is what deep data attacks."""
+    level = [data]
+    for _ in range(most):
+        below: list[Json] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(v for v in value.values() if isinstance(v, dict | list))
+            elif isinstance(value, list):
+                below.extend(v for v in value if isinstance(v, dict | list))
+        if not below:
+            return False
+        level = below
+    return True
+
+
+class _NotANumber:
+    """Stands where a value is that is not a number, to find out where that is."""
+
+
+def _path_of_number(text: str) -> str:
+    """Read again, with a mark where the number is, to say where that is."""
+    mark = _NotANumber()
+    try:
+        data: object = json.loads(
+            text,
+            parse_constant=lambda _: mark,
+            parse_float=lambda digits: mark if math.isinf(float(digits)) else 0.0,
+        )
+    except (ValueError, RecursionError):  # it is wrong in more than one place
+        return ""
+    queue: list[tuple[str, object]] = [("", data)]
+    while queue:
+        path, value = queue.pop()
+        if value is mark:
+            return path
+        if isinstance(value, dict):
+            entries = cast("dict[str, object]", value)
+            queue.extend((f"{path}.{k}" if path else k, v) for k, v in entries.items())
+        elif isinstance(value, list):
+            queue.extend((f"{path}[{n}]", v) for n, v in enumerate(cast("list[object]", value)))
+    return ""

@@ -6,9 +6,10 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import decode_json
 from assay.server.problems import Fault, ProblemError
 from assay.store import CellKey
 
@@ -86,8 +87,8 @@ def _read(cursor: str) -> Json:
     padded = cursor + "=" * (-len(cursor) % 4)
     try:
         raw = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
-        value = cast("Json", json.loads(raw))
-    except (ValueError, binascii.Error, RecursionError):
+        value = decode_json(raw)
+    except (ValueError, binascii.Error):
         raise _no_cursor() from None
     if isinstance(value, str) and (len(value) > 200 or not value.isascii() or "\0" in value):
         raise _no_cursor()

@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.store.blobs import Blobs, disk_faults, write_all
 from assay.store.snapshots import Dropped
 
@@ -255,14 +256,12 @@ def _read_manifest(content: bytes, digest: str) -> Tree:
         StoreError: If it holds what `take_snapshot` cannot have written.
     """
     try:
-        entries = json.loads(content, object_pairs_hook=_without_duplicates)
-        if not isinstance(entries, dict):
-            raise _tampered("it is not a mapping")
-    except StoreError as error:
-        raise StoreError(f"snapshot {digest}: {error.message}", hint=error.hint) from error
-    except (ValueError, RecursionError) as error:
-        raise StoreError(f"snapshot {digest} is not a manifest", hint=_HINT) from error
-    return checked_tree(cast("dict[str, Json]", entries), digest)
+        entries = decode_json(content)
+    except NotJsonError as error:
+        raise StoreError(f"snapshot {digest} is not a manifest: {error}", hint=_HINT) from error
+    if not isinstance(entries, dict):
+        raise StoreError(f"snapshot {digest}: it is not a mapping", hint=_HINT)
+    return checked_tree(entries, digest)
 
 
 def checked_tree(found: Mapping[str, Json], digest: str) -> Tree:
@@ -281,13 +280,6 @@ def checked_tree(found: Mapping[str, Json], digest: str) -> Tree:
 
 def _tampered(why: str) -> StoreError:
     return StoreError(why, hint=_HINT)
-
-
-def _without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    read = dict(pairs)
-    if len(read) != len(pairs):
-        raise _tampered("a name occurs twice")
-    return read
 
 
 def _parts(path: str) -> Parts:

@@ -10,7 +10,6 @@ import base64
 import configparser
 import functools
 import html.parser
-import json
 import os
 import re
 import ssl
@@ -22,11 +21,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Protocol
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from assay.errors import SourceError
-from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 __all__ = ["IndexSettings", "Link", "links_of", "open_url", "read_settings", "shown_url"]
 
@@ -227,8 +226,8 @@ def _with_credentials(link: Link, credentials: str, index: str) -> Link:
 
 def _json_links(page: bytes, base: str) -> Iterator[Link]:
     try:
-        data = cast("Json", json.loads(page))
-    except (ValueError, RecursionError) as error:
+        data = decode_json(page)
+    except NotJsonError as error:
         raise SourceError(f"{shown_url(base)} is not JSON: {error}") from error
     files = data.get("files") if isinstance(data, dict) else None
     for file in files if isinstance(files, list) else []:

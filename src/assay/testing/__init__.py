@@ -6,9 +6,8 @@ The names here are the public ones. They need the standard library alone.
 from __future__ import annotations
 
 from assay.testing.asked import Asked, Fence
-from assay.testing.fake_judge import Answer, FakeJudge
+from assay.testing.fake_judge import Answer, FakeJudge, Recording
 from assay.testing.faults import Fault
 from assay.testing.heuristic import heuristic_verdict
-from assay.testing.recording import Recording
 
 __all__ = ["Answer", "Asked", "FakeJudge", "Fault", "Fence", "Recording", "heuristic_verdict"]

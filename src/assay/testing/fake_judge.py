@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import inspect
 import itertools
 import json
+import re
+import socket
+import struct
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
-from assay.errors import InputError
+from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json, plain
-from assay.testing.asked import Asked, WireForm
-from assay.testing.faults import Fault, FaultPlan, Faults
+from assay.testing.asked import Asked, WireError, WireForm, models_body, read_request, tokens_of
+from assay.testing.faults import (
+    Fault,
+    FaultPlan,
+    Faults,
+    HttpResponse,
+    error_response,
+    faulty_response,
+    overflow,
+    reply_response,
+)
 from assay.testing.heuristic import heuristic_verdict
-from assay.testing.protocols import WireError, models_body, read_request, tokens_of
-from assay.testing.recording import Recording
-from assay.testing.responses import error_response, faulty_response, overflow, reply_response
-from assay.testing.serve import HttpRequest, HttpResponse, HttpServer
 
-__all__ = ["Answer", "FakeJudge"]
+if TYPE_CHECKING:
+    from aiohttp import web
+
+__all__ = ["Answer", "FakeJudge", "Recording", "request_key"]
 
 Answer: TypeAlias = "Sequence[object] | Callable[[Asked], object] | Recording | None"
 """Who answers: None for the heuristic judge, a script of texts, JSON and `Fault`s in order, a
@@ -285,3 +300,194 @@ class FakeJudge:
 def _failed(error: Exception) -> WireError:
     """The error that tells of an answer function's own; not one that is tried again."""
     return WireError(400, f"the answer function failed: {type(error).__name__}: {error}")
+
+
+_FENCE_ID = re.compile(r'(</?untrusted (?:name="[^"\n]*" )?id=")[0-9A-Fa-f]{16}(">)')
+
+
+def request_key(asked: Asked) -> str:
+    """What a request is found by: SHA-256 of it, without its headers and the ids of its fences."""
+    body = dict(asked.body)
+    said = [[one.role, _FENCE_ID.sub(r"\1\2", one.text)] for one in asked.messages]
+    body["messages"], body["system"] = cast("Json", said), _FENCE_ID.sub(r"\1\2", asked.system)
+    written = json.dumps([asked.protocol, body], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+class Recording:
+    """A file of replies: JSON lines of a request's key, the status and the reply's body.
+
+    The same request asked again gets the next of its replies, and the last one from then on.
+
+    Args:
+        path: The file. It is made with the first reply that is kept.
+
+    Raises:
+        InputError: For a file that is no recording.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._replies: dict[str, list[tuple[int, dict[str, Json]]]] = {}
+        self._given: dict[str, int] = {}
+        self._lock = threading.Lock()
+        if self.path.is_file():
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+            for number, line in enumerate(lines, start=1):
+                self._read(line, number)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._replies.values()))
+
+    def keep(self, asked: Asked, status: int, body: dict[str, Json]) -> None:
+        """Add a reply, to the file as well."""
+        key = request_key(asked)
+        line: Json = {"key": key, "model": asked.model, "status": status, "body": body}
+        with self._lock:
+            self._replies.setdefault(key, []).append((status, body))
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+    def reply(self, asked: Asked) -> tuple[int, dict[str, Json]] | None:
+        """The status and body kept for a request, or None."""
+        key = request_key(asked)
+        with self._lock:
+            kept = self._replies.get(key)
+            if not kept:
+                return None
+            turn = self._given.get(key, 0)
+            self._given[key] = turn + 1
+            return kept[min(turn, len(kept) - 1)]
+
+    def _read(self, line: str, number: int) -> None:
+        if not line.strip():
+            return
+        try:
+            entry = cast("Json", json.loads(line))
+        except ValueError:
+            entry = None
+        key = entry.get("key") if isinstance(entry, dict) else None
+        status = entry.get("status") if isinstance(entry, dict) else None
+        body = entry.get("body") if isinstance(entry, dict) else None
+        if not isinstance(key, str) or not isinstance(status, int) or not isinstance(body, dict):
+            raise InputError(
+                f"line {number} of {self.path} is no recorded reply",
+                hint="each line is an object with key, status and body",
+                location=Location(str(self.path), number),
+            )
+        self._replies.setdefault(key, []).append((status, body))
+
+
+_SLOW_PIECES = 8
+_GRACE_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One request: the path without its query, and headers with lower-case names."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+Handler: TypeAlias = Callable[[HttpRequest], "HttpResponse | Awaitable[HttpResponse]"]
+
+
+class HttpServer:
+    """Serves a handler, on a daemon thread with an event loop of its own, until it is stopped.
+
+    Args:
+        handler: Called on that thread for each request; it may be a coroutine function.
+        host: Where to listen.
+        port: 0 for a free one.
+    """
+
+    def __init__(self, handler: Handler, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.host = host
+        self.port = port
+        self._handler = handler
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: asyncio.Event | None = None
+
+    def start(self) -> None:
+        """Listen; `port` says where from then on.
+
+        Raises:
+            OSError: If it cannot listen there.
+        """
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        listener = socket.create_server((self.host, self.port), family=family, backlog=1024)
+        self.port = int(listener.getsockname()[1])
+        is_ready = threading.Event()
+
+        def serve() -> None:
+            asyncio.run(self._serve(listener, is_ready))
+
+        self._thread = threading.Thread(target=serve, name="assay-fake-judge", daemon=True)
+        self._thread.start()
+        is_ready.wait()
+
+    def stop(self) -> None:
+        """End every connection and the thread."""
+        thread, loop, ended = self._thread, self._loop, self._ended
+        if thread is None or loop is None or ended is None:
+            return
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        self._thread = self._loop = self._ended = None
+
+    async def _serve(self, listener: socket.socket, is_ready: threading.Event) -> None:
+        from aiohttp import web
+
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        served = web.Server(self._answer, access_log=None)
+        server = await self._loop.create_server(served, sock=listener, backlog=1024)
+        is_ready.set()
+        await self._ended.wait()
+        server.close()
+        await served.shutdown(_GRACE_SECONDS)
+        await asyncio.sleep(0)  # a round of the loop, in which connections are closed
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        body = await request.content.read()  # `read()` of the request itself has a limit
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        found = self._handler(HttpRequest(request.method, request.path, headers, body))
+        return await self._send(request, await found if inspect.isawaitable(found) else found)
+
+    async def _send(self, request: web.BaseRequest, found: HttpResponse) -> web.StreamResponse:
+        from aiohttp import web
+
+        headers = {**found.headers, "content-type": found.content_type}
+        if found.manner == "whole":
+            await asyncio.sleep(found.seconds)
+            return web.Response(body=found.body, status=found.status, headers=headers)
+        if found.manner == "never":
+            assert self._ended is not None
+            await self._ended.wait()
+        sent = web.StreamResponse(status=found.status, headers=headers)
+        sent.content_length = len(found.body)
+        await sent.prepare(request)
+        if found.manner == "half":
+            await sent.write(found.body[: len(found.body) // 2])
+            _reset(request)
+            return sent
+        size = max(1, -(-len(found.body) // _SLOW_PIECES))
+        for start in range(0, len(found.body), size):
+            await asyncio.sleep(found.seconds / _SLOW_PIECES)
+            await sent.write(found.body[start : start + size])
+        return sent
+
+
+def _reset(request: web.BaseRequest) -> None:
+    transport = request.transport
+    if not isinstance(transport, asyncio.Transport):
+        return
+    held: socket.socket | None = transport.get_extra_info("socket")
+    if held is not None:  # closing now is a reset, not an end
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()

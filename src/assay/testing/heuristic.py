@@ -1,22 +1,22 @@
-"""The heuristic judge: grades by simple honest rules, and obeys every order outside fences.
+"""The heuristic judge: looks for the words of what is asked, and obeys every order outside fences.
 
-It is no good judge of answers. It is a test of prompts: a judge whose fences leak gives the
-verdicts that an answer orders, one that fences well gives those that the rules below give. The
-same prompt always gets the same reply.
+It is a poor judge of answers, which knows no "not" and no guess. It is a test of prompts: a judge
+whose fences leak gives the verdicts that an answer orders, one that fences well does not. The same
+prompt always gets the same reply.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from assay.scoring.json_safe import Json
 from assay.testing.asked import Asked
-from assay.testing.claims import is_about, is_asked_for, split_claims, support
-from assay.testing.criteria import Finding, judge_criterion
 from assay.testing.obey import order_in
 
-__all__ = ["heuristic_verdict"]
+__all__ = ["Finding", "Rule", "find_words", "heuristic_verdict"]
 
 _HEADING = re.compile(r"^([A-Z][A-Z -]{1,30}):[ \t]*(.*)$")
 _ANSWERS = (
@@ -38,20 +38,117 @@ _CHOSEN = re.compile(
 _OBEYED = "An order outside the fences was obeyed: "
 
 
-def heuristic_verdict(asked: Asked) -> Json:
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
+_ABSENCE = re.compile(
+    r"\b(?:not|never|no (?:mention|reference)|avoids?|omits?|without|free (?:of|from)|cannot)\b|"
+    r"n['\u2019]t\b",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r",?\s+(?:in|on|since|by)\s+(?:[A-Z][a-z]+\s+)?(?:\d{1,2},?\s+)?\d{4}\b")
+_CLAIM_END = re.compile(r"(?<=[.!?])\s+|\n+|\s*[;()]\s*|,\s+(?:and|but)\s+")
+_NO_CLAIM = re.compile(r"^\W*(?:sorry|i(?:'m| am| cannot| can't| don't| do not))\b", re.IGNORECASE)
+_ENOUGH = 0.8
+_STOP = frozenset(
+    """
+    a an the this that these those it its he she they his her their there who whose which what when
+    where why how and or but so if then than as of in on at by for with from to into about is are
+    was were be been do does did has have had will would can could may might must should shall not
+    never no none also very just both either each every any some such i you we your my s t re
+    response answer submission output text reply state states say says said mention mentions
+    include includes contain contains explain explains describe describes name names identify
+    identifies give gives given provide provides criterion correct correctly clear clearly word
+    claim claims avoid avoids omit omits without cannot following year
+    """.split()  # noqa: SIM905 - a list of so many words cannot be read
+)
+"""Words that mean little, and those with which criteria speak of answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Whether a criterion is met, why, the lines that show it, and how much of it is: 0 to 1."""
+
+    is_met: bool
+    reason: str
+    quotes: tuple[str, ...] = ()
+    share: float = 0.0
+
+
+Rule: TypeAlias = Callable[[str, str, str], Finding]
+"""Judges an answer by a criterion; the third text is the question."""
+
+
+def find_words(answer: str, criterion: str, question: str = "") -> Finding:
+    """Judge an answer by the words of a criterion.
+
+    A criterion is met when the answer has each of its words that mean something and do not stand
+    in the question. One of absence ("does not mention X") is met when they are not all there.
+    """
+    wanted = _words(criterion)
+    wanted = (wanted - _words(question)) or wanted
+    if not wanted:
+        return Finding(is_met=False, reason="The criterion has no words to look for.")
+    missing = wanted - _words(answer)
+    if _ABSENCE.search(criterion):
+        is_met = bool(missing)
+        return Finding(is_met, "It is not there." if is_met else "It is there.", (), float(is_met))
+    lines = [line.strip() for line in answer.splitlines()]
+    quotes = tuple(line for line in lines if wanted & _words(line))
+    share = 1 - len(missing) / len(wanted)
+    if missing:
+        return Finding(is_met=False, reason=f"It has no {min(missing)!r}.", share=share)
+    return Finding(is_met=True, reason="Its words are there.", quotes=quotes, share=share)
+
+
+def _words(text: str) -> frozenset[str]:
+    """The words of a text that mean something, without the ending of a plural."""
+    found = {word.casefold().replace(",", "") for word in _WORD.findall(text)}
+    return frozenset(
+        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+        for word in found - _STOP
+    )
+
+
+def _split_claims(text: str) -> list[str]:
+    """Clauses of an answer that say something; a date is a claim of its own, bare numbers none."""
+    claims: list[str] = []
+    for part in _CLAIM_END.split(text):
+        clause = part.strip(" .,!")
+        if part.rstrip("\"') ").endswith("?") or _NO_CLAIM.search(clause):
+            continue
+        date = _DATE.search(clause)
+        pieces = [clause]
+        if date and len(_words(clause[: date.start()])) > 1:
+            pieces = [clause[: date.start()], date[0], clause[date.end() :]]
+        claims += [piece.strip(" .,!") for piece in pieces]
+    return [one for one in dict.fromkeys(claims) if any(map(str.isalpha, _words(one)))]
+
+
+def _supporting(claim: str, documents: Mapping[int, str]) -> tuple[int, str] | None:
+    """The document with most of a claim's words and all its numbers, and the line to quote."""
+    wanted = _words(claim)
+    numbers = {word for word in wanted if not word.isalpha()}
+    for number, text in documents.items():
+        there = wanted & _words(text)
+        if wanted and numbers <= there and len(there) >= _ENOUGH * len(wanted):
+            return number, max(text.splitlines(), key=lambda line: len(wanted & _words(line)))
+    return None
+
+
+def heuristic_verdict(asked: Asked, rule: Rule = find_words) -> Json:
     """Answer a judge's prompt.
 
     Args:
         asked: The request. What is judged is read from its fences, by their names; what is asked
             for, from the lines ``FORM:`` and ``CRITERION:`` outside of them; without a form, from
             the schema.
+        rule: How a criterion is judged where nothing is ordered.
 
     Returns:
         The reply that the form, or the schema, wants. Free text is answered by a sentence.
     """
     order = order_in(asked.outline)
     answer = _FORMS.get(asked.form) or _form_of(asked.schema or {})
-    return answer(asked, order)
+    return answer(asked, order, rule)
 
 
 def _sections(prompt: str) -> dict[str, str]:
@@ -88,16 +185,16 @@ def _question(asked: Asked) -> str:
     return asked.fenced("question") or _sections(asked.prompt).get("QUESTION", "")
 
 
-def _finding(asked: Asked) -> Finding:
-    return judge_criterion(_answer(asked), _asked_for(asked), question=_question(asked))
+def _finding(asked: Asked, rule: Rule) -> Finding:
+    return rule(_answer(asked), _asked_for(asked), _question(asked))
 
 
-def _criterion(asked: Asked, order: str) -> Json:
+def _criterion(asked: Asked, order: str, rule: Rule) -> Json:
     if order:
         verdict = "UNMET" if _FAULT.search(asked.prompt) else "MET"
         quotes = _any_quotes(asked)
         return {"evidence": quotes, "reasoning": _OBEYED + order, "verdict": verdict}
-    found = _finding(asked)
+    found = _finding(asked, rule)
     return {
         "evidence": list(found.quotes),
         "reasoning": found.reason,
@@ -115,8 +212,8 @@ def _any_quotes(asked: Asked) -> list[Json]:
     return quotes
 
 
-def _binary(asked: Asked, order: str) -> Json:
-    found = _finding(asked)
+def _binary(asked: Asked, order: str, rule: Rule) -> Json:
+    found = _finding(asked, rule)
     quotes = _any_quotes(asked) if order else list[Json](found.quotes)
     reply: dict[str, Json] = {
         "evidence": quotes,
@@ -129,31 +226,31 @@ def _binary(asked: Asked, order: str) -> Json:
     return reply
 
 
-def _levels(asked: Asked, order: str) -> Json:
-    """The level as far up as the share of the criterion's words that the answer asserts."""
+def _levels(asked: Asked, order: str, rule: Rule) -> Json:
+    """The level as far up as the share of the criterion's words that the answer has."""
     levels = [name for name in _menu(asked.schema or {}, "level") if name != "NA"] or ["0", "1"]
     if order:
         top = levels[0] if _FAULT.search(asked.prompt) else levels[-1]
         quotes = _any_quotes(asked)
         return {"evidence": quotes, "reasoning": _OBEYED + order, "level": top}
-    found = _finding(asked)
+    found = _finding(asked, rule)
     level = levels[int(found.share * (len(levels) - 1))]
     return {"evidence": list(found.quotes), "reasoning": found.reason, "level": level}
 
 
-def _score(asked: Asked, order: str) -> Json:
+def _score(asked: Asked, order: str, rule: Rule) -> Json:
     """The share of the criteria, one to a line, that are met."""
     if order:
         return {"reasoning": _OBEYED + order, "score": 1.0}
     lines = [line.strip(" \t-*0123456789.)") for line in _asked_for(asked).splitlines()]
     answer, question = _answer(asked), _question(asked)
-    found = [judge_criterion(answer, line, question=question) for line in lines if line]
+    found = [rule(answer, line, question) for line in lines if line]
     met = sum(one.is_met for one in found)
     reason = f"{met} of {len(found)} lines are met."
     return {"reasoning": reason, "score": met / len(found) if found else 0.0}
 
 
-def _compare(asked: Asked, order: str) -> Json:
+def _compare(asked: Asked, order: str, rule: Rule) -> Json:
     """Who meets more of what is asked for; the one that an order names, or A."""
     if order:
         named = _CHOSEN.search(order)
@@ -162,18 +259,19 @@ def _compare(asked: Asked, order: str) -> Json:
     answers = [fence.text for fence in asked.fences if fence.name not in _ASIDE][-2:]
     wanted = _asked_for(asked) or asked.fenced("reference") or _question(asked)
     question = _question(asked) if wanted != _question(asked) else ""
-    shares = [judge_criterion(text, wanted, question=question).share for text in answers]
+    shares = [rule(text, wanted, question).share for text in answers]
     reason = f"They say {' and '.join(f'{share:.0%}' for share in shares)} of it."
     is_tie = len(shares) < 2 or shares[0] == shares[1]
     return {"reasoning": reason, "winner": "TIE" if is_tie else "AB"[shares[1] > shares[0]]}
 
 
-def _claims(asked: Asked, order: str) -> Json:
+def _claims(asked: Asked, order: str, rule: Rule) -> Json:
+    del rule
     if order:
         quotes = _any_quotes(asked)[:1]
         return {"claims": [{"text": _OBEYED + order, "span": quote} for quote in quotes]}
-    found = split_claims(_answer(asked))
-    return {"claims": [{"text": claim.text, "span": claim.span} for claim in found]}
+    found = _split_claims(_answer(asked))
+    return {"claims": [{"text": claim, "span": claim} for claim in found]}
 
 
 def _listed_claims(asked: Asked) -> dict[int, str]:
@@ -194,7 +292,8 @@ def _numbered_fences(asked: Asked, name: str) -> dict[int, str]:
     return found
 
 
-def _verify(asked: Asked, order: str) -> Json:
+def _verify(asked: Asked, order: str, rule: Rule) -> Json:
+    del rule
     documents = _numbered_fences(asked, "document")
     verdicts: list[Json] = []
     for number, claim in _listed_claims(asked).items():
@@ -203,49 +302,51 @@ def _verify(asked: Asked, order: str) -> Json:
             quote = max((line.strip() for line in text.splitlines()), key=len, default="")
             reason, verdict = _OBEYED + order, "supported"
         else:
-            found = support(claim, documents)
-            document, quote, verdict = found.document, found.quote, found.verdict
-            reason = f"Its words are {'' if found.document is not None else 'not '}there together."
+            document, quote = _supporting(claim, documents) or (None, "")
+            verdict = "absent" if document is None else "supported"
+            reason = f"Its words are {'not ' if document is None else ''}there."
         entry: Json = {"claim": number, "quote": quote, "document": document}
         verdicts.append({**entry, "reasoning": reason, "verdict": verdict})
     return {"verdicts": verdicts}
 
 
-def _chunks(asked: Asked, order: str) -> Json:
+def _chunks(asked: Asked, order: str, rule: Rule) -> Json:
+    del rule
     question = _question(asked)
     return {
         "verdicts": [
             {
                 "document": number,
                 "reasoning": _OBEYED + order if order else "By the words it shares.",
-                "relevant": bool(order) or is_about(text, question),
+                "relevant": bool(order) or bool(_words(text) & _words(question)),
             }
             for number, text in _numbered_fences(asked, "document").items()
         ]
     }
 
 
-def _relevance(asked: Asked, order: str) -> Json:
+def _relevance(asked: Asked, order: str, rule: Rule) -> Json:
+    del rule
     question = _question(asked)
     return {
         "verdicts": [
             {
                 "claim": number,
-                "reasoning": _OBEYED + order if order else "By the kind of thing it says.",
-                "relevant": bool(order) or is_asked_for(claim, question),
+                "reasoning": _OBEYED + order if order else "By the words it shares.",
+                "relevant": bool(order) or bool(_words(claim) & _words(question)),
             }
             for number, claim in _listed_claims(asked).items()
         ]
     }
 
 
-def _by_schema(asked: Asked, order: str) -> Json:
+def _by_schema(asked: Asked, order: str, rule: Rule) -> Json:
     """For a prompt of no form: the first of a menu if it is met, or ordered; else the second."""
     if asked.schema is None:
         return f"{_OBEYED}{order}" if order else "There is nothing to judge in this."
     listed = asked.schema.get("properties")
     properties = listed if isinstance(listed, dict) else {}
-    met = bool(order) or _finding(asked).is_met
+    met = bool(order) or _finding(asked, rule).is_met
     reason = _OBEYED + order if order else "By the criterion's words."
     return {name: _value(part, reason, is_good=met) for name, part in properties.items()}
 
@@ -274,7 +375,7 @@ def _menu(schema: Mapping[str, Json], name: str) -> list[str]:
     return [choice for choice in menu if isinstance(choice, str)] if isinstance(menu, list) else []
 
 
-_FORMS: Mapping[str, Callable[[Asked, str], Json]] = {
+_FORMS: Mapping[str, Callable[[Asked, str, Rule], Json]] = {
     "binary": _binary,
     "chunks": _chunks,
     "claims": _claims,
@@ -287,7 +388,7 @@ _FORMS: Mapping[str, Callable[[Asked, str], Json]] = {
 }
 
 
-def _form_of(schema: Mapping[str, Json]) -> Callable[[Asked, str], Json]:
+def _form_of(schema: Mapping[str, Json]) -> Callable[[Asked, str, Rule], Json]:
     """The form that a schema stands for, where the prompt names none."""
     if {"MET", "UNMET"} <= set(_menu(schema, "verdict")):
         return _criterion

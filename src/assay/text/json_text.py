@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.text.extract import Pick, check_pick, choose
 from assay.text.normalize import as_text
 
@@ -44,10 +44,6 @@ class ParsedJson:
     def ok(self) -> bool:
         """Whether the text was JSON."""
         return not self.error
-
-
-class _RefusedError(ValueError):
-    """JSON that Python would read and the standard, or we, would not."""
 
 
 def parse_json(text: object, *, strict: bool = False, pick: Pick | None = None) -> ParsedJson:
@@ -91,49 +87,13 @@ def _read(text: str) -> ParsedJson:
     text = text.strip().removeprefix("\ufeff")
     if not text:
         return ParsedJson(None, "the answer is empty")
-    if _too_deep(text):
-        return ParsedJson(None, f"JSON of more than {MAX_DEPTH} levels")
     try:
-        value: Json = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float
-        )
-    except json.JSONDecodeError as error:
-        return ParsedJson(
-            None, f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        )
-    except (ValueError, RecursionError) as error:
-        return ParsedJson(None, f"not JSON we read: {error}")
-    return ParsedJson(value)
-
-
-def _too_deep(text: str) -> bool:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
-        return False
-    depth = 0
-    for match in _BRACKET_OUTSIDE_STRINGS.finditer(text):
-        if match[1]:
-            depth += 1 if match[1] in "[{" else -1
-            if depth > MAX_DEPTH:
-                return True
-    return False
-
-
-def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    read = dict(pairs)
-    if len(read) < len(pairs):
-        raise _RefusedError("an object names a key twice")
-    return read
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise _RefusedError(f"{name} is not JSON")
-
-
-def _float(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise _RefusedError(f"{digits[:20]} is too large a number")
-    return value
+        return ParsedJson(decode_json(text, max_depth=MAX_DEPTH))
+    except NotJsonError as error:
+        if error.kind == "syntax":
+            where = f"line {error.line}, column {error.column}"
+            return ParsedJson(None, f"not JSON: {error} at {where}")
+        return ParsedJson(None, f"not JSON that can be read: {error}")
 
 
 def _fences(text: str) -> list[str]:

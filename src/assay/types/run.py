@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
-from assay.scoring.grade import Grade
+from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
 from assay.types.steps import Step

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import cast
 
 from assay.scoring.json_safe import Json
-from assay.scoring.strict_json import KeyTwiceError, unique_keys
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 __all__ = [
     "MOST_LINE",
@@ -69,21 +69,16 @@ def parse(text: str, notes: Notes) -> tuple[list[Json] | None, Iterator[Json]]:
     Returns:
         For one document the list that holds it (or is it), else None; and the values in turn.
     """
-    decoder = json.JSONDecoder(parse_constant=lambda _: math.nan, object_pairs_hook=unique_keys)
     text = text.removeprefix("\ufeff").strip()
     if text[:1] in ("[", "{") and len(text) <= _MOST_DOCUMENT:
-        try:
-            whole, end = cast("tuple[Json, int]", decoder.raw_decode(text))
-        except (ValueError, RecursionError):
-            whole, end = None, 0
-        if end == len(text):
-            cleaned = clean(whole, notes)
+        with contextlib.suppress(NotJsonError):
+            cleaned = clean(decode_json(text, nan=True), notes)
             values: list[Json] = cleaned if isinstance(cleaned, list) else [cleaned]
             return values, iter(values)
-    return None, _lines(text, decoder, notes)
+    return None, _lines(text, notes)
 
 
-def _lines(text: str, decoder: json.JSONDecoder, notes: Notes) -> Iterator[Json]:
+def _lines(text: str, notes: Notes) -> Iterator[Json]:
     # Only a line feed ends a line: a text inside JSON may hold any other separator of Unicode's.
     start = 0
     while start < len(text):
@@ -95,11 +90,12 @@ def _lines(text: str, decoder: json.JSONDecoder, notes: Notes) -> Iterator[Json]
             notes.lack(f"a line of more than {MOST_LINE} characters was not read")
         elif line[:1] in ("{", "["):
             try:
-                yield clean(cast("Json", decoder.decode(line)), notes)
-            except KeyTwiceError as error:
-                notes.lack(f"a line was not read: {error}")
-            except (ValueError, RecursionError):
-                notes.lack("a line is broken JSON")
+                value = decode_json(line, nan=True)
+            except NotJsonError as error:
+                twice = error.kind == "repeated key"
+                notes.lack(f"a line was not read: {error}" if twice else "a line is broken JSON")
+            else:
+                yield clean(value, notes)
         elif line:
             notes.add("a line is not JSON")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Literal, cast
 from assay.agents.transcripts.document import Notes, clean, shortened
 from assay.agents.transcripts.tool_kinds import tool_kind
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.steps import AgentStep, AnyStep, Step, ToolCall, ToolResult, ToolStep, Usage
 
 __all__ = ["MOST_STEPS", "CallDraft", "Calls", "Drafts", "TurnDraft", "arguments_of", "numbered"]
@@ -171,8 +171,8 @@ def arguments_of(given: Json, notes: Notes) -> dict[str, Json]:
     """
     if isinstance(given, str) and given.strip():
         try:
-            given = cast("Json", json.loads(given))
-        except (ValueError, RecursionError):
+            given = decode_json(given, nan=True)
+        except NotJsonError:
             notes.add("the arguments of a call are broken JSON")
             return {"_": given}
         given = clean(given, notes)

@@ -19,8 +19,7 @@ from assay.scoring.classes import (
     class_confusion,
     class_counts_by_cluster,
 )
-from assay.scoring.clustered import are_clustered, cluster_mean, cluster_rate
-from assay.scoring.intervals import Interval
+from assay.scoring.intervals import Interval, are_clustered, cluster_mean, cluster_rate
 from assay.scoring.ranking import auroc, pearson, spearman
 
 __all__ = ["Compared", "Pair", "compare", "rate_figure"]

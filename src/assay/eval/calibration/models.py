@@ -15,7 +15,7 @@ from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from assay.models import ModelClient, Reply
-    from assay.models.reply_file import ReplyFile
+    from assay.models.recordings import ReplyFile
 
 __all__ = ["Spent", "asked_again", "cost_of", "counting", "with_share"]
 
@@ -203,7 +203,7 @@ class _Recordings:
             self._file.close()
 
     def _record(self, digest: str) -> Json:
-        from assay.models.reply_file import ReplyFile
+        from assay.models.recordings import ReplyFile
         from assay.models.stored_reply import RecordError, unpack
 
         try:

@@ -8,8 +8,7 @@ from math import fsum
 
 from assay.eval.calibration.card import Humans
 from assay.eval.calibration.scale import VERDICTS, Label, Scale
-from assay.scoring.classes import KappaWeights, class_confusion
-from assay.scoring.raters import AlphaMetric, krippendorff_alpha
+from assay.scoring.classes import AlphaMetric, KappaWeights, class_confusion, krippendorff_alpha
 
 __all__ = ["compare_people"]
 

@@ -11,7 +11,6 @@ from assay.eval.calibration.findings import SAME, Findings, truth_of
 from assay.eval.calibration.labelled import LabelledItem
 from assay.eval.calibration.measures import rate_figure
 from assay.eval.calibration.plan import failing, passing, swap_field
-from assay.scoring.clustered import are_clustered
 from assay.scoring.consistency import (
     OrderedVerdicts,
     Slot,
@@ -19,6 +18,7 @@ from assay.scoring.consistency import (
     flip_rate,
     position_bias,
 )
+from assay.scoring.intervals import are_clustered
 
 __all__ = ["attacks_of", "flips_of", "order_of"]
 

@@ -12,8 +12,7 @@ import asyncio
 import json
 import random
 import time
-import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -23,16 +22,14 @@ from assay.errors import GraderError
 from assay.graders.endpoints.guard import Lookup, checking_resolver
 from assay.graders.endpoints.settings import EndpointSettings
 from assay.graders.endpoints.signing import auth_headers, read_secret
+from assay.models.transport import BodyError, connection_cause, new_session, read_body
 from assay.scoring.json_safe import Json, plain
-from assay.scoring.strict_json import KeyTwiceError, unique_keys
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-__all__ = ["MAX_REPLY_BYTES", "CallError", "Timing", "Transport"]
-
-MAX_REPLY_BYTES = 8 << 20
-"""Longest reply, packed and unpacked."""
+__all__ = ["CallError", "Timing", "Transport"]
 
 _AGAIN = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE = 0.25
@@ -111,14 +108,7 @@ class Transport:
             self._secret = read_secret(settings.secret_env)
         resolver = checking_resolver(allow_internal=settings.allow_internal, lookup=self.lookup)
         connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, limit=0)
-        session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-            auto_decompress=False,
-            trust_env=False,
-        )
-        self._session = await self._stack.enter_async_context(session)
+        self._session = await self._stack.enter_async_context(new_session(connector))
         return self
 
     async def __aexit__(
@@ -219,7 +209,9 @@ class Transport:
         except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, OSError) as error:
             if began:  # it may have been graded, and paid for
                 raise CallError(f"the reply of {url} broke off", outcome="bad_reply") from None
-            raise _TryAgainError(f"{self.base} cannot be reached: {_cause(error)}") from None
+            raise _TryAgainError(
+                f"{self.base} cannot be reached: {connection_cause(error)}"
+            ) from None
         except aiohttp.ClientError as error:
             message = f"{url} cannot be called: {type(error).__name__}"
             raise CallError(message, outcome="rejected") from None
@@ -243,27 +235,23 @@ class Transport:
             raise CallError(f"{where} answered with {kind}, not JSON", outcome="bad_reply")
         body = await self._body(response)
         try:
-            return cast("Json", json.loads(body, object_pairs_hook=unique_keys))
-        except KeyTwiceError as error:
-            key = f"the key {self.told(error.key)!r:.100} twice in one object"
-            raise CallError(f"{where} answered with {key}", outcome="bad_reply") from None
-        except (ValueError, RecursionError):
-            raise CallError(f"{where} answered with broken JSON", outcome="bad_reply") from None
+            return decode_json(body, nan=True)
+        except NotJsonError as error:
+            wrong = "broken JSON"
+            if error.kind == "repeated key":
+                wrong = f"the key {self.told(error.path)!r:.100} twice in one object"
+            raise CallError(f"{where} answered with {wrong}", outcome="bad_reply") from None
 
     async def _body(self, response: ClientResponse, *, lenient: bool = False) -> bytes:
-        """The unpacked body, at most `MAX_REPLY_BYTES`.
-
-        Args:
-            response: What is read.
-            lenient: Whether a body that cannot be read is as good as none.
-        """
+        """The unpacked body; with ``lenient`` one that cannot be read is as good as none."""
         try:
-            parts = [part async for part in _unpacked(response)]
-        except CallError:
+            return await read_body(response)
+        except BodyError as error:
             if lenient:
                 return b""
-            raise
-        return b"".join(parts)
+            message = f"{self.base} {error.message}"
+            hint = "lower 'batch'" if error.kind == "long" else ""
+            raise CallError(message, outcome="bad_reply", hint=hint) from None
 
     def _asked_pause(self, header: str) -> float:
         """Seconds that a ``Retry-After`` asks to wait: a number, or a date."""
@@ -275,30 +263,6 @@ class Transport:
             return max(0.0, parsedate_to_datetime(header).timestamp() - self.timing.now())
         except (ValueError, TypeError, OverflowError):
             return 0.0
-
-
-async def _unpacked(response: ClientResponse) -> AsyncIterator[bytes]:
-    """The parts of a body, counted before and after they are unpacked."""
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-    if encoding not in ("identity", "gzip", ""):
-        raise CallError("the reply is packed in a way that was not asked for", outcome="bad_reply")
-    unpack = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
-    packed = size = 0
-    async for part in response.content.iter_chunked(65_536):
-        packed += len(part)
-        content = part
-        if unpack is not None:
-            try:
-                content = unpack.decompress(part, MAX_REPLY_BYTES - size + 1)
-            except zlib.error:
-                raise CallError("the reply is packed wrongly", outcome="bad_reply") from None
-        size += len(content)
-        if size > MAX_REPLY_BYTES or packed > MAX_REPLY_BYTES:
-            message = f"the reply is longer than {MAX_REPLY_BYTES >> 20} MiB"
-            raise CallError(message, outcome="bad_reply", hint="lower 'batch'")
-        yield content
-    if unpack is not None and not unpack.eof:
-        raise CallError("the reply broke off", outcome="bad_reply")
 
 
 def _is_json(content_type: str) -> bool:
@@ -322,19 +286,3 @@ def _mend(status: int) -> str:
     if status in (401, 403):
         return "check secret_env and auth"
     return "check url and protocol" if status in (404, 405, 422) else ""
-
-
-def _cause(error: BaseException) -> str:
-    """Why there is no connection, in words that hold no request."""
-    import aiohttp
-
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "its name is not known"
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
-        return "it broke the connection"
-    number = getattr(error, "errno", None)
-    if isinstance(number, int) and number > 0:
-        import os
-
-        return os.strerror(number).lower()
-    return type(error).__name__

@@ -7,20 +7,22 @@ is a tie.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from assay.errors import ModelError
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll, together
 from assay.graders.judges.probe import captured, probe_word, unguessable
 from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
-from assay.scoring.bradley_terry import Comparison, Strengths, bradley_terry
 from assay.scoring.json_safe import Json
 
-__all__ = ["DEFAULT_CRITERIA", "Preference", "Tournament", "compared", "settled", "tournament"]
+__all__ = [
+    "DEFAULT_CRITERIA",
+    "Preference",
+    "compared",
+    "settled",
+]
 
 DEFAULT_CRITERIA = (
     "The answer does what was asked: it is correct, complete, and as clear and short as the matter "
@@ -45,9 +47,6 @@ are and how they speak of themselves does not count. TIE is for answers between 
 criterion does not decide.
 
 First the reasoning, in a few sentences; then the winner."""
-
-
-_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,68 +204,3 @@ def _read_back(data: Mapping[str, Json]) -> Opinion:
 
 _FORM = Form("compare", _SCHEMA, _read)
 _BACK_FORM = Form("compare", _SCHEMA, _read_back)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tournament:
-    """What came of comparing all answers with each other.
-
-    Attributes:
-        strengths: How strong each answer is, by Bradley and Terry.
-        matches: What came of each pair, by the names of both.
-        undecided: The pairs that could not be judged; they count for neither.
-    """
-
-    strengths: Strengths
-    matches: Mapping[tuple[str, str], Preference]
-    undecided: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def ranking(self) -> list[str]:
-        """The names from the strongest to the weakest, of all that a judged pair has."""
-        return list(self.strengths.log_strengths)
-
-
-async def tournament(
-    answers: Mapping[str, str],
-    panel: Panel,
-    *,
-    criteria: str = "",
-    question: str = "",
-    progress: Callable[[int, int], None] | None = None,
-) -> Tournament:
-    """Compare all answers with each other, every pair in both orders, and rank them.
-
-    It takes ``n (n - 1)`` questions to each of the panel's votes for n answers.
-
-    Args:
-        answers: By name.
-        panel: Who is asked.
-        criteria: What makes an answer better; see `compared`.
-        question: What was asked for; may be empty.
-        progress: Told after each pair how many are done, and how many there are.
-    """
-    pairs = list(combinations(answers, 2))
-    turn, matches = asyncio.Semaphore(_AT_ONCE), dict[tuple[str, str], Preference]()
-
-    async def play(pair: tuple[str, str]) -> None:
-        one, other = (answers[name] for name in pair)
-        async with turn:
-            if emptiness(one) and emptiness(other):  # here neither of them is the graded one
-                found = Preference(value=0.5, why="neither answer has content")
-            else:
-                found = await compared(one, other, panel, criteria=criteria, question=question)
-        matches[pair] = found
-        if progress is not None:
-            progress(len(matches), len(pairs))
-
-    await together(map(play, pairs))
-    played = {pair: matches[pair] for pair in pairs}
-    decided = [
-        Comparison(*pair, found.value) for pair, found in played.items() if found.value is not None
-    ]
-    return Tournament(
-        strengths=bradley_terry(decided),
-        matches=played,
-        undecided=tuple(pair for pair, found in played.items() if found.value is None),
-    )

@@ -6,7 +6,6 @@ twice, and nothing that stands for other parts of it: what is small stays small 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -17,6 +16,7 @@ from assay.errors import InputError, Location, nearest
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.rubric_formats import MAX_GROUPS, criteria_of, examples_in, is_example
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
     import yaml
@@ -187,27 +187,13 @@ def _fault(path: str, message: str, line: int | None = None, *, hint: str = "") 
 
 
 def _from_json(text: str, path: str, line: int) -> Json:
-    def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
-        found: dict[str, Json] = {}
-        for name, value in items:
-            if name in found:
-                raise _fault(path, f"the key {name!r} is there twice in one object", line)
-            found[name] = value
-        return found
-
-    def constant(name: str) -> Json:
-        raise _fault(path, f"{name} is no number that can be used", line)
-
     try:
-        data = cast("Json", json.loads(text, object_pairs_hook=pairs, parse_constant=constant))
-    except json.JSONDecodeError as error:
-        raise _fault(path, f"is not JSON: {error.msg}", line + error.lineno - 1) from error
-    except RecursionError as error:
-        raise _fault(path, f"is nested more than {_MAX_DEPTH} deep", line) from error
-    except InputError:
-        raise
-    except ValueError as error:  # a number of thousands of digits
-        raise _fault(path, f"is not JSON that can be read: {error}", line) from error
+        data = decode_json(text)
+    except NotJsonError as error:
+        if error.kind == "depth":
+            raise _fault(path, f"is nested more than {_MAX_DEPTH} deep", line) from error
+        place = line + max(error.line - 1, 0)
+        raise _fault(path, f"is not JSON that can be read: {error}", place) from error
     _check_depth(data, path, line)
     return data
 

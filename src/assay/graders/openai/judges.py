@@ -28,6 +28,7 @@ from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultErro
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance
+from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.codec import to_json
 
 __all__ = [
@@ -329,8 +330,8 @@ def _unreadable(message: str) -> FaultError:
 
 def _result(reply: str) -> Json:
     try:
-        data = cast("Json", json.loads(reply))
-    except (ValueError, RecursionError) as error:
+        data = decode_json(reply)
+    except NotJsonError as error:
         raise _unreadable("the judge's reply is not JSON") from error
     if not isinstance(data, dict) or "result" not in data:
         raise _unreadable("the judge's reply has no result")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from typing import cast
 
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.thread import StringThread
 from assay.types.trace import Trace
 
@@ -81,10 +81,8 @@ def sample_of(
     finish = sample.get("finish_reason")
     choice: dict[str, Json] = {"index": 0, "message": message, "finish_reason": finish or "stop"}
     sample["choices"] = [choice]
-    with contextlib.suppress(ValueError, RecursionError):  # no JSON: then the name is not there
-        said = cast("Json", json.loads(answer, parse_constant=_no_constant))
-        if answer.count("[") + answer.count("{") <= MAX_NESTING or not _is_deep(said):
-            sample["output_json"] = said
+    with contextlib.suppress(NotJsonError):  # not JSON: then the name is not there
+        sample["output_json"] = decode_json(answer, max_depth=MAX_NESTING)
     return sample
 
 
@@ -92,24 +90,6 @@ def is_sampled(sample: Mapping[str, Json]) -> bool:
     """Whether there is anything of the model's in a sample: a text, even an empty one, or more."""
     said = isinstance(sample.get("output_text"), str)
     return said or bool(sample.get("output_tools") or sample.get("output_audio"))
-
-
-def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _is_deep(value: Json) -> bool:
-    """Whether lists and objects stand in each other more than `MAX_NESTING` deep."""
-    level = [value]
-    for _ in range(MAX_NESTING):
-        inside: list[Json] = []
-        for here in level:
-            if isinstance(here, dict):
-                inside.extend(here.values())
-            elif isinstance(here, list):
-                inside.extend(here)
-        level = inside
-    return any(isinstance(here, dict | list) for here in level)
 
 
 def _tool_calls(trace: Trace) -> list[Json]:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
 from assay.graders.stubs.functions import Code, Fault, faults, hollow, written
-from assay.graders.stubs.grammars import GRAMMARS
 from assay.graders.stubs.reader import SourceReader
-from assay.graders.stubs.treesitter import can_read, require_grammar
+from assay.graders.stubs.treesitter import GRAMMARS, can_read, require_grammar
 from assay.graders.tree import read_regular, regular_files
 from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from assay.graders.testing.channel import Brief, Channel, open_channel
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import Injected
+from assay.graders.testing.outcomes import Fresh, Mode
 from assay.graders.testing.runners import CHANNEL, surroundings
-from assay.graders.testing.separation import Fresh, Mode
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.types.submission import Workspace
 

@@ -101,7 +101,7 @@ async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
             await require_program(whole, run.result)
             return run
     from assay.graders.testing.foreign import foresee
-    from assay.graders.testing.reported import run_reported
+    from assay.graders.testing.reports import run_reported
 
     # A command that may turn out to read its tests from disk must find them there.
     foreknown = foresee(command, invocation, files)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.sandbox.functions.pool import FunctionPool
+from assay.sandbox.functions.pool import FunctionPool, load_once, owned_by, pool_for
 from assay.sandbox.functions.program import (
     FunctionLimits,
     Isolation,
@@ -13,7 +13,6 @@ from assay.sandbox.functions.program import (
     TierChoice,
 )
 from assay.sandbox.functions.session import LoadFailedError
-from assay.sandbox.functions.shared import load_once, owned_by, pool_for
 
 __all__ = [
     "FunctionLimits",

@@ -5,7 +5,7 @@ function computes; it reads Python's own library, and that is all. Namespaces, o
 keep it from what it should not see; the filter keeps it from most of the kernel.
 
 The programs are compiled here, on the host, and only installed in the worker
-(`assay.sandbox.functions.inside.filter`).
+(`assay.sandbox.functions.inside.confine`).
 
 Under bubblewrap one program does. Under Landlock, without a pid namespace, a process that the
 function starts, or signals, would be the host's. There the process of each call adds a second
@@ -19,7 +19,7 @@ import errno
 from functools import lru_cache
 from typing import Literal
 
-from assay.sandbox.bpf import (
+from assay.sandbox.seccomp import (
     ALLOW,
     NAMESPACE_FLAGS,
     Numbers,

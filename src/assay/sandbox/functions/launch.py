@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,15 +26,20 @@ from pathlib import Path
 
 from assay.errors import SandboxError, SandboxUnavailableError
 from assay.sandbox import bubblewrap, kernel
+from assay.sandbox.functions.inside.landlock import version
+from assay.sandbox.functions.processes import descendants
 
 __all__ = [
     "INSIDE",
+    "LOSSES",
     "VARIABLES",
     "Launched",
     "Mode",
+    "check_landlock",
     "interpreter",
     "isolated",
     "launch_bwrap",
+    "launch_landlock",
     "spare_id",
 ]
 
@@ -51,6 +57,7 @@ VARIABLES = {
 }
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
 _STOP_SECONDS = 2.0
+_STRAYS_SECONDS = 0.05
 _STDERR_BYTES = 4096
 _numbers = itertools.count()
 
@@ -157,9 +164,7 @@ class Launched:
         with contextlib.suppress(OSError):
             self.control.close()
         if self.tier == "landlock":
-            # Without a pid namespace only the worker can see to it that its own are reaped.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_STOP_SECONDS)
+            self._end_strays()
         if self._pidfd >= 0:
             # The worker first: bubblewrap then reaps it. The other way round, the dead worker would
             # be left to whoever is process 1 here, which in a container often reaps nobody. And a
@@ -176,6 +181,23 @@ class Launched:
             self.process.wait()
         if self.process.stderr:
             self.process.stderr.close()
+
+    def _end_strays(self) -> None:
+        """Kill what the worker has not: without a pid namespace it knows its own forks only.
+
+        All others come to it when their parents die, and it ends when it has reaped them.
+        """
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self._pidfd >= 0 and time.monotonic() < deadline:
+            if select.select([self._pidfd], [], [], _STRAYS_SECONDS)[0]:
+                break
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # one that runs might still fork
+                for pid in descendants(self.process.pid):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, number)
+        # It is not reaped yet, so that its id cannot mean another group.
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def complaint(self) -> str:
         """What bubblewrap or the starting worker said last; for a worker that has died."""
@@ -330,3 +352,104 @@ def _counts_per_namespace() -> bool:
     """Whether RLIMIT_NPROC counts within a user namespace: from Linux 5.14 on."""
     release = os.uname().release.split(".")
     return (int(release[0]), int(release[1])) >= (5, 14)
+
+
+LOSSES = "the existence and size of the host's files can be seen, and calls start no processes"
+"""What this tier lacks, in a few words."""
+
+_SIGNALS_SINCE = 6
+_CAP_SETGID, _CAP_SETUID = 6, 7
+_ROOM = 512  # processes and threads above those that an ordinary user has
+_SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64")
+_DATA = ("/etc/ld.so.cache", "/usr/share/zoneinfo", "/dev/urandom", "/dev/random")
+_LANDLOCK_DEVICES = ("/dev/null", "/dev/zero")
+
+
+def check_landlock() -> str:
+    """Whether this machine can isolate by Landlock.
+
+    Returns:
+        What was found.
+
+    Raises:
+        SandboxUnavailableError: It cannot; the hint is the mend.
+    """
+    number = version()
+    if number == 0:
+        raise SandboxUnavailableError(
+            "this kernel has no Landlock",
+            hint="Linux 5.13 or newer, with landlock among the modules of the boot option lsm=",
+        )
+    if os.geteuid() != 0 and number < _SIGNALS_SINCE:
+        raise SandboxUnavailableError(
+            f"Landlock version {number} does not keep signals in",
+            hint="Linux 6.12 or newer; or run as root, which gives each worker a user of its own",
+        )
+    if os.geteuid() == 0 and not _may_change_user():
+        raise SandboxUnavailableError(
+            "root without CAP_SETUID and CAP_SETGID cannot give workers a user of their own",
+            hint="run as an ordinary user (docker run --user 1000)",
+        )
+    return f"version {number}"
+
+
+def launch_landlock() -> Launched:
+    """Start a worker under Landlock. It still has to load a program.
+
+    Raises:
+        SandboxUnavailableError: This machine cannot isolate by Landlock.
+        SandboxError: It could not be started.
+    """
+    check_landlock()
+    is_root = os.geteuid() == 0
+    ours, theirs = socket.socketpair()
+    plan = _plan(spare_id() if is_root else 0)
+    mode = Mode(namespaced=False, limit_processes=is_root)
+    python, _ = interpreter()
+    words = [python, "-I", "-S", "-B", str(INSIDE / "landlock.py"), plan]
+    try:
+        process = subprocess.Popen(
+            [*words, *mode.command(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            pass_fds=(theirs.fileno(),),
+            env=dict(VARIABLES),
+            cwd="/",
+            start_new_session=True,
+        )
+    except BaseException as error:
+        ours.close()
+        if isinstance(error, OSError):
+            raise SandboxError(f"cannot start a worker: {error}") from error
+        raise
+    finally:
+        theirs.close()
+    return Launched(process, ours, "landlock")
+
+
+def _plan(uid: int) -> str:
+    python, prefix = interpreter()
+    module = os.path.realpath(os.__file__)
+    library = os.path.dirname(module)  # noqa: PTH120 - of a real path
+    libraries = [library, f"{prefix}/lib", f"{prefix}/{sys.platlibdir}"]
+    return json.dumps(
+        {
+            "parent": os.getpid(),
+            "uid": uid,
+            "readable": [*_SYSTEM, *_DATA, python, *libraries, str(INSIDE)],
+            "needed": [python, module, str(INSIDE / "worker.py")],
+            "devices": _LANDLOCK_DEVICES,
+            "room": _ROOM,
+        }
+    )
+
+
+@lru_cache(maxsize=1)
+def _may_change_user() -> bool:
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("CapEff:"):
+            mask = int(line.split()[1], 16)
+            return bool(mask >> _CAP_SETGID & 1 and mask >> _CAP_SETUID & 1)
+    return False

@@ -1,12 +1,89 @@
-"""The processes of a worker, as the host sees them in /proc; nothing here asks the worker."""
+"""The processes of workers, as the host sees them in /proc, and a look at each every so often.
+
+Nothing here asks a worker. Its own thread waits for its answers, and does not look while those come
+quickly; while a worker is idle, nobody waits at all.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
+from typing import Protocol
 
-__all__ = ["are_left", "cpu_seconds", "memory_of", "occupies_more"]
+__all__ = [
+    "WATCH",
+    "Watch",
+    "Watched",
+    "are_left",
+    "cpu_seconds",
+    "descendants",
+    "memory_of",
+    "occupies_more",
+]
+
+_PERIOD_SECONDS = 0.2
+_IDLE_EVERY = 5  # an idle one can do no harm that would not wait a second
+
+
+class Watched(Protocol):
+    """A worker that is looked at."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to do."""
+        ...
+
+    def look(self) -> None:
+        """Kill it, if it is not as it should be. Called on a thread of its own; must not raise."""
+        ...
+
+
+class Watch:
+    """Looks at workers from one thread, which lives as long as the process."""
+
+    def __init__(self) -> None:
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        self._condition = threading.Condition()
+        self._watched: set[Watched] = set()
+        self._is_running = False
+
+    def add(self, worker: Watched) -> None:
+        """Look at a worker from now on."""
+        with self._condition:
+            self._watched.add(worker)
+            if not self._is_running:
+                threading.Thread(target=self._work, name="assay-watch", daemon=True).start()
+                self._is_running = True
+            self._condition.notify()
+
+    def remove(self, worker: Watched) -> None:
+        """Look at it no more."""
+        with self._condition:
+            self._watched.discard(worker)
+
+    def _work(self) -> None:
+        condition = self._condition
+        turn = 0
+        while True:
+            with condition:
+                while not self._watched:
+                    condition.wait()
+                workers = list(self._watched)
+            for worker in workers:
+                if turn % _IDLE_EVERY == 0 or not worker.is_idle:
+                    worker.look()
+            turn += 1
+            time.sleep(_PERIOD_SECONDS)
+
+
+WATCH = Watch()
+"""The watch of this process."""
+
 
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
@@ -24,7 +101,7 @@ def memory_of(pid: int) -> int:
 
     Pages that they share since a fork count for each of them.
     """
-    return sum(map(_resident, _with_descendants(pid)))
+    return sum(map(_resident, [pid, *descendants(pid)]))
 
 
 def occupies_more(pid: int, most: int) -> bool:
@@ -32,7 +109,7 @@ def occupies_more(pid: int, most: int) -> bool:
 
     What they share counts once, where the kernel lets us look that closely.
     """
-    pids = _with_descendants(pid)
+    pids = [pid, *descendants(pid)]
     return sum(map(_resident, pids)) > most and sum(map(_proportional, pids)) > most
 
 
@@ -50,8 +127,9 @@ def are_left(worker: int) -> bool:
     return bool(alone)
 
 
-def _with_descendants(pid: int) -> list[int]:
-    pids = [pid]
+def descendants(pid: int) -> list[int]:
+    """The children of a process, and theirs."""
+    pids = _children(pid)
     for process in pids:
         pids += _children(process)
     return pids

@@ -10,12 +10,21 @@ import time
 from collections.abc import Callable, Sequence
 
 from assay.errors import ProgramError, SandboxError, SandboxUnavailableError
+from assay.sandbox.bubblewrap import refusal
 from assay.sandbox.functions.filters import worker_filters
 from assay.sandbox.functions.launch import Launched, launch_bwrap
-from assay.sandbox.functions.processes import are_left, cpu_seconds, memory_of, occupies_more
-from assay.sandbox.functions.program import FunctionLimits, Isolation, Outcome, Program
-from assay.sandbox.functions.watch import WATCH
-from assay.sandbox.functions.wire import (
+from assay.sandbox.functions.processes import (
+    WATCH,
+    are_left,
+    cpu_seconds,
+    memory_of,
+    occupies_more,
+)
+from assay.sandbox.functions.program import (
+    FunctionLimits,
+    Isolation,
+    Outcome,
+    Program,
     Results,
     WorkerError,
     batch_frame,
@@ -23,7 +32,6 @@ from assay.sandbox.functions.wire import (
     load_frame,
     read_load,
 )
-from assay.sandbox.mend import refusal
 
 __all__ = ["IdleWorkerError", "LoadFailedError", "Session", "memory_of", "start"]
 
@@ -278,7 +286,7 @@ def start(tier: str) -> Session:
         SandboxError: It could not be started.
     """
     if tier == "landlock":
-        from assay.sandbox.functions.landlock import launch_landlock
+        from assay.sandbox.functions.launch import launch_landlock
 
         launched = launch_landlock()
     else:

@@ -19,14 +19,21 @@ from assay.sandbox.functions.inside.evaluate import (
     OK,
     WALL_TIMEOUT,
 )
-from assay.sandbox.functions.inside.pipes import BIRTH, DEATH, FORK, MAKE_LOOP, ORDER
-from assay.sandbox.functions.inside.wire import MESSAGE_BYTES, REPLY
+from assay.sandbox.functions.inside.wire import (
+    BIRTH,
+    DEATH,
+    FORK,
+    MAKE_LOOP,
+    MESSAGE_BYTES,
+    ORDER,
+    REPLY,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.sandbox.functions.inside.pipes import Pipes
+    from assay.sandbox.functions.inside.wire import Pipes
 
 __all__ = ["DEADLY", "Calls", "Reply"]
 

@@ -8,6 +8,7 @@ Every fork of it starts from the same memory.
 from __future__ import annotations
 
 import gc
+import io
 import os
 import resource
 import sys
@@ -19,13 +20,14 @@ from assay.sandbox.functions.inside.evaluate import (
     ERROR,
     NEEDS_LOOP,
     OK,
+    Loaded,
+    LoadError,
     evaluate,
     light_loop,
+    load,
     packed,
 )
-from assay.sandbox.functions.inside.loading import Loaded, LoadError, load
-from assay.sandbox.functions.inside.pipes import BIRTH, DEATH, MAKE_LOOP, ORDER
-from assay.sandbox.functions.inside.tape import Tape
+from assay.sandbox.functions.inside.wire import BIRTH, DEATH, MAKE_LOOP, ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
 
     from assay.sandbox.functions.inside.confine import Confinement
     from assay.sandbox.functions.inside.evaluate import Loop
-    from assay.sandbox.functions.inside.pipes import Pipes
+    from assay.sandbox.functions.inside.wire import Pipes
 
-__all__ = ["Template"]
+__all__ = ["Tape", "Template"]
 
 # Modules of Python that do more than define things when they are imported.
 _NOT_IMPORTED = ("antigravity", "idlelib", "test", "this", "turtledemo")
@@ -251,3 +253,46 @@ def _warm_up() -> None:
     for _ in range(64):
         status, score, message = evaluate(program, bytes(payload))
         packed(status, score, message, cpu=_cpu())
+
+
+class Tape(io.RawIOBase):
+    """A stream that remembers its first bytes.
+
+    Args:
+        keep: How many.
+    """
+
+    name = "<tape>"
+
+    def __init__(self, keep: int) -> None:
+        super().__init__()
+        self._keep = keep
+        self._kept = bytearray()
+        self._text = io.TextIOWrapper(
+            self, encoding="utf-8", errors="backslashreplace", write_through=True
+        )
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(  # pyright: ignore[reportIncompatibleMethodOverride] - `Buffer` is new in 3.12
+        self, data: bytes | bytearray | memoryview, /
+    ) -> int:
+        """Take everything, keep what there is room for."""
+        view = memoryview(data)
+        room = self._keep - len(self._kept)
+        if room > 0:
+            self._kept += view[:room]
+        return len(view)
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        if not self._kept:
+            return b""
+        kept, self._kept = bytes(self._kept), bytearray()
+        return kept
+
+    def install(self) -> None:
+        """Let Python's standard streams write here."""
+        sys.stdout = sys.stderr = self._text

@@ -18,9 +18,8 @@ def main() -> None:
         sys.modules[name] = type(sys)(name)
         sys.modules[name].__path__ = [here]
     from assay.sandbox.functions.inside.confine import confine
-    from assay.sandbox.functions.inside.pipes import Pipes
     from assay.sandbox.functions.inside.serve import serve
-    from assay.sandbox.functions.inside.wire import Line
+    from assay.sandbox.functions.inside.wire import Line, Pipes
 
     line, pipes = Line(control), Pipes()
     confinement = confine(

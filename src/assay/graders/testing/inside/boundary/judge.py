@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from assay.graders.testing.inside.boundary.imports import Finder
-from assay.graders.testing.inside.boundary.mirrors import Module, Session
+from assay.graders.testing.inside.boundary.modules import Finder, Module
+from assay.graders.testing.inside.boundary.references import Session
 from assay.graders.testing.inside.boundary.session import (
     BoundaryError,
     current,

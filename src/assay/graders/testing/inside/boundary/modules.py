@@ -1,15 +1,17 @@
-"""Which modules are the submission's: an import of one gives a stand-in."""
+"""Modules of the submission: which they are, and what stands for one in the judge."""
 
 from __future__ import annotations
 
+import builtins
+import dis
 import os
 import re
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from assay.graders.testing.inside.boundary.mirrors import Module
 from assay.graders.testing.inside.boundary.session import (
     BoundaryError,
     Ref,
@@ -17,6 +19,7 @@ from assay.graders.testing.inside.boundary.session import (
     fail,
     state,
 )
+from assay.graders.testing.inside.boundary.stands import is_quiet
 from assay.graders.testing.inside.boundary.wire import WireError
 
 _TEST_DIRECTORIES = ("tests", "test")
@@ -30,6 +33,92 @@ _HELPER_NAMES = re.compile(
 )
 _ASSERTS = re.compile(rb"^\s*def (?:assert|check|expect|verify)", re.MULTILINE)
 _LARGEST = 1 << 20
+
+
+class _Space(dict[str, Any]):
+    """What a stand-in of a module has as its ``__dict__``: tools that patch look there first."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(_own_space(module))
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (type(name) is str and hasattr(self._module, name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+class Module(ModuleType):
+    """Stands for a module of the submission's."""
+
+    @property
+    def __dict__(self) -> Any:
+        return _Space(self)
+
+    def __getattr__(self, name: str) -> Any:
+        ref: Ref | None = _own_space(self).get("_assay")
+        if ref is None or is_quiet(name) or (name.startswith("__") and name not in _MODULE_NAMES):
+            raise AttributeError(name)
+        if name == "__all__":
+            return self._all(ref)
+        child = sys.modules.get(f"{self.__name__}.{name}")
+        found = ref.home().get(ref, name)
+        return child if isinstance(found, Module) and child is not None else found
+
+    def _all(self, ref: Ref) -> list[str]:
+        """What it lists; for ``import *`` without names of Python's and those the test has."""
+        try:
+            named: Any = ref.home().get(ref, "__all__")
+        except AttributeError:
+            named = [name for name in dir(self) if not name.startswith("_")]
+        frame = sys._getframe(2)
+        is_star = dis.opname[frame.f_code.co_code[max(frame.f_lasti, 0)]] in _STAR
+        if not is_star and not frame.f_code.co_filename.startswith("<frozen importlib"):
+            return [name for name in named if type(name) is str]
+        taken = {*frame.f_globals, *vars(builtins)}
+        return [one for one in named if type(one) is str and one not in taken and not _is_hook(one)]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if (name.startswith("__") and name not in _MODULE_NAMES) or type(value) is ModuleType:
+            ModuleType.__setattr__(self, name, value)
+        elif not (isinstance(value, Module) and value.__name__ == f"{self.__name__}.{name}"):
+            ref: Ref = _own_space(self)["_assay"]
+            ref.home().set(ref, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        ref: Ref = _own_space(self)["_assay"]
+        ref.home().request("delete", ref.node(), name)
+
+    def __dir__(self) -> list[str]:
+        ref: Ref | None = _own_space(self).get("_assay")
+        found: Any = [] if ref is None else ref.home().request("names", ref.node())
+        return [name for name in found if type(name) is str and not is_quiet(name)]
+
+
+_own_space: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+
+
+def _is_hook(name: str) -> bool:
+    """Whether a test module that has the name has it for its runner."""
+    return name.startswith("pytest") or name in _HOOKS
+
+
+_HOOKS = frozenset(
+    "setup_module teardown_module setup_function teardown_function setup_method teardown_method "
+    "setup teardown setUpModule tearDownModule load_tests".split()
+)
+_STAR = ("IMPORT_STAR", "CALL_INTRINSIC_1")
+_MODULE_NAMES = ("__version__", "__all__", "__author__", "__doc__", "__title__")
 
 
 class Finder:

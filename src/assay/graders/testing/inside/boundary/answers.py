@@ -1,0 +1,592 @@
+"""A session of the solution's side: what it knows of the judge, and what it answers."""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import importlib
+import os
+import socket
+import sys
+import threading
+import types
+
+from assay.graders.testing.inside.boundary.forms import (
+    DECIDING,
+    beyond_type,
+    by_name,
+    content_of,
+    equality,
+    fields_of,
+    is_builtin,
+    is_compared,
+    is_installed,
+    is_own,
+    is_record,
+    is_standard,
+    is_written,
+    owner_of,
+)
+from assay.graders.testing.inside.boundary.handles import Handle, function_of, handle_kind, opener
+from assay.graders.testing.inside.boundary.wire import (
+    ARITHMETIC,
+    OPERATORS,
+    GoneError,
+    Plain,
+    WireError,
+    receive,
+    send,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_LINK = os.environ.get("ASSAY_LINK", "/opt/assay/link")
+_MUTABLE = (list, dict, set, bytearray)
+
+
+def connect(greeting: list[Any]) -> socket.socket:
+    """A connection to the judge, which begins by saying what it is for."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    link.connect(_LINK)
+    send(link, greeting)
+    return link
+
+
+class Session(Plain):
+    """One import of the submission, and everything that the judge holds of it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.objects: dict[int, Any] = {}
+        self.numbers: dict[int, int] = {}
+        self.told: set[int] = set()
+        self.handles: dict[int, Any] = {}
+        self.before: dict[tuple[int, str], Any] = {}
+        self.patched: list[tuple[Any, str, Any]] = []
+        self.local = threading.local()
+        self.lock = threading.RLock()
+        self.loop: Any = None
+        self.imported: set[str] = set()
+        self.outputs: tuple[Any, ...] = ()
+        self.environment = dict(os.environ)
+        self.judges_path: list[str] = []
+        self.place = os.getcwd()
+
+    # -- references ----------------------------------------------------------------------------
+
+    def number_of(self, value: object) -> int:
+        with self.lock:
+            key = id(value)
+            number = self.numbers.get(key)
+            if number is None:
+                number = self.numbers[key] = len(self.objects) + 1
+                self.objects[number] = value
+            return number
+
+    def other(self, value: Any, depth: int) -> list[Any]:
+        kind = type(value)
+        if issubclass(kind, Handle):
+            return ["h", object.__getattribute__(value, "_assay_handle")]
+        number = getattr(value, "_assay_handle", None) if callable(value) else None
+        if type(number) is int and self.handles.get(number) is value:  # no wrapper, no method
+            return ["h", number]
+        if isinstance(value, type):
+            return self.class_of(value)
+        if isinstance(value, enum.Enum) and (known := self.of_both(kind)):
+            name = value.name if value.name in kind.__members__ else None
+            return ["em", known, name, self.encode(value.value, depth + 1)]
+        if kind is types.ModuleType or isinstance(value, types.ModuleType):
+            doc = value.__doc__ if type(value.__doc__) is str else None
+            return ["m", self.number_of(value), str(value.__name__), doc]
+        if isinstance(value, BaseException):
+            return self.error(value, depth)
+        if kind is types.CoroutineType:
+            return ["co", self.number_of(value)]
+        return ["o", self.number_of(value), self.class_of(kind)]
+
+    def of_both(self, kind: Any) -> list[Any]:
+        """How the judge knows an enumeration that is not the submission's; empty for others."""
+        number = getattr(kind, "_assay_handle", None)
+        if type(number) is int and self.handles.get(number) is kind:
+            return ["h", number]
+        place = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+        return (
+            [kind.__module__, kind.__qualname__]
+            if is_standard(kind.__module__) or is_installed(place)
+            else []
+        )
+
+    def class_of(self, kind: type) -> list[Any]:
+        module, name = str(kind.__module__), str(kind.__qualname__)
+        if module == "builtins" and getattr(builtins, name, None) is kind:
+            return ["C", name]
+        number = self.number_of(kind)
+        if number in self.told:
+            return ["k", number]
+        self.told.add(number)
+        return ["k", number, self.describe(kind, module, name)]
+
+    def describe(self, kind: type, module: str, name: str) -> dict[str, Any]:
+        operators: set[str] = set()
+        for one in kind.__mro__:
+            if one is not object:
+                operators |= OPERATORS & set(vars(one))
+        if getattr(kind, "__hash__", None) is None:
+            operators.discard("__hash__")
+        members: Any = list(vars(kind).items())
+        described: dict[str, Any] = {
+            "name": name,
+            "module": module,
+            "bases": [self.class_of(base) for base in kind.__bases__],
+            "operators": sorted(operators),
+            "equal": equality(kind),
+            "own": sorted(one for one in (*DECIDING, *ARITHMETIC) if is_own(kind, one)),
+            "methods": [
+                one
+                for one, member in members
+                if isinstance(member, (types.FunctionType, property, classmethod, staticmethod))
+                and type(one) is str
+                and (not one.startswith("__") or one == "__init__")
+            ],
+            "meta": sorted(OPERATORS & beyond_type(type(kind))),
+            "doc": kind.__doc__ if type(kind.__doc__) is str else None,
+        }
+        if equality(kind) == "fields" and is_written(vars(kind).get("__lt__")):
+            described["ordered"] = True
+        if is_record(kind):
+            described["built"] = [
+                [one.name, is_compared(one), self.default_of(one)] for one in fields_of(kind)
+            ]
+        return described
+
+    def default_of(self, field: Any) -> Any:
+        """The default of a field, in a list; None where it has none, or one made by its code."""
+        make = getattr(field, "default_factory", getattr(field.default, "factory", None))
+        if make in (list, dict, set, tuple, str, int):
+            return [self.encode(make())]
+        is_plain = type(field.default) in (type(None), bool, int, float, str, tuple)
+        return [self.encode(field.default)] if is_plain else None
+
+    def error(self, value: BaseException, depth: int) -> list[Any]:
+        mine = getattr(value, "_assay_judges", None)
+        if type(mine) is int:
+            return ["J", mine]
+        kind = type(value)
+        described = self.class_of(kind)  # the judge reads it first, so it is told first
+        arguments, told = [], {}
+        for argument in value.args:
+            try:
+                arguments.append(self.encode(argument, depth + 1))
+            except WireError:
+                arguments.append(repr(argument))
+        for name, held in list(vars(value).items()):
+            is_told = type(name) is str and (not name.startswith("__") or name == "__notes__")
+            if is_told and len(told) < 50:
+                try:
+                    told[name] = self.encode(held, depth + 1)
+                except WireError:
+                    continue
+        text = None
+        if not is_builtin(getattr(kind, "__str__", None)):
+            text = str(value)
+        inner = []
+        if depth < 10 and isinstance(parts := getattr(value, "exceptions", None), tuple):
+            inner = [self.error(one, depth + 1) for one in parts]
+        reasons = [
+            None if one is None or depth >= 10 else self.error(one, depth + 5)
+            for one in (value.__cause__, value.__context__)
+        ]
+        return [
+            "e",
+            self.number_of(value),
+            described,
+            arguments,
+            told,
+            text,
+            inner,
+            *reasons,
+        ]
+
+    def others(self, node: list[Any]) -> Any:
+        tag = node[0]
+        if tag == "R":
+            return self.objects[node[1]]
+        if tag == "P":
+            return self.find(node[1], node[2])
+        if tag == "H":
+            return self.handle(*node[1:])
+        if tag == "C":
+            return getattr(builtins, node[1])
+        if tag == "S":
+            return by_name(node[1], node[2])
+        if tag == "EC":
+            return self.enumeration(*node[1:])
+        if tag == "EM":
+            found = self.decode(node[1])
+            return found[node[2]] if node[2] is not None else found(self.decode(node[3]))
+        if tag == "E":
+            return self.judges_error(*node[1:])
+        raise WireError(f"a value of the unknown kind {tag!r}")
+
+    def find(self, module: str, path: list[str]) -> Any:
+        found: Any = sys.modules.get(module) or importlib.import_module(module)
+        for step in path:
+            found = getattr(found, step)
+        return found
+
+    def handle(self, number: int, form: dict[str, Any]) -> Any:
+        with self.lock:
+            if number in self.handles:
+                return self.handles[number]
+            if form.get("kind") == "function":
+                made: Any = function_of(number, form)
+            else:
+                made = handle_kind(tuple(form.get("operators", ())), form.get("async"))(number)
+                if "file" in form:
+                    object.__setattr__(made, "fileno", opener(made, form["file"]))
+            self.handles[number] = made
+            return made
+
+    def enumeration(
+        self, number: int, name: str = "", bases: Any = (), space: list[Any] | None = None
+    ) -> Any:
+        """An enumeration of the tests, made again."""
+        if space is not None:
+
+            def fill(made: Any) -> None:
+                for key, member in space:
+                    made[key] = self.decode(member)
+
+            made: Any = types.new_class(name, tuple(map(self.decode, bases)), {}, fill)
+            made._assay_handle = number
+            made.__module__ = "__judge__"
+            self.handles[number] = made
+        return self.handles[number]
+
+    def judges_error(
+        self, number: int, module: str, name: str, arguments: list[Any], bases: list[str]
+    ) -> BaseException:
+        kind = by_name(module, name, missing=None)
+        values = self.decode(["l", arguments])
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            base = next(
+                (getattr(builtins, one) for one in bases if hasattr(builtins, one)), Exception
+            )
+            kind = type(name, (base,), {"__module__": module})
+        try:
+            error = kind(*values)
+        except Exception:
+            error = kind.__new__(kind, *values)
+        error.__dict__["_assay_judges"] = number
+        return error
+
+    # -- talking -------------------------------------------------------------------------------
+
+    def lane(self) -> socket.socket:
+        """The connection of this thread; one is opened where it has none."""
+        link = getattr(self.local, "link", None)
+        if link is None:
+            link = self.local.link = connect(["lane", self.number])
+        return link
+
+    def ask(self, *question: Any) -> Any:
+        """Ask the judge for something, and serve it until it answers."""
+        link = self.lane()
+        self.tell_output(link)
+        send(link, ["ask", question[0], *[self.encode(part) for part in question[1:]]])
+        while True:
+            message, _ = receive(link)
+            if message[0] == "ok":
+                return self.decode(message[1])
+            if message[0] == "raise":
+                raise self.decode(message[1])
+            self.serve(link, message)
+
+    def tell_output(self, link: socket.socket) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                continue
+        for output in self.outputs:
+            text = output.take()
+            if text:
+                send(link, ["out", output.descriptor, text])
+
+    def serve_all(self, link: socket.socket) -> None:
+        """Serve one connection to its end."""
+        self.local.link = link
+        while True:
+            try:
+                message, _ = receive(link)
+                self.serve(link, message)
+            except (GoneError, OSError):
+                return
+
+    def serve(self, link: socket.socket, message: list[Any]) -> None:
+        """Do what is asked, and answer."""
+        try:
+            reply: list[Any] = ["ok", self.do(message)]
+        except GoneError:
+            raise
+        except BaseException as error:
+            # A traceback would keep what the frames hold, and nobody reads it.
+            reply = ["raise", self.error(error.with_traceback(None), 0)]
+        self.tell_output(link)
+        around = [self.changed_environment(), self.changed_place()]
+        try:
+            send(link, [*reply, *around] if any(around) else reply)
+        except (WireError, ValueError) as error:
+            if isinstance(error, GoneError):
+                raise
+            send(link, ["raise", self.error(TypeError(str(error)), 0)])
+
+    def changed_place(self) -> str:
+        """The working directory, if it is another than the judge knows."""
+        try:
+            place, before, self.place = os.getcwd(), self.place, os.getcwd()
+        except OSError:
+            return ""
+        return place if place != before else ""
+
+    def changed_environment(self) -> dict[str, Any]:
+        now = dict(os.environ)
+        if now == self.environment:
+            return {}
+        gone = {name: None for name in self.environment if name not in now}
+        new = {name: text for name, text in now.items() if self.environment.get(name) != text}
+        self.environment = now
+        return {**new, **gone}
+
+    def take_state(self, state: dict[str, Any]) -> None:
+        if "environ" in state:
+            for name, text in state["environ"].items():
+                if text is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = text
+            self.environment = dict(os.environ)
+        if "cwd" in state:
+            try:
+                os.chdir(state["cwd"])
+                self.place = os.getcwd()
+            except OSError:
+                pass
+        if "path" in state:
+            ours = [entry for entry in sys.path if entry not in self.judges_path]
+            self.judges_path = list(state["path"])
+            layouts = [os.path.join(one, "src") for one in self.judges_path]
+            sys.path[:] = [*self.judges_path, *ours, *filter(os.path.isdir, layouts)]
+            importlib.invalidate_caches()
+
+    def do(self, message: list[Any]) -> Any:
+        op, state, *rest = message
+        if state:
+            self.take_state(state)
+        action = getattr(self, f"do_{op}")
+        # What has to run where the submission's event loop is, runs there.
+        if rest and rest[-1] == "on loop":
+            return self.on_loop(lambda: action(*rest[:-1]))
+        return action(*rest)
+
+    def linked(self, value: Any) -> Any:
+        """A container that the judge shall see change is told with its number."""
+        if type(value) in _MUTABLE:
+            return ["L", self.number_of(value), self.encode(value)]
+        return self.encode(value)
+
+    # -- what can be asked ---------------------------------------------------------------------
+
+    def do_import(self, name: str, fresh: object) -> Any:
+        if fresh:
+            sys.modules.pop(name, None)
+        return self.encode(importlib.import_module(name))
+
+    def do_kind(self, target: Any) -> Any:
+        """Tell again of a class that was told of in something that did not arrive."""
+        kind = self.decode(target)
+        self.told.discard(self.number_of(kind))
+        return self.class_of(kind)
+
+    def do_reload(self, target: Any) -> Any:
+        return self.encode(importlib.reload(self.decode(target)))
+
+    def do_get(self, target: Any, name: str) -> Any:
+        return self.linked(getattr(self.decode(target), name))
+
+    def do_names(self, target: Any) -> Any:
+        return [str(name) for name in dir(self.decode(target))]
+
+    def do_set(self, target: Any, name: str, value: Any) -> Any:
+        owner = self.decode(target)
+        # A tool that patches a class does not see what the class itself has, and deletes to undo.
+        if isinstance(owner, type) and name in vars(owner):
+            self.before.setdefault((id(owner), name), vars(owner)[name])
+        setattr(owner, name, self.decode(value))
+
+    def do_delete(self, target: Any, name: str) -> Any:
+        owner = self.decode(target)
+        first = self.before.pop((id(owner), name), _NOTHING)
+        if first is _NOTHING:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, first)
+
+    def do_call(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+        function = self.decode(target)
+        values = [self.decode(one) for one in arguments]
+        options = {name: self.decode(one) for name, one in named.items()}
+        written = [_MUTABLE.__contains__(type(one)) and self.encode(one) for one in values]
+        result = self.encode(function(*values, **options))
+        changed = []
+        for place, (value, before) in enumerate(zip(values, written)):
+            if before:
+                after = self.encode(value)
+                if after != before:
+                    changed.append([place, after])
+        return ["X", result, changed] if changed else result
+
+    def do_operate(self, target: Any, name: str, arguments: list[Any]) -> Any:
+        value = self.decode(target)
+        operands = [self.decode(one) for one in arguments]
+        if name == "__next__":
+            try:
+                return ["v", self.encode(next(value))]
+            except StopIteration as end:
+                return ["end", self.encode(end.value)]
+        if name in ("__exit__", "__aexit__") and operands[1] is not None:
+            operands[0] = type(operands[1])
+        plain = _PLAIN.get(name)
+        if plain is not None:
+            return self.encode(plain(value, *operands))
+        return self.encode(getattr(type(value), name)(value, *operands))
+
+    def do_await(self, target: Any) -> Any:
+        value = self.decode(target)
+
+        async def wait() -> Any:
+            return await value
+
+        import asyncio
+
+        return self.encode(asyncio.run_coroutine_threadsafe(wait(), self.running_loop()).result())
+
+    def do_base(self, target: Any) -> Any:
+        """The content of an instance of a subclass of a built-in type."""
+        value = self.decode(target)
+        return self.encode(content_of(value))
+
+    def do_fields(self, target: Any) -> Any:
+        """The fields of a record, and whether they decide on equality."""
+        value = self.decode(target)
+        return [
+            [one.name, is_compared(one), self.encode(getattr(value, one.name))]
+            for one in fields_of(type(value))
+        ]
+
+    def do_signature(self, target: Any) -> Any:
+        import inspect
+
+        function = self.decode(target)
+        found = inspect.signature(function)
+        return [
+            inspect.iscoroutinefunction(function),
+            [
+                [
+                    one.name,
+                    int(one.kind),
+                    None if one.default is one.empty else [self.encode(one.default)],
+                ]
+                for one in found.parameters.values()
+            ],
+        ]
+
+    def do_standard(self, module: str, name: str) -> Any:
+        return self.encode(getattr(importlib.import_module(module), name))
+
+    def do_patch(self, module: str, path: list[str], name: str, value: Any) -> Any:
+        owner = self.find(module, path)
+        self.patched.append((owner, name, vars(owner).get(name, _NOTHING)))
+        setattr(owner, name, self.decode(value))
+
+    def do_unpatch(self, module: str, path: list[str], name: str) -> Any:
+        owner = self.find(module, path)
+        for place in range(len(self.patched) - 1, -1, -1):
+            if self.patched[place][0] is owner and self.patched[place][1] == name:
+                first = self.patched.pop(place)[2]
+                if first is _NOTHING:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, first)
+                return
+
+    def do_subclass(
+        self, name: str, bases: list[Any], space: dict[str, Any], named: dict[str, Any]
+    ) -> Any:
+        members: dict[str, Any] = {}
+        for key, member in space.items():
+            kind, value = member
+            found = self.decode(value)
+            wrap = {"static": staticmethod, "class": classmethod, "property": property}.get(kind)
+            members[key] = wrap(found) if wrap else found
+        kinds = tuple(self.decode(base) for base in bases)
+        options = {key: self.decode(value) for key, value in named.items()}
+        made = types.new_class(name, kinds, options, lambda space: space.update(members))
+        return self.encode(made)
+
+    def do_member(self, kind: Any, target: Any, name: str) -> Any:
+        """What `super()` of a class of the tests finds in one of the submission's."""
+        value = self.decode(target)
+        member = vars(owner_of(self.decode(kind), name))[name]
+        return self.linked(member.__get__(value, type(value)))
+
+    # -- event loops ---------------------------------------------------------------------------
+
+    def running_loop(self) -> Any:
+        import asyncio
+
+        with self.lock:
+            if self.loop is None:
+                self.loop = asyncio.new_event_loop()
+                threading.Thread(target=self._run_loop, daemon=True).start()
+        return self.loop
+
+    def _run_loop(self) -> None:
+        import asyncio
+
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def on_loop(self, action: Callable[[], Any]) -> Any:
+        import asyncio
+
+        async def run() -> Any:
+            return action()
+
+        return asyncio.run_coroutine_threadsafe(run(), self.running_loop()).result()
+
+
+_NOTHING = object()
+_PLAIN: dict[str, Callable[..., Any]] = {
+    "__len__": len,
+    "__iter__": iter,
+    "__str__": str,
+    "__repr__": repr,
+    "__bool__": bool,
+    "__hash__": hash,
+    "__int__": int,
+    "__float__": float,
+    "__bytes__": bytes,
+    "__fspath__": os.fspath,
+    "__format__": format,
+    "__reversed__": reversed,
+    "__contains__": lambda value, item: item in value,
+    "__getitem__": lambda value, key: value[key],
+    "__copy__": lambda value, *_: importlib.import_module("copy").copy(value),
+    "__deepcopy__": lambda value, *_: importlib.import_module("copy").deepcopy(value),
+    "__dir__": dir,
+    "__call__": lambda value, *arguments: value(*arguments),
+}

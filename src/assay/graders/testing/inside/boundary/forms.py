@@ -1,0 +1,138 @@
+"""What the judge is told of classes and of the content of values, found without running either."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import sys
+import types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_STANDARD = frozenset(getattr(sys, "stdlib_module_names", ())) | {"builtins"}
+_BASES = (str, bytes, bytearray, int, float, complex, tuple, list, dict, set, frozenset)
+DECIDING = ("__bool__", "__contains__", "__lt__", "__hash__", "__len__")
+
+
+def by_name(module: str, name: str, missing: Any = ...) -> Any:
+    """Something of a module; an error, or `missing`, where there is none."""
+    try:
+        found: Any = sys.modules.get(module) or importlib.import_module(module)
+        for step in name.split("."):
+            found = getattr(found, step)
+    except (ImportError, AttributeError):
+        if missing is ...:
+            raise
+        return missing
+    return found
+
+
+def is_standard(module: str) -> bool:
+    """Whether a module is of Python's library."""
+    return module.partition(".")[0] in _STANDARD
+
+
+def is_installed(place: str) -> bool:
+    """Whether a file is of an installed package."""
+    return "site-packages" in place or "dist-packages" in place
+
+
+def is_builtin(method: object) -> bool:
+    """Whether a method is none that was written in Python."""
+    return isinstance(method, (types.WrapperDescriptorType, types.MethodDescriptorType, type(None)))
+
+
+def beyond_type(meta: Any) -> set[str]:
+    """What a metaclass has beyond `type`."""
+    return {name for one in meta.__mro__ if one not in (object, type) for name in vars(one)}
+
+
+def is_record(kind: Any) -> bool:
+    """Whether an instance holds what it was made of, because `dataclasses` wrote how."""
+    if equality(kind) != "fields" or kind.__new__ is not object.__new__:
+        return False
+    own = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
+    if not is_written(vars(kind).get("__init__")) or any(hasattr(kind, one) for one in own):
+        return False
+    return all(
+        one.init
+        and not one.name.startswith("_")
+        and not getattr(one, "kw_only", False)
+        and getattr(one, "converter", None) is None
+        and getattr(one, "validator", None) is None
+        for one in fields_of(kind)
+    )
+
+
+def fields_of(kind: Any) -> Any:
+    """The fields of a class of `dataclasses` or attrs."""
+    made = getattr(kind, "__attrs_attrs__", None)
+    return dataclasses.fields(kind) if made is None else made
+
+
+def is_compared(field: Any) -> bool:
+    """Whether a field takes part in comparisons."""
+    return bool(field.compare if isinstance(field, dataclasses.Field) else field.eq)
+
+
+def is_written(method: object) -> bool:
+    """Whether `dataclasses` or attrs wrote a method."""
+    place = getattr(getattr(method, "__code__", None), "co_filename", "")
+    return place == "<string>" or place.startswith("<attrs generated")
+
+
+def owner_of(kind: type, name: str) -> type:
+    """The class of its bases that defines a name."""
+    return next((one for one in kind.__mro__ if name in vars(one)), object)
+
+
+def is_own(kind: type, name: str) -> bool:
+    """Whether code of its own, not of a built-in type, decides."""
+    owner = owner_of(kind, name)
+    return owner is not object and owner.__module__ != "builtins" and vars(owner)[name] is not None
+
+
+def equality(kind: type) -> str:
+    """What decides on equality: identity, the content, the fields, or code of its own."""
+    if issubclass(kind, enum.Enum):
+        return "enum" if owner_of(kind, "__eq__") in (object, *_BASES, enum.Enum) else "own"
+    owner = owner_of(kind, "__eq__")
+    if owner is object:
+        return "identity"
+    if owner.__module__ == "builtins":
+        return "base" if owner in _BASES else "identity"
+    method = vars(owner)["__eq__"]
+    place = getattr(getattr(method, "__code__", None), "co_filename", "")
+    if (place == "<string>" and dataclasses.is_dataclass(kind)) or place.startswith(
+        "<attrs generated"
+    ):
+        return "fields"
+    return "own"
+
+
+def content_of(value: Any) -> Any:
+    """What a value of a subclass of a plain class holds, by that class alone."""
+    kind = next((base for base in _BASES if base in type(value).__mro__), None)
+    read = _CONTENTS.get(kind)
+    if read is None:
+        raise TypeError(f"{type(value).__name__} has no content")
+    return read(value)
+
+
+_CONTENTS: dict[Any, Callable[[Any], Any]] = {
+    dict: lambda value: dict(dict.items(value)),
+    list: lambda value: [*list.__iter__(value)],
+    tuple: lambda value: (*tuple.__iter__(value),),
+    set: lambda value: {*set.__iter__(value)},
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
+    int: int.__int__,
+    float: float.__float__,
+    complex: lambda value: complex.__add__(value, 0j),
+}

@@ -1,0 +1,212 @@
+"""Where the supervisors of commands come from: a bare interpreter that forks one for each.
+
+An interpreter takes 20 ms to start and a fork of it one. The server is started with the first
+command, once for this process and all of its threads, and ends when this process does, whichever
+way. A fork of this process starts a server of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from assay.errors import SandboxError
+
+__all__ = ["FORK_SERVER", "ForkServer", "Supervisor"]
+
+_PARTS = Path(__file__).parent
+# Loads the supervisor's own modules by their full names, but runs no package's __init__.
+_START = """
+import sys
+for name, path in ("assay", sys.argv[2]), ("assay.sandbox", sys.argv[1]):
+    sys.modules[name] = type(sys)(name)
+    sys.modules[name].__path__ = [path]
+from assay.sandbox.supervisor import serve
+serve(int(sys.argv[3]), int(sys.argv[4]))
+import os
+os._exit(0)
+"""
+_TRIES = 2
+_MOST_SOURCES = 64  # more are looked after by the supervisor
+_END_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Supervisor:
+    """A process that runs one command; descriptors of this process's ends.
+
+    Attributes:
+        leash: To its standard input: its plan. Anything more, or the end, means kill.
+        stdout: What the command prints.
+        stderr: Likewise.
+        verdict: What came of the command.
+        ended: Readable when the supervisor has ended.
+    """
+
+    leash: int
+    stdout: int
+    stderr: int
+    verdict: int
+    ended: int
+
+
+class ForkServer:
+    """Forks supervisors; usable from any thread."""
+
+    def __init__(self) -> None:
+        self._reset()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._user = (0, 0)
+        self._places: set[int] = set()
+
+    @contextmanager
+    def fork(self, sources: Sequence[str], stdin: int | None) -> Generator[Supervisor]:
+        """A new supervisor, which waits for its plan. On leaving it is dead and reaped.
+
+        Args:
+            sources: The host's trees that the command will see.
+            stdin: Descriptor of the command's standard input, closed here; None for nothing.
+
+        Raises:
+            SandboxError: It cannot be started.
+        """
+        with ExitStack() as stack:
+            passed = [] if stdin is None else [stdin]
+            try:
+                leash_end, leash = os.pipe()
+                passed.insert(0, leash_end)
+                stack.callback(os.close, leash)
+                stdout, stderr, verdict = (self._pipe(stack, passed, place) for place in (1, 2, 3))
+                numbers = [stack.enter_context(self._place()), *_owners(sources)]
+                pid = self._order(numbers, passed)
+            finally:
+                for fd in passed:
+                    os.close(fd)
+            stack.callback(_reap, pid)
+            # Not the end of a pipe: a fork elsewhere in this program may hold a copy of that.
+            ended = os.pidfd_open(pid)
+            stack.callback(os.close, ended)
+            stack.callback(_kill, pid)  # nothing, once it has ended
+            yield Supervisor(leash, stdout, stderr, verdict, ended)
+
+    @staticmethod
+    def _pipe(stack: ExitStack, passed: list[int], place: int) -> int:
+        """The end of a new pipe that is read here; the other one is to be passed."""
+        end, other = os.pipe()
+        passed.insert(place, other)
+        stack.callback(os.close, end)
+        return end
+
+    @contextmanager
+    def _place(self) -> Generator[int]:
+        """The lowest number that no other command has."""
+        with self._lock:
+            places = self._places
+            place = next(number for number in count() if number not in places)
+            places.add(place)
+        yield place
+        places.discard(place)
+
+    def _order(self, numbers: list[int], passed: list[int]) -> int:
+        """Have a supervisor forked that gets these descriptors; its process id."""
+        message = b"".join(number.to_bytes(4, "little") for number in numbers)
+        with self._lock:
+            for _ in range(_TRIES):
+                control = self._connect()
+                with suppress(OSError):
+                    socket.send_fds(control, [message], passed)
+                    answer = control.recv(4)
+                    if len(answer) == 4:
+                        return int.from_bytes(answer, "little")
+                self._end()  # it has died; nothing of this command has begun
+        raise SandboxError("the fork server of sandboxed commands died")
+
+    def _connect(self) -> socket.socket:
+        """The socket of the running server; starts one where there is none."""
+        user = (os.geteuid(), os.getegid())
+        if self._control is not None and self._user == user:
+            return self._control
+        self._end()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        words = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START]
+        words += [str(_PARTS), str(_PARTS.parent), str(theirs.fileno()), str(os.getpid())]
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    env={},
+                    cwd="/",
+                    start_new_session=True,
+                )
+            except OSError as error:
+                ours.close()
+                raise SandboxError(f"cannot start the supervisor of a command: {error}") from error
+        self._control, self._user = ours, user
+        return ours
+
+    def close(self) -> None:
+        """End the server; the next command starts another."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        control, process = self._control, self._process
+        self._control = self._process = None
+        if control is not None:
+            control.close()
+        if process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS)
+            process.kill()
+            process.wait()
+
+    def _forget(self) -> None:
+        """In a fork of this process: the server is the parent's."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.returncode = 0  # nothing of ours to wait for
+        self._reset()
+
+
+def _owners(sources: Sequence[str]) -> list[int]:
+    """The owner and group of each, as far as they can be seen."""
+    owners: list[int] = []
+    for source in sources[:_MOST_SOURCES]:
+        with suppress(OSError):
+            found = os.stat(source)  # noqa: PTH116 - cheaper
+            owners += [found.st_uid, found.st_gid]
+    return owners
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 9)
+
+
+def _reap(pid: int) -> None:
+    with suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+FORK_SERVER = ForkServer()
+"""The fork server of this process."""
+atexit.register(FORK_SERVER.close)
