@@ -11,9 +11,9 @@ import uvicorn
 
 from assay.client import Client
 from assay.server.app import create_app
-from assay.server.keys import new_key
 from assay.server.run import listen
 from assay.server.settings import ServerSettings
+from assay.service.site import new_key
 from assay.store import ApiKeys, Database, KeyRole
 
 __all__ = ["MODES", "Server", "client_of", "running"]

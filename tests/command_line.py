@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TextIO, cast
 from unittest import mock
 
-from assay.models import current
+from assay.models import client as model_client
 from assay.scoring.json_safe import Json
 
 __all__ = [
@@ -100,7 +100,7 @@ def _as_if_alone(
     log = logging.getLogger("assay")
     handlers, level = list(log.handlers), log.level
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    client = list(current._OWN)
+    client = list(model_client._OWN)
     with ExitStack() as stack:
         out, err = (stack.enter_context(_stream()) for _ in range(2))
         stack.enter_context(mock.patch.dict(os.environ, env, clear=True))
@@ -108,13 +108,13 @@ def _as_if_alone(
         given = stack.enter_context(Path(os.devnull).open(encoding="utf-8"))
         for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
             stack.enter_context(mock.patch.object(sys, name, stream))
-        current._OWN.clear()
+        model_client._OWN.clear()
         os.chdir(cwd)
         try:
             yield out, err
         finally:
             os.chdir(before)
-            current._OWN[:] = client
+            model_client._OWN[:] = client
             log.handlers[:] = handlers
             log.setLevel(level)
             for number, handler in signals.items():

@@ -13,11 +13,11 @@ import httpx
 from fastapi import FastAPI
 
 from assay.scoring.json_safe import Json
-from assay.server.access import Role
 from assay.server.app import context_of, create_app
-from assay.server.keys import new_key
 from assay.server.settings import ServerSettings
+from assay.service.site import new_key
 from assay.store.api_keys import ApiKeys
+from assay.store.catalog_records import KeyRole as Role
 from assay.store.database import Database
 
 __all__ = [

@@ -7,20 +7,13 @@ import json
 import os
 import signal
 import sys
-from argparse import ArgumentParser
 from io import StringIO
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from assay.cli.calibrate import calibrate_grader
-from assay.cli.calibrate_parser import add_calibrate
-from assay.cli.judging import judging
-from assay.cli.label import label_rows
-from assay.cli.label_parser import add_label
 from assay.cli.main import main
-from assay.cli.report_errors import reported
 from assay.registry import BinaryJudgeDefinition, Registry
 from assay.registry.definitions import DeclaredDefinition
 from assay.scoring.json_safe import Json
@@ -65,15 +58,9 @@ class Command:
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         self._capsys.readouterr()
-        parser = ArgumentParser()
-        add_calibrate(parser)
-        given = parser.parse_args(arguments)
-
-        def go() -> int:
-            with judging(given):
-                return calibrate_grader(given)
-
-        status = reported(go)
+        with pytest.raises(SystemExit) as ended:
+            main(["calibrate", *arguments])
+        status = cast("int", ended.value.code)
         said = self._capsys.readouterr()
         return status, said.out, said.err
 
@@ -233,11 +220,10 @@ def test_cards_are_kept_listed_and_shown_again(calibrate: Command) -> None:
 
 
 def test_labels_of_the_store(calibrate: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = ArgumentParser()
-    add_label(parser)
     for rater, keys in (("ada", "p\nf\n" * 10), ("bo", "p\nf\n" * 9 + "f\nn\n")):
         monkeypatch.setattr(sys, "stdin", StringIO(keys))
-        label_rows(parser.parse_args(["labels.jsonl", "--rater", rater]))
+        with pytest.raises(SystemExit):
+            main(["label", "labels.jsonl", "--rater", rater])
     for arguments in (["--labels-from-store"], ["labels.jsonl", "--labels-from-store"]):
         card = calibrate.json("graders.yaml", *arguments)
         coverage = cast("dict[str, Json]", card["coverage"])
@@ -503,13 +489,9 @@ def grade(answer):
 """
 
 _COMMAND = """
-from argparse import ArgumentParser
-from assay.cli.calibrate import calibrate_grader
-from assay.cli.calibrate_parser import add_calibrate
-from assay.cli.report_errors import reported
-parser = ArgumentParser()
-add_calibrate(parser)
-raise SystemExit(reported(lambda: calibrate_grader(parser.parse_args())))
+import sys
+from assay.cli.main import main
+main(["calibrate", *sys.argv[1:]])
 """
 
 

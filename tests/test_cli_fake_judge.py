@@ -14,18 +14,13 @@ from typing import Any
 
 import pytest
 
-from assay.cli.fake_judge import serve_fake_judge
-from assay.cli.fake_judge_parser import add_fake_judge
+from assay.cli.fake_judge import add as add_fake_judge
+from assay.cli.fake_judge import run as serve_fake_judge
 from assay.errors import InputError
 from assay.testing import FakeJudge
 from tests.children import Children
 
-_PROGRAM = (
-    "import sys; from argparse import ArgumentParser; "
-    "from assay.cli.fake_judge import serve_fake_judge; "
-    "from assay.cli.fake_judge_parser import add_fake_judge; "
-    "p = ArgumentParser(); add_fake_judge(p); sys.exit(serve_fake_judge(p.parse_args()))"
-)
+_PROGRAM = "import sys; from assay.cli.main import main; main(['fake-judge', *sys.argv[1:]])"
 
 
 def parsed(*given: str) -> Namespace:

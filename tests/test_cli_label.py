@@ -17,9 +17,9 @@ from typing import Self, cast
 
 import pytest
 
-from assay.cli.label import label_rows
-from assay.cli.label_keys import key_names
-from assay.cli.label_parser import add_label
+from assay.cli.label import add as add_label
+from assay.cli.label import key_names
+from assay.cli.label import run as label_rows
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
@@ -200,13 +200,9 @@ def test_a_file_without_rows_is_refused(say: Say) -> None:
 _COMMAND = """
 import fcntl, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C is one
-from argparse import ArgumentParser
-from assay.cli.label import label_rows
-from assay.cli.label_parser import add_label
-from assay.cli.report_errors import reported
-parser = ArgumentParser()
-add_label(parser)
-raise SystemExit(reported(lambda: label_rows(parser.parse_args())))
+import sys
+from assay.cli.main import main
+main(["label", *sys.argv[1:]])
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.cli.parser import build_parser
+from assay.cli.main import parse
 
 _COMMANDS = [
     (("grade", "rows.jsonl", "--function", "f.py"), "range"),
@@ -29,12 +29,12 @@ _SPELLINGS = [
 def test_both_spellings_are_taken(
     command: tuple[str, ...], name: str, spelling: tuple[str, ...], meant: tuple[float, float]
 ) -> None:
-    given = build_parser().parse_args([*command, *spelling])
+    given = parse([*command, *spelling])
     assert tuple(getattr(given, name)) == meant
 
 
 def test_it_takes_no_file_for_a_number() -> None:
-    given = build_parser().parse_args(["graders", "validate", "--range", "0,1", "2.py"])
+    given = parse(["graders", "validate", "--range", "0,1", "2.py"])
     assert (given.file, given.range) == ("2.py", [0.0, 1.0])
 
 
@@ -50,6 +50,6 @@ def test_what_is_no_range_is_refused(
 ) -> None:
     del name
     with pytest.raises(SystemExit) as refused:
-        build_parser().parse_args([*command, "--range", *spelling])
+        parse([*command, "--range", *spelling])
     assert refused.value.code == 2
     assert "--range" in capsys.readouterr().err

@@ -124,7 +124,7 @@ def test_suite_of_a_read_only_package_can_be_changed(
     (package / "starter" / "evals" / "case.yaml").write_text("", encoding="utf-8")
     for path in sorted(package.rglob("*"), reverse=True):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    monkeypatch.setattr("assay.cli.starter.examples_directory", lambda: package)
+    monkeypatch.setattr("assay.cli.demo.examples_directory", lambda: package)
     assert call("init", "mine") == 0
     for path in (Path("mine"), *Path("mine").rglob("*")):
         assert path.stat().st_mode & 0o200, path

@@ -16,7 +16,7 @@ import pytest
 
 import assay
 from assay import AssayError, Client, StringThread, Submission
-from assay.client.portal import Portal
+from assay.client.clients import Portal
 from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import FunctionDefinition, ValidationFailedError
 from assay.scoring.json_safe import Json

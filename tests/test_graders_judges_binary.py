@@ -9,10 +9,8 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError
-from assay.graders.binary_judge import BinaryJudgeGrader
-from assay.graders.judges.binary import DEFAULT_USER_TEMPLATE, BinaryJudge
-from assay.graders.judges.examples import Example, chosen, read_examples
-from assay.graders.judges.template_context import conversation
+from assay.graders.binary_judge import DEFAULT_USER_TEMPLATE, BinaryJudge, BinaryJudgeGrader
+from assay.graders.judges.template_context import Example, chosen, conversation, read_examples
 from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -236,11 +234,11 @@ async def test_examples_are_material_and_their_verdicts_are_not() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"criteria": "  "}, "criteria: there is none"),
+        ({"criteria": "  "}, "criteria: must not be empty"),
         ({"user_template": "a\n{{#if}}"}, "user_template: line 2: "),
         ({"system_template": "{{> x}}"}, "system_template: line 1: "),
         ({"few_shot": 9}, "few_shot must be in 0..8"),
-        ({"template_variables": {"a b": 1}}, "'a b' is no name"),
+        ({"template_variables": {"a b": 1}}, "'a b' is not the name"),
         ({"examples": [{"input": "q", "output": "a"}]}, "missing: pass"),
         (
             {"examples": [{"input": "q", "output": "a", "passed": True}]},

@@ -14,10 +14,8 @@ from assay.errors import InputError, ModelError
 from assay.graders.judges import documents
 from assay.graders.judges.claims import Claims, claims_of, each_of, misnumbered
 from assay.graders.judges.documents import documents_of, pieces, windows
-from assay.graders.judges.panel import Panel
-from assay.graders.judges.passages import left_out
-from assay.graders.judges.sameness import alike, same
-from assay.graders.judges.voters import Voter
+from assay.graders.judges.panel import Panel, Voter
+from assay.graders.judges.passages import alike, left_out, same
 from assay.scoring.json_safe import Json
 from assay.types import StringThread
 from tests.judge_forms import Shown, by_form, claims, sentence_claims

@@ -67,10 +67,10 @@ def test_what_must_be_quoted_goes_by_the_words(requirement: str, is_presence: bo
 
 
 _REFUSED: list[tuple[object, str]] = [
-    ([], "there are none"),
+    ([], "the list is empty"),
     ("Correct", "must be a list"),
     ([""], r"criteria\[0\].requirement: a criterion needs words"),
-    (["a", ("b", 1, 2)], r"criteria\[1\] is no criterion"),
+    (["a", ("b", 1, 2)], r"criteria\[1\] is not a criterion"),
     ([("b", float("nan"))], "must be finite"),
     ([("b", True)], "must be a number"),
     ([{"requirement": "a", "wieght": 2}], "no such field"),
@@ -80,10 +80,10 @@ _REFUSED: list[tuple[object, str]] = [
     ([{"requirement": "a", "levels": [{"name": "x", "value": 2}, "y"]}], "not in"),
     ([{"requirement": "a", "weight": -1, "required": True}], "cannot be required"),
     ([{"requirement": "a", "required": "yes"}], "true or false"),
-    ([{"requirement": "a", "polarity": "none"}], "is none of"),
-    ([{"requirement": "a", "children": []}], r"criteria\[0\].children: there are none"),
+    ([{"requirement": "a", "polarity": "none"}], "must be one of"),
+    ([{"requirement": "a", "children": []}], r"criteria\[0\].children: the list is empty"),
     ([{"requirement": "a", "children": ["b", 3]}], r"criteria\[0\].children\[1\] is no"),
-    ([{"requirement": "a", "children": ["b"], "levels": ["x", "y"]}], "a group has none"),
+    ([{"requirement": "a", "children": ["b"], "levels": ["x", "y"]}], "a group has no levels"),
 ]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError
-from assay.graders.answer_relevancy import AnswerRelevancyGrader
 from assay.graders.apply import grade_submission
 from assay.graders.base import Grader
 from assay.graders.binary_judge import BinaryJudgeGrader
@@ -17,6 +16,7 @@ from assay.graders.faithfulness import FaithfulnessGrader
 from assay.graders.llm_judge import LLMJudgeGrader
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.graders.pairwise import PairwiseGrader
+from assay.graders.relevancy import AnswerRelevancyGrader
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeJudge
 from assay.types.steps import AgentStep

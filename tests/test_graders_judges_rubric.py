@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from assay.errors import ModelError
 from assay.graders.judges.criteria import Criterion, leaves
-from assay.graders.judges.panel import Decision
 from assay.graders.judges.rubric import Combined, combined
 from assay.graders.judges.rubric_files import load_rubric
+from assay.graders.judges.votes import Decision
 from assay.scoring.json_safe import Json
 
 MET, UNMET = Decision(word="MET", value=1.0), Decision(word="UNMET", value=0.0)

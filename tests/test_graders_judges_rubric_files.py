@@ -132,7 +132,7 @@ def test_a_tree_of_paper_bench(tmp_path: Path) -> None:
 WRONG: list[tuple[str, str, int | None, str, str]] = [
     # name, text, line, field, message
     ("a.yaml", "", None, "", "is empty"),
-    ("a.yaml", "[]", 1, "criteria", "there are none"),
+    ("a.yaml", "[]", 1, "criteria", "the list is empty"),
     ("a.yaml", "just words", 1, "criteria", "expected a list of criteria"),
     ("a.yaml", "criteria: x", 1, "criteria", "must be a list"),
     ("a.yaml", "criterai:\n- x", 1, "criteria", "is required .*did you mean 'criteria'"),
@@ -142,7 +142,7 @@ WRONG: list[tuple[str, str, int | None, str, str]] = [
     ("a.yaml", "- a\n-\n  requirement: b\n  weight: .nan", 4, "criteria[1].weight", "a number"),
     ("a.yaml", "- a\n- [b, 1e999]", 2, "criteria[1].weight", "finite"),
     ("a.yaml", "- a\n- ' '", 2, "criteria[1].requirement", "needs words"),
-    ("a.yaml", "- {requirement: g, children: []}", 1, "criteria[0].children", "there are none"),
+    ("a.yaml", "- {requirement: g, children: []}", 1, "criteria[0].children", "the list is empty"),
     ("a.yaml", "- {requirement: a, requirement: b}", 1, "", "'requirement' is there twice"),
     ("a.yaml", "a: [b", 2, "", "not valid YAML"),
     ("a.yaml", "- &a x\n- *a", 1, "", "anchors and aliases"),

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import re
 import time
+from pathlib import Path
 
 import pytest
-from dotpromptz_handlebars import Handlebars
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.graders.judges.examples import Example
-from assay.graders.judges.template import MAX_OUTPUT, MAX_TEMPLATE_BYTES, render, render_fenced
-from assay.graders.judges.template_check import check_template, names_used
+from assay.graders.judges.template import (
+    MAX_OUTPUT,
+    MAX_TEMPLATE_BYTES,
+    check_template,
+    names_used,
+    render,
+    render_fenced,
+)
 from assay.graders.judges.template_context import (
+    Example,
     conversation,
     fenced_render,
     raw_render,
@@ -108,37 +114,20 @@ def test_conversations_of_other_forms(thread: StringThread, last: str | None, wi
     )
 
 
-SAME = [
-    "{{text}}|{{{text}}}|{{&text}}",
-    "{{#each turns}}\n  {{role}}: {{content}}{{#unless @last}},{{/unless}}\n{{/each}}\nend",
-    "{{#each turns}}{{@first}}{{@last}}{{@key}}{{/each}}",
-    "{{#if zero}}a{{else if empty}}b{{else if numbers}}c{{else}}d{{/if}}",
-    "{{#if zero includeZero=true}}a{{else}}b{{/if}}",
-    "{{#if none}}a{{else}}b{{/if}}{{#if bare}}a{{else}}b{{/if}}{{#unless nothing}}c{{/unless}}",
-    "a {{~text~}} b\n{{~#if yes~}} x {{~/if~}} \n",
-    "x\n  {{! gone }}\ny\n{{!-- {{text}} --}}\nz",
-    "  {{#if yes}}\n  kept\n  {{/if}}\nlast",
-    "{{#if yes}}\r\nkept\r\n{{/if}}\r\n",
-    "{{#with deep}}{{a.b}} {{../zero}} {{this.a.b}}{{/with}}{{#with nothing}}x{{else}}y{{/with}}",
-    "{{#each deep.list}}{{#each this}}{{@../index}}.{{@index}}={{this}} {{/each}}{{/each}}",
-    "{{#each turns as |turn at|}}{{at}}{{turn.role}}{{../yes}}{{/each}}",
-    "{{#each deep}}{{@key}} {{/each}}{{#each none}}x{{else}}nothing{{/each}}",
-    "{{#each text}}x{{/each}}{{#each nothing}}x{{/each}}",
-    "{{lookup turns.[0] 'role'}}",
-    "{{#each turns}}{{lookup ../numbers @index}} {{/each}}",
-    "{{#if (lookup deep 'a')}}there{{/if}}",
-    "{{numbers.[3]}} {{yes}} {{no}} {{nothing}} {{deep.missing.more}} {{missing}}",
-    "\\{{text}} \\\\{{zero}} { {x} }} {",
-    "{{@root.zero}} {{./zero}} {{this.zero}} {{deep/a/b}} {{deep.[a].b}} {{deep.this.a.b}}",
-    "{{#if 'x'}}y{{/if}}{{#if 1}}z{{/if}}",
-    "{{#unless no}}a{{else}}b{{/unless}}",
+_RECORDED = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "handlebars.jsonl").read_text().splitlines()
 ]
 
 
-@pytest.mark.parametrize("template", SAME)
-def test_templates_mean_what_they_mean_elsewhere(template: str) -> None:
-    """Another renderer of Handlebars says the same, where both are asked for plain text."""
-    assert render(template, CONTEXT) == Handlebars(escape_html=False).compile(template)(CONTEXT)
+@pytest.mark.parametrize(("template", "expected"), _RECORDED)
+def test_templates_mean_what_they_mean_elsewhere(template: str, expected: str) -> None:
+    """The texts were recorded from another renderer of Handlebars, asked for plain text."""
+    assert render(template, CONTEXT) == expected
+
+
+def test_a_tag_behind_an_odd_else_keeps_its_place() -> None:
+    assert render("{{#if no}}a{{else  if yes}}b{{/if}}{{zero}}", CONTEXT) == "b0"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +166,7 @@ def test_lists_have_a_length_and_are_written_as_json(template: str, expected: st
         ("{{#each}}{{/each}}", "#each takes one value"),
         ("{{#if a b}}{{/if}}", "#if takes one value"),
         ("{{#if a b=1}}{{/if}}", "no option 'b'"),
-        ("{{a..b}}", "no name of a variable"),
+        ("{{a..b}}", "not the name of a variable"),
         ("{{'a}}", "line 1"),
         ("{{}}", "a tag is empty"),
         ("{{#if (a}}{{/if}}", "line 1"),
@@ -271,28 +260,6 @@ def test_no_template_does_anything_but_render_or_be_refused(template: str) -> No
             check_template(wrapped, CONTEXT)
         except InputError:
             pass
-
-
-_PLAIN = st.sampled_from(
-    ["x", " ", "\n", "{{text}}", "{{zero}}", "{{~yes~}}", "{{! c }}", "{{this.no}}", "{{@index}}"]
-)
-
-
-def _blocks(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.one_of(
-        st.tuples(st.sampled_from(["yes", "no", "numbers", "bare"]), inner, inner).map(
-            lambda p: f"{{{{#if {p[0]}}}}}{p[1]}{{{{else}}}}{p[2]}{{{{/if}}}}"
-        ),
-        inner.map(lambda body: f"{{{{#each turns}}}}\n{body}\n{{{{/each}}}}"),
-        inner.map(lambda body: f"{{{{#with deep}}}}{body}{{{{../zero}}}}{{{{/with}}}}"),
-        st.lists(inner, max_size=4).map("".join),
-    )
-
-
-@given(st.recursive(_PLAIN, _blocks, max_leaves=8))
-def test_valid_templates_render_as_elsewhere(template: str) -> None:
-    expected = Handlebars(escape_html=False).compile(template)(CONTEXT)
-    assert render(template, CONTEXT) == expected
 
 
 def outside(text: str) -> str:

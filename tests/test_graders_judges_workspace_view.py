@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.graders.judges.work import Work
-from assay.graders.judges.workspace_view import diff_view, trace_view
+from assay.graders.judges.work import Work, diff_view, trace_view
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import Request
 from assay.scoring.json_safe import Json
@@ -184,7 +183,7 @@ def test_a_text_in_place_of_what_was_none_is_shown(trees: Workspace) -> None:
     lines = diff_view(trees).text.split("\n")
     assert "[in place of a link to a.py]" in lines
     assert "+print('new')" in lines
-    assert "[only bytes that are no text changed]" in lines
+    assert "[only bytes that are not text changed]" in lines
     assert "+++ b/empty" in lines
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from assay.errors import GraderError, InputError, ModelError
 from assay.graders.apply import grade_submission
-from assay.graders.judges.workspace_view import diff_view, trace_view
+from assay.graders.judges.work import diff_view, trace_view
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import ModelClient, ModelSettings, Request, using
 from assay.scoring.json_safe import Json

@@ -17,8 +17,7 @@ from assay.graders.openai.judges import (
     ScoreModelGrader,
 )
 from assay.graders.openai.rewards import FaultError
-from assay.graders.openai.scope import sample_of
-from assay.graders.openai.template import Scope
+from assay.graders.openai.template import Scope, sample_of
 from assay.graders.spec import read_spec
 from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
@@ -409,7 +408,7 @@ def test_a_label_passes_or_does_not() -> None:
     assert judge.verdict('{"result": "polite"}').value == 1.0
     assert judge.verdict('{"result": "rude"}').passed is False
     for reply in ('{"result": "Polite"}', '{"result": ["polite"]}'):
-        with pytest.raises(FaultError, match="no label"):
+        with pytest.raises(FaultError, match="not one of the labels"):
             judge.verdict(reply)
 
 

@@ -16,8 +16,7 @@ from assay.graders.openai.asking import reference_of
 from assay.graders.openai.definitions import read_definition
 from assay.graders.openai.judges import ScoreModel
 from assay.graders.openai.rewards import FaultError
-from assay.graders.openai.scope import sample_of
-from assay.graders.openai.template import Scope
+from assay.graders.openai.template import Scope, sample_of
 from assay.interop.openai_api import run_grader
 from assay.interop.openai_read import read_dump
 from assay.interop.openai_replay import replay
@@ -286,9 +285,9 @@ def test_attack_an_answer_chooses_the_image_that_its_judge_is_shown(part: Json) 
     asks: Json = [{"role": "user", "content": ["Look:", part]}]
     for declared in (score_model(), label_model()):
         for more in ({}, {"fence": False}, {"fence": "all"}):
-            with pytest.raises(InputError, match="may not choose what is no text"):
+            with pytest.raises(InputError, match="may not choose anything but text"):
                 load_graders(json.dumps([{**declared, **more, "input": asks}]))
-        with pytest.raises(InputError, match="may not choose what is no text"):
+        with pytest.raises(InputError, match="may not choose anything but text"):
             read_definition({**declared, "input": asks})
 
 
@@ -297,7 +296,7 @@ def test_attack_a_recorded_answer_in_a_row_chooses_an_image() -> None:
     asks: Json = [{"role": "user", "content": part}]
     for declared in (score_model(), label_model()):
         assert load_graders(json.dumps([{**declared, "input": asks}]))
-        with pytest.raises(InputError, match="may not choose what is no text"):
+        with pytest.raises(InputError, match="may not choose anything but text"):
             load_graders(json.dumps([{**declared, "input": asks, "fence": "all"}]))
 
 

@@ -20,7 +20,7 @@ from assay.graders.openai.definitions import (
     lacking,
     read_definition,
 )
-from assay.graders.openai.imports import foreign_imports, imported_packages
+from assay.graders.openai.static import foreign_imports, imported_packages
 from assay.graders.spec import GraderSpec, read_spec
 from assay.interop.openai_api import check_grader
 from assay.interop.openai_read import read_dump

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.graders.openai.rewards import FaultError, SubmissionFaultError
-from assay.graders.openai.scope import MAX_NESTING, sample_of, scope_of
-from assay.graders.openai.template import MAX_RENDERED, Scope, parse_template
+from assay.graders.openai.template import (
+    MAX_NESTING,
+    MAX_RENDERED,
+    Scope,
+    parse_template,
+    sample_of,
+    scope_of,
+)
 from assay.scoring.json_safe import Json
 from assay.types.steps import AgentStep, ToolCall
 from assay.types.thread import StringThread

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from assay.errors import GraderError, InputError, ModelError
-from assay.graders.answer_relevancy import AnswerRelevancyGrader
 from assay.graders.apply import grade_submission
-from assay.graders.context_relevancy import ContextRelevancyGrader
 from assay.graders.faithfulness import FaithfulnessGrader
 from assay.graders.judges.base import JudgeGrader
-from assay.graders.judges.claim_grader import ClaimGrader
+from assay.graders.judges.claims import ClaimGrader
+from assay.graders.relevancy import AnswerRelevancyGrader, ContextRelevancyGrader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json, SubScore
 from assay.testing import FakeJudge
@@ -527,12 +526,18 @@ async def test_each_model_goes_through_all_steps(
     assert [vote["value"] for vote in listed(node, "votes")] == [n / 2 for n in supported]
 
 
-async def test_repeats_are_averaged() -> None:
+@pytest.mark.parametrize(
+    ("aggregate", "value"), [("majority", 0.5), ("median", 0.5), ("mean", 1 / 3), ("min", 0.0)]
+)
+async def test_repeats_are_votes_of_their_own(aggregate: str, value: float) -> None:
+    """One broken reply of three does not move the median; a mean of one model's replies would."""
+
     def verify(one: Shown) -> Json:
         repeat = one.request.repeat
         return HALF if repeat else verdicts(verdict(1, "absent"), verdict(2, "absent"))
 
-    assert (await faithful(verify, repeats=2)).value == 0.25
+    node = await faithful(verify, repeats=3, aggregate=aggregate)
+    assert node.value == pytest.approx(value)
 
 
 async def test_one_scored_vote_of_three_is_no_score() -> None:
@@ -600,6 +605,7 @@ async def test_voters_who_disagree_are_overruled_by_whom_they_escalate_to() -> N
     ):
         node = await FaithfulnessGrader.grade(thread=THREAD, models=[one, two], escalate=last)
         assert (node.value, len(asked)) == (0.5, 2)
+        assert (node.metadata or {})["agreement"] == 0.0  # of the two who disagreed
         await FaithfulnessGrader.grade(thread=THREAD, model=one, escalate=last)
         assert len(asked) == 2
 

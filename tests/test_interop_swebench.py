@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.cli.import_cases import import_swebench
+from assay.cli.imports import import_swebench
 from assay.errors import InputError, SourceError
 from assay.interop.patches import apply_patch
 from assay.interop.swebench import (

@@ -19,7 +19,7 @@ from assay.registry import (
     FunctionDefinition,
     definition_from,
 )
-from assay.registry.yaml_text import yaml_text
+from assay.registry.files import yaml_text
 from assay.scoring.json_safe import Json
 from assay.tasks.document import parse_document
 from assay.types.codec import ShapeError

@@ -28,13 +28,13 @@ from assay.registry import (
     ValidationFailedError,
     definition_from,
 )
+from assay.registry.files import yaml_text
 from assay.registry.validation import definition_warnings
-from assay.registry.yaml_text import yaml_text
 from assay.scoring.json_safe import Json
 from assay.server.app import create_app
-from assay.server.keys import new_key
 from assay.server.run import listen
 from assay.server.settings import ServerSettings
+from assay.service.site import new_key
 from assay.store import ApiKeys, Database
 from assay.testing import Asked, FakeJudge
 from assay.types.codec import ShapeError
@@ -231,7 +231,7 @@ async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_u
         ({"user_template": "{{#if x}}"}, "user_template", "line 1: {{#if}} is not closed"),
         ({"system_template": "{{> x}}"}, "system_template", "partials"),
         ({"few_shot": 10}, "few_shot", "0..8"),
-        ({"template_variables": {"a-b": 1}}, "template_variables", "no name of a variable"),
+        ({"template_variables": {"a-b": 1}}, "template_variables", "not the name of a variable"),
         ({"panel": {"repeat": 2}}, "panel.repeat", "did you mean 'repeats'?"),
         ({"panel": {"repeats": "2"}}, "panel.repeats", ""),
         ({"panel": {"repeats": 0}}, "panel", "1..100"),

@@ -116,23 +116,6 @@ async def test_an_update_of_what_changed_meanwhile_is_refused(registry: Registry
         await registry.update("exakt", JUDGE)
 
 
-async def test_a_lock_holds_against_everything_that_changes(registry: Registry) -> None:
-    await registry.create("exact", EXACT)
-    assert registry.lock("exact").locked
-    with pytest.raises(LockedError):
-        await registry.update("exact", SUMS)
-    with pytest.raises(LockedError):
-        registry.describe("exact", description="new")
-    for force in (False, True):
-        with pytest.raises(LockedError):
-            registry.delete("exact", force=force)
-    with pytest.raises(LockedError, match="locked: exact"):
-        await registry.import_files({"exact.yaml": "kind: custom\n"})
-    assert (await registry.grade("exact", ITEMS[:1]))[0].score == 1.0
-    assert not registry.lock("exact", locked=False).locked
-    assert (await registry.update("exact", SUMS)).latest.number == 2
-
-
 async def test_what_people_read_changes_without_a_version(registry: Registry) -> None:
     await registry.create("exact", EXACT, name="Exact", feedback_key="equal")
     record = registry.describe("exact", description="new")

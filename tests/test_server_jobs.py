@@ -18,7 +18,7 @@ from assay.scoring.json_safe import Json
 from assay.server import work
 from assay.server.app import context_of
 from assay.server.context import Context
-from assay.server.items import Item
+from assay.server.grading import Item
 from assay.server.settings import ServerSettings
 from assay.store.catalog_records import GraderVersion
 from assay.store.database import Database

@@ -127,7 +127,7 @@ def test_the_same_content_is_no_new_version(catalog: Catalog) -> None:
 def test_a_change_to_what_was_changed_meanwhile_is_refused(catalog: Catalog) -> None:
     _create(catalog)
     _change(catalog, "d2", expected=1)
-    with pytest.raises(ConflictError, match="newest version of grader 'exact' is 2, not 1"):
+    with pytest.raises(ConflictError, match="'exact' is at version 2, not 1"):
         _change(catalog, "d3", expected=1)
     assert catalog.get("default", "exact").latest.digest == "d2"
 

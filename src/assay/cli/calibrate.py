@@ -7,17 +7,27 @@ import json
 import logging
 import shlex
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from assay.cli.judgement_progress import JudgementProgress
+from assay.cli.judging import JudgementProgress, add_judging
 from assay.cli.named_grader import named_grader
-from assay.cli.options import check_targets, state_home
-from assay.cli.report_errors import NOT_GRADED
+from assay.cli.options import (
+    NOT_GRADED,
+    add_db,
+    add_json,
+    add_trust_authors,
+    check_targets,
+    explain,
+    number_between,
+    positive,
+    state_home,
+    whole,
+)
 from assay.errors import InputError
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
@@ -37,15 +47,91 @@ from assay.store.database import Database
 from assay.store.labels import LabelledItem as StoredItem
 from assay.store.labels import LabelRecord, Labels
 
-__all__ = ["calibrate_grader"]
+__all__ = ["add", "run"]
 
+_MORE = """\
+Any grader: a file of graders (several are combined), a stored grader, or a function of a Python
+file, which is trusted and runs in this process. LABELS are the rows that `assay grade` takes, with
+what people said of each answer: true or false, PASS or FAIL, MET or UNMET, a number from 0 to 1,
+or one of --levels; a list or a mapping of them where several people labelled. The grader never
+sees a label. What it could not judge is counted apart, and is no FAIL. The card is kept with the
+digest of the grader and shown beside its scores; it is stale as soon as anything of the grader
+changes.
+
+exit status: 0 measured, 1 kappa is below --min-kappa, 2 bad input, 3 it could not be measured,
+130 interrupted; the same command then goes on"""
+_EXAMPLES = """\
+  assay calibrate judge.yaml labelled.jsonl
+  assay calibrate judge.yaml labelled.jsonl --repeats 3 --attacks builtin --min-kappa 0.6
+  assay calibrate helpful@2 labelled.jsonl --label human --cluster question_id --json
+  assay calibrate judge.yaml --labels-from-store
+  assay calibrate --list
+  assay calibrate --show latest"""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay calibrate`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    add("grader", nargs="?", metavar="GRADER", help="graders.yaml, KEY[@VERSION], or FILE.py")
+    add("labels", nargs="?", metavar="LABELS.jsonl", help="rows with labels")
+    add("--label", default="", metavar="FIELD", help="where the labels are; labels or label")
+    add(
+        "--labels-from-store",
+        action="store_true",
+        help="what `assay label` collected: of the rows of LABELS.jsonl, or of all",
+    )
+    add(
+        "--levels",
+        type=_names,
+        default=(),
+        metavar="A,B,...",
+        help="all levels, lowest first, where labels are levels: 1,2,3,4,5 or POOR,FAIR,GOOD",
+    )
+    add("--cluster", default="", metavar="FIELD", help="rows that share it are not independent")
+    add("--threshold", type=_THRESHOLD, metavar="X", help="score that passes; 0.5 by default")
+    add("--repeats", type=positive, default=1, metavar="K", help="ask every row K times: flip rate")
+    add(
+        "--swap",
+        nargs="?",
+        const="auto",
+        default="",
+        metavar="FIELD",
+        help="for graders of pairs: also exchange the answer with this field's; write it last, or "
+        "as --swap=FIELD",
+    )
+    add("--attacks", default="", metavar="FILE", help="play attacks on failing answers; or builtin")
+    add(
+        "--unlabelled", action="store_true", help="also grade rows without a label: their pass rate"
+    )
+    add("--limit", type=positive, metavar="N", help="only the first N rows")
+    add("--min-kappa", type=_KAPPA, metavar="X", help="fail below this agreement")
+    add("--confidence", type=_CONFIDENCE, default=0.95, metavar="C", help="of intervals; 0.95")
+    add("--seed", type=whole, default=0, metavar="N", help="of what is drawn; 0")
+    add("--anew", action="store_true", help="do not go on with an interrupted calibration")
+    add("--out", metavar="FILE", help="also write the card as JSON")
+    add_json(parser)
+    add("--list", action="store_true", help="show the cards that there are")
+    add("--show", metavar="CARD", help="show a card: its id, a grader's name, or latest")
+    add_db(parser, "of graders, labels and cards")
+    add_trust_authors(parser)
+    add_judging(parser)
+
+
+_THRESHOLD = number_between(-1e9, 1e9, "a threshold")
+_KAPPA = number_between(-1.0, 1.0, "a kappa, -1 to 1")
+_CONFIDENCE = number_between(0.5, 1.0 - 2**-53, "a confidence, 0.5 to less than 1")
 _STORED_FIELD = "label"
 _BELOW = 1
 _MOST_ERRORS = 0.1
 """Share of labelled rows that may have failed for there to be a verdict."""
 
 
-def calibrate_grader(given: Namespace) -> int:
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def run(given: Namespace) -> int:
     """Calibrate a grader, or show the cards that there are.
 
     Returns:

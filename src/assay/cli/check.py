@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.cli.options import state_home
-from assay.cli.settling import isolation_notes
-from assay.cli.template_warnings import file_warnings
-from assay.errors import InputError, nearest
+from assay.cli.options import add_json, explain, file_warnings, state_home
+from assay.cli.run import isolation_notes
+from assay.errors import InputError
 from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.eval.matrix import require_case_parts
 from assay.graders.spec import spec_schema
@@ -21,10 +21,33 @@ from assay.store.runs import Store
 from assay.tasks.case import Case, load_cases, load_graders
 from assay.tasks.case_schema import case_schema
 
-__all__ = ["list_cases", "list_runs", "print_schema", "validate_paths"]
+__all__ = ["add_list", "add_schema", "add_validate", "run_list", "run_schema", "run_validate"]
 
 
-def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
+def add_validate(parser: ArgumentParser) -> None:
+    """Say what ``assay validate`` takes."""
+    explain(parser, "Every problem is shown with file, line, field and the nearest valid name.")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="cases, or files of graders")
+    add_json(parser)
+
+
+def add_list(parser: ArgumentParser) -> None:
+    """Say what ``assay list`` takes."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="cases; stored runs without any")
+    add_json(parser)
+
+
+def add_schema(parser: ArgumentParser) -> None:
+    """Say what ``assay schema`` takes."""
+    explain(
+        parser,
+        examples="  assay schema case > case.schema.json\n"
+        "  # first line of a case:  # yaml-language-server: $schema=case.schema.json",
+    )
+    parser.add_argument("kind", nargs="?", default="case", choices=("case", "graders"))
+
+
+def run_validate(given: Namespace) -> int:
     """Check every path; all problems of all of them are shown, and what is worth a look.
 
     Returns:
@@ -34,7 +57,7 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
     warnings: list[str] = []
     notes: list[str] = []
     checked: list[Json] = []
-    for path in paths:
+    for path in given.paths:
         try:
             found = _load(path)
         except InputError as error:
@@ -44,7 +67,7 @@ def validate_paths(paths: Sequence[str], *, as_json: bool) -> int:
             checked.append(one.name)
             warnings.extend(f"{one.file}: {warning}" for warning in one.warnings)
             notes.extend(f"{one.file}: {note}" for note in one.notes)
-    if as_json:
+    if given.json:
         result: dict[str, Json] = {
             "valid": not problems,
             "checked": checked,
@@ -101,7 +124,14 @@ def _is_grader_file(path: str) -> bool:
     return isinstance(data, list) or (isinstance(data, dict) and set(data) == {"graders"})
 
 
-def list_cases(paths: Sequence[str], *, as_json: bool) -> int:
+def run_list(given: Namespace) -> int:
+    """Print the cases under some paths, or the stored runs."""
+    if given.paths:
+        return _list_cases(given.paths, as_json=given.json)
+    return _list_runs(as_json=given.json)
+
+
+def _list_cases(paths: Sequence[str], *, as_json: bool) -> int:
     """Print the cases under some paths."""
     cases = load_cases(list(paths))
     rows = [_case_row(case) for case in cases]
@@ -125,7 +155,7 @@ def _case_row(case: Case) -> dict[str, Json]:
     }
 
 
-def list_runs(*, as_json: bool) -> int:
+def _list_runs(*, as_json: bool) -> int:
     """Print the stored runs, newest first."""
     with Store.open(state_home()) as store:
         rows: list[dict[str, Json]] = []
@@ -157,15 +187,10 @@ def list_runs(*, as_json: bool) -> int:
     return 0
 
 
-def print_schema(kind: str) -> int:
-    """Print a JSON Schema.
-
-    Raises:
-        InputError: For an unknown kind.
-    """
-    if kind == "case":
-        schema: dict[str, Json] = case_schema()
-    elif kind == "graders":
+def run_schema(given: Namespace) -> int:
+    """Print a JSON Schema."""
+    schema: dict[str, Json] = case_schema()
+    if given.kind == "graders":
         schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": "assay graders",
@@ -173,7 +198,5 @@ def print_schema(kind: str) -> int:
             "minItems": 1,
             "items": spec_schema(),
         }
-    else:
-        raise InputError(f"no schema {kind!r}", hint=nearest(kind, ["case", "graders"]))
     print(json.dumps(schema, indent=2))
     return 0

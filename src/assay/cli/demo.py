@@ -1,32 +1,46 @@
-"""``assay demo``: grade the shipped examples, show what came out, and check that it is right."""
+"""``assay demo`` and ``assay init``: the shipped examples."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shlex
+import shutil
 import time
+from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from assay.cli.demo_page import show
-from assay.cli.demo_runs import PARTS, Findings, run_examples
-from assay.cli.options import state_home
+from assay.cli.demo_page import PARTS, Findings, run_examples, show
+from assay.cli.options import explain, state_home
 from assay.errors import InputError
 from assay.store.records import RunRecord
 
-__all__ = ["examples_directory", "run_demo"]
+__all__ = ["add", "add_init", "examples_directory", "run", "run_init"]
 
 _EXPECTED = "expected.json"
 
 
-def run_demo(directory: str | None, *, html: str | None) -> int:
-    """Run the examples and print what came out.
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay demo`` takes."""
+    explain(
+        parser,
+        "It has a real bug of a real package, datasets, an environment and typed answers; and on\n"
+        "purpose one failure, one grading error and one gate that disqualifies.",
+    )
+    parser.add_argument("--directory", metavar="DIR", help="examples of your own instead")
+    parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
 
-    Args:
-        directory: Examples to run instead of the shipped ones; laid out like them.
-        html: File for a report with every score.
+
+def add_init(parser: ArgumentParser) -> None:
+    """Say what ``assay init`` takes."""
+    parser.add_argument("directory", nargs="?", default="assay-suite", metavar="DIR")
+
+
+def run(given: Namespace) -> int:
+    """Run the examples and print what came out.
 
     Returns:
         0 if every grade is the expected one, 1 if not, 3 if something could not be run.
@@ -36,7 +50,7 @@ def run_demo(directory: str | None, *, html: str | None) -> int:
     """
     from rich.console import Console
 
-    findings = Findings(examples_directory(directory), state_home())
+    findings = Findings(examples_directory(given.directory), state_home())
     expected = _expected(findings.directory)
     started = time.monotonic()
     with Console(stderr=True, highlight=False).status("starting") as status:
@@ -44,9 +58,9 @@ def run_demo(directory: str | None, *, html: str | None) -> int:
     findings.seconds = time.monotonic() - started
     findings.differences = _differences(findings, expected)
     _sort(findings, expected)
-    if html:
-        _write_html(html, findings)
-    show(Console(highlight=False), findings, html=html)
+    if given.html:
+        _write_html(given.html, findings)
+    show(Console(highlight=False), findings, html=given.html)
     surprises = [cell for key, cell in findings.by_key().items() if key in findings.differences]
     if findings.missing or any(cell.status == "error" for cell in surprises):
         return 3
@@ -128,3 +142,44 @@ def _write_html(file: str, findings: Findings) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     run = RunRecord(id="demo", created_at=now, label="assay demo", planned=len(cells))
     write_html(file, review(run, cells, limit=None))
+
+
+def run_init(given: Namespace) -> int:
+    """Copy the starter suite and say what to do with it.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: If something is there already, or it cannot be written.
+    """
+    directory: str = given.directory
+    target = Path(directory)
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise InputError(
+                f"{directory} is already there", hint="nothing was changed; choose another name"
+            )
+        written = _copy(examples_directory() / "starter", target)
+    except OSError as error:
+        raise InputError(f"cannot write {directory}: {error}") from error
+    for file in written:
+        print(f"  {file}")
+    place = shlex.quote(directory)
+    answers, graders = shlex.quote(f"{directory}/answers.jsonl"), f"{directory}/graders.yaml"
+    print(f"\nA suite that runs; {directory}/README.md explains it. Try:\n")
+    print(f"  assay run {place}")
+    print(f"  assay grade {answers} --graders {shlex.quote(graders)} --label correct")
+    return 0
+
+
+def _copy(source: Path, target: Path) -> list[Path]:
+    """Copy files, with the usual modes: an installed package may be read-only."""
+    written: list[Path] = []
+    for file in sorted(source.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+            written.append(copy)
+    return written

@@ -6,13 +6,21 @@ import json
 import platform
 import shutil
 import subprocess
+from argparse import ArgumentParser, Namespace
 from dataclasses import asdict, dataclass
 from importlib import metadata, util
 
 from rich.console import Console
 from rich.markup import escape
 
-__all__ = ["examine"]
+from assay.cli.options import add_json
+
+__all__ = ["add", "run"]
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay doctor`` takes."""
+    add_json(parser)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +45,7 @@ _EXTRAS = (
 )
 
 
-def examine(*, as_json: bool) -> int:
+def run(given: Namespace) -> int:
     """Print the findings.
 
     Returns:
@@ -53,7 +61,7 @@ def examine(*, as_json: bool) -> int:
         _state(),
     ]
     works = all(finding.ok for finding in findings if finding.needed)
-    if as_json:
+    if given.json:
         from assay.sandbox.functions import FunctionLimits
 
         rows = [asdict(finding) for finding in findings]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import is_trusted, state_home
-from assay.cli.own_function import function_of
+from assay.cli.named_grader import function_of
+from assay.cli.options import (
+    add_db,
+    add_trust_authors,
+    bounds,
+    explain,
+    is_trusted,
+    port,
+    positive,
+    state_home,
+)
 from assay.endpoint.functions import scorer_of
 from assay.endpoint.served import Scorer, ServedOptions
 from assay.endpoint.serving import require_protection, run_app, serve_wire
@@ -21,10 +31,60 @@ if TYPE_CHECKING:
 
     from assay.store.catalog import GraderVersion
 
-__all__ = ["serve_grader"]
+__all__ = ["add", "run"]
+
+_MORE = """\
+What is served is a function of a Python file, which is trusted and runs in this process; a file
+of graders; or the key of a stored grader. It answers /v1/grade, and in the forms of Adaptive's
+reward server, OpenRLHF's remote reward model and NeMo Gym's verify. Ctrl-C ends it.
+
+exit status: 0 ended, 2 bad input, 3 it could not be served"""
+
+_EXAMPLES = """\
+  assay endpoint reward.py
+  assay endpoint reward.py:grade --port 8080 --token-env REWARD_TOKEN
+  assay endpoint graders.yaml --host 0.0.0.0 --token-env REWARD_TOKEN
+  assay endpoint exact@3"""
 
 
-def serve_grader(given: Namespace) -> int:
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay endpoint`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    add(
+        "grader",
+        metavar="GRADER",
+        help="FILE.py or FILE.py:FUNCTION, a graders.yaml, or KEY or KEY@VERSION of a stored one",
+    )
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; only this machine")
+    add("--port", type=port, default=8000, metavar="N", help="8000 by default; 0 takes a free one")
+    add("--token-env", default="", metavar="NAME", help="variable with the bearer token to ask for")
+    add("--hmac-env", default="", metavar="NAME", help="variable with the secret of signatures")
+    add(
+        "--without-auth",
+        action="store_true",
+        help="let others in without a secret, where callers can send none",
+    )
+    add("--name", default="", help="what it is called; the grader's name by default")
+    add(
+        "--range",
+        dest="score_range",
+        type=bounds,
+        metavar="LOW,HIGH",
+        help="scores that a function may give; 0,1 by default",
+    )
+    add("--max-batch", type=positive, default=256, metavar="N", help="items in one request")
+    add(
+        "--on-error",
+        choices=("zero", "fail"),
+        default="zero",
+        help="what OpenRLHF is told of a sample that cannot be graded: 0 and graded=0, or 500",
+    )
+    add_db(parser, "of the stored grader")
+    add_trust_authors(parser)
+
+
+def run(given: Namespace) -> int:
     """Serve a grader.
 
     Returns:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from assay.cli.options import explain, port
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
 from assay.testing import Answer, FakeJudge, Recording
@@ -14,10 +16,50 @@ from assay.testing import Answer, FakeJudge, Recording
 if TYPE_CHECKING:
     from argparse import Namespace
 
-__all__ = ["serve_fake_judge"]
+__all__ = ["add", "run"]
+
+_MORE = """\
+A model on this machine, for tests of what asks models: OpenAI's chat completions and Anthropic's
+messages. It prints its address and the variables that lead programs to it. Without answers it is a
+judge that grades by simple rules and obeys every order outside fences. Ctrl-C ends it.
+
+exit status: 0 ended, 2 bad input"""
+
+_EXAMPLES = """\
+  assay fake-judge
+  assay fake-judge --port 8001 --fault 429:retry_after=1x2 --fault 500:probability=0.1
+  assay fake-judge --answers replies.jsonl
+  assay fake-judge --answers recorded.jsonl --record https://models.example.com/v1"""
 
 
-def serve_fake_judge(given: Namespace) -> int:
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay fake-judge`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    add("--port", type=port, default=0, metavar="N", help="a free one by default")
+    add(
+        "--answers",
+        metavar="FILE",
+        help="JSON lines: replies in order (a text, or JSON that is the reply), or a recording",
+    )
+    add(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="KIND, KIND:name=value,... and xN for N requests, in order: 429:retry_after=1x2; "
+        "any word that is none lists them",
+    )
+    add(
+        "--record",
+        metavar="URL",
+        help="send requests on to the model at this base URL, and keep its replies in --answers",
+    )
+    add("--model", default="fake-judge", metavar="NAME", help="what the model is called")
+    add("--seed", type=int, default=0, metavar="N", help="of faults with a probability")
+
+
+def run(given: Namespace) -> int:
     """Serve a fake judge.
 
     Returns:

@@ -20,8 +20,7 @@ from rich.console import Console
 
 from assay.cli.function_progress import FunctionProgress, Totals
 from assay.cli.kept_rows import KeptRows, keep_rows, partial_of
-from assay.cli.options import check_targets, state_home
-from assay.cli.report_errors import BAD_INPUT, INTERRUPTED, NOT_GRADED
+from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, check_targets, state_home
 from assay.eval.recorded import count_rows
 from assay.graders.function import FunctionSource, ValidationReport, validate_function
 from assay.graders.functions import open_function, read_source

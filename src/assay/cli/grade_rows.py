@@ -8,11 +8,17 @@ import sys
 from contextlib import ExitStack, redirect_stdout
 from typing import TYPE_CHECKING
 
-from assay.cli.conclude import conclude
 from assay.cli.judging import cost_so_far
-from assay.cli.options import Outputs, check_targets, state_home, worker_count
-from assay.cli.report_errors import INTERRUPTED
-from assay.cli.template_warnings import file_warnings, tell_warnings
+from assay.cli.options import (
+    INTERRUPTED,
+    Outputs,
+    check_targets,
+    file_warnings,
+    state_home,
+    tell_warnings,
+    worker_count,
+)
+from assay.cli.report import conclude
 from assay.errors import InputError
 from assay.eval.recorded import count_rows, grade_dataset
 from assay.reports.files import replacing

@@ -15,12 +15,10 @@ from typing import cast
 
 from rich.console import Console
 
+from assay.cli.graders_definition import key_and_version, opened, standing_of
 from assay.cli.graders_output import print_grades
-from assay.cli.graders_store import key_and_version, opened, standing_of
-from assay.cli.judgement_progress import JudgementProgress
-from assay.cli.options import is_trusted
-from assay.cli.report_errors import NOT_GRADED
-from assay.cli.template_warnings import tell_warnings
+from assay.cli.judging import JudgementProgress
+from assay.cli.options import NOT_GRADED, is_trusted, tell_warnings
 from assay.errors import InputError
 from assay.registry import FunctionDefinition, Registry
 from assay.registry.validation import version_warnings

@@ -1,24 +1,36 @@
-"""The models that a command's graders ask: the options for them, the client, and what it cost."""
+"""The models that a command's graders ask: the options, the client, the progress, the cost."""
 
 from __future__ import annotations
 
 import math
 import os
 import sys
+import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+from assay.cli.options import state_home
+from assay.reports.figures import duration
+from assay.scoring.graded import Graded
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from assay.models import ModelClient
     from assay.models.ledger import Entry
 
-__all__ = ["add_judging", "cost_so_far", "judging"]
+__all__ = ["JudgementProgress", "add_judging", "cost_so_far", "judging"]
 
 _IN_USE: list[ModelClient] = []
 """The command's client, for all threads: a bar is drawn by one of its own."""
+
+_SETTINGS = frozenset(
+    ("ASSAY_MODELS", "ASSAY_CACHE", "ASSAY_CACHE_FILE", "ASSAY_MAX_COST_USD", "ASSAY_GATEWAY")
+)
+"""Variables that say how models are asked, and can be wrong."""
 
 _TRIES = 3  # one that fails is nothing to speak of
 
@@ -44,14 +56,45 @@ def add_judging(parser: ArgumentParser) -> None:
 def judging(given: Namespace) -> Generator[None]:
     """Within it, graders ask models as the options of a command say; the end says what it cost.
 
+    The client is made when a grader first asks for it: most commands ask no model. Where anything
+    was set, it is made at once, so that settings that make no sense are told before any work.
+
     Raises:
         InputError: For settings that make no sense.
     """
-    if not hasattr(given, "judge_cache") or getattr(given, "function", None):
+    if getattr(given, "function", None):
         yield  # nothing of it asks a model
         return
-    from assay.cli.options import state_home
-    from assay.models import ModelClient, ModelSettings, using
+    made: list[ModelClient] = []
+
+    def make() -> ModelClient:
+        made.append(_client_of(given))
+        _IN_USE.append(made[0])
+        return made[0]
+
+    is_set = given.judge_cache is not None or given.max_cost is not None
+    try:
+        is_loaded = "assay.models.client" in sys.modules  # and may have another client in use
+        if is_set or is_loaded or not _SETTINGS.isdisjoint(os.environ):
+            from assay.models import using
+
+            with using(make()):
+                yield
+        else:
+            from assay.models.making import using_when_asked
+
+            with using_when_asked(make):
+                yield
+    finally:
+        for client in made:
+            summary = client.ledger.summary()
+            if summary.groups:
+                print(f"models: {summary}", file=sys.stderr)
+            _IN_USE.remove(client)
+
+
+def _client_of(given: Namespace) -> ModelClient:
+    from assay.models import ModelClient, ModelSettings
     from assay.models.ledger import Budget, Ledger
     from assay.models.prices import Prices
 
@@ -67,27 +110,14 @@ def judging(given: Namespace) -> Generator[None]:
     settings = ModelSettings.from_environment(**changes)
     budget = None if settings.max_cost_usd is None else Budget(settings.max_cost_usd)
     ledger = Ledger(budget, Prices.load(settings.prices_file), _Alarm())
-    client = ModelClient(settings, ledger=ledger)
-    with using(client):
-        _IN_USE.append(client)
-        try:
-            yield
-        finally:
-            summary = ledger.summary()
-            if summary.groups:
-                print(f"models: {summary}", file=sys.stderr)
-            _IN_USE.remove(client)
+    return ModelClient(settings, ledger=ledger)
 
 
 def cost_so_far() -> str:
     """What models were asked and what it cost, in a line; "" while none was."""
-    models = sys.modules.get("assay.models.client")
-    if models is None:
+    if not _IN_USE:
         return ""
-    from assay.models import current_client
-
-    client = _IN_USE[-1] if _IN_USE else current_client()
-    summary = client.ledger.summary()
+    summary = _IN_USE[-1].ledger.summary()
     if summary.is_unanswered and summary.trouble:
         return f"{summary}: {summary.trouble}; asked again"
     return str(summary) if summary.groups else ""
@@ -117,3 +147,50 @@ def _dollars(text: str) -> float:
     if not (math.isfinite(number) and number >= 0):
         raise ArgumentTypeError(f"{text!r} is no amount in US dollars")
     return number
+
+
+class JudgementProgress:
+    """A line for each tenth, and on a terminal one that is written over; with the cost so far.
+
+    Args:
+        console: Where to.
+        planned: Judgements to come.
+    """
+
+    def __init__(self, console: Console, planned: int) -> None:
+        self._console = console
+        self._planned = planned
+        self._done = self._errors = self._tenths = 0
+        self._started = time.monotonic()
+        self._is_live = console.is_terminal and not console.is_dumb_terminal
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_live:
+            self._overwrite("")
+
+    def done(self, graded: Graded) -> None:
+        """Count an outcome."""
+        self._done += 1
+        self._errors += graded.status == "error"
+        tenths = 10 * self._done // max(1, self._planned)
+        if not self._is_live and tenths == self._tenths:
+            return
+        self._tenths = tenths
+        took = time.monotonic() - self._started
+        left = took / self._done * (self._planned - self._done)
+        said = [f"{self._done:,} of {self._planned:,} judgements", f"{self._errors:,} errors"]
+        if left and self._done > 1:
+            said.append(f"about {duration(left)} left")
+        text = ", ".join([*said, *filter(None, [cost_so_far()])])
+        if self._is_live:
+            self._overwrite(text[: max(0, self._console.width - 1)])
+        else:
+            self._console.print(text, markup=False, soft_wrap=True)
+
+    def _overwrite(self, text: str) -> None:
+        """Write over the line; rich itself takes control characters out."""
+        self._console.file.write(f"\r\x1b[K{text}")
+        self._console.file.flush()

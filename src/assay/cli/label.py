@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import getpass
 import json
+import os
 import random
-from argparse import Namespace
-from collections.abc import Mapping, Sequence
+import re
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, TextIO, cast
 
 from rich.console import Console
 
-from assay.cli.label_keys import COMMANDS, Keys, key_names, opened_keys
-from assay.cli.options import check_targets, state_home
+from assay.cli.options import add_db, check_targets, explain, state_home, user_name, whole
 from assay.errors import InputError
 from assay.eval.calibration.items import Item, read_items
 from assay.eval.calibration.scale import as_label
@@ -25,7 +28,164 @@ from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 
-__all__ = ["label_rows"]
+__all__ = ["Keys", "Lines", "add", "key_names", "opened_keys", "run", "visible"]
+
+_MORE = """\
+Each item is shown with its question, its documents and its answer, never with what a grader said
+of it. One key labels it; u takes the last label back, s leaves an item for later, m shows all of
+a long text, w writes a note, q ends. Labels are kept in the store as they are given, and the same
+command goes on where it stopped. Without a terminal, lines of standard input are the keys.
+
+exit status: 0 ended, 2 bad input, 3 the labels could not be kept, 130 interrupted"""
+_EXAMPLES = """\
+  assay label answers.jsonl
+  assay label answers.jsonl --rater ada --criterion "The answer names the city." --shuffle 7
+  assay label answers.jsonl --field tone --classes RUDE,NEUTRAL,KIND
+  assay label answers.jsonl --export labelled.jsonl"""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay label`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    add("data", metavar="DATA.jsonl", help="rows of recorded answers")
+    add("--field", default="label", metavar="NAME", help="what the labels are called; label")
+    add("--rater", default="", metavar="NAME", help="who labels; your user name by default")
+    add(
+        "--classes",
+        type=_classes,
+        default=("PASS", "FAIL", "NA"),
+        metavar="A,B,...",
+        help="what an answer can be; PASS,FAIL,NA by default",
+    )
+    add("--criterion", default="", metavar="TEXT", help="what is asked; shown with every item")
+    add("--shuffle", type=whole, metavar="SEED", help="show the items in a random order")
+    add("--limit", type=whole, metavar="N", help="end after this many labels")
+    add("--export", metavar="FILE", help="write the rows that have labels, and end")
+    add_db(parser, "what the labels belong to")
+
+
+def _classes(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not 2 <= len(names) <= 9 or len(set(names)) < len(names) or not all(names):
+        raise ArgumentTypeError(f"{text!r} is not 2 to 9 names such as PASS,FAIL,NA")
+    if any(len(name) > 40 or not name.isprintable() for name in names):
+        raise ArgumentTypeError(f"{text!r} has a name of more than 40 characters, or unseen ones")
+    return names
+
+
+COMMANDS = {"s": "skip", "u": "undo", "m": "more", "w": "note", "q": "quit"}
+"""What every key does that is no class."""
+
+_QUIT = "q"
+_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+_MOST_NOTE = 2_000
+
+
+def key_names(classes: Sequence[str]) -> dict[str, str]:
+    """The key of every class: its first letter where that is free, else its number.
+
+    Where one class cannot have its letter, all have numbers: half a scheme confuses.
+    """
+    letters = [name[0].lower() for name in classes]
+    is_clear = len(set(letters)) == len(letters) and not set(letters) & set(COMMANDS)
+    if is_clear and all(letter.isascii() and letter.isalnum() for letter in letters):
+        return dict(zip(letters, classes, strict=True))
+    return {str(place): name for place, name in enumerate(classes, 1)}
+
+
+class Keys(Protocol):
+    """What a rater presses."""
+
+    def forget(self) -> None:
+        """Drop what was pressed before the item was shown."""
+        ...
+
+    def next(self) -> tuple[str, str]:
+        """The next key and the note with it; ``q`` at the end."""
+        ...
+
+    def note(self, ask: Callable[[], None]) -> str:
+        """A line of text, asked for once it can be written."""
+        ...
+
+
+@contextmanager
+def opened_keys(classes: Sequence[str]) -> Generator[Keys]:
+    """The keys of the terminal that standard input is, which is put back at the end; or lines."""
+    if not sys.stdin.isatty():
+        yield Lines(sys.stdin, classes)
+        return
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield _Terminal(descriptor, before)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+class _Terminal:
+    """Single keys, at once. Keys that send sequences, such as arrows, do nothing."""
+
+    def __init__(self, descriptor: int, before: list[object]) -> None:
+        self._descriptor = descriptor
+        self._before = before
+        self._waiting: deque[str] = deque()
+
+    def forget(self) -> None:
+        import termios
+
+        self._waiting.clear()
+        termios.tcflush(self._descriptor, termios.TCIFLUSH)
+
+    def next(self) -> tuple[str, str]:
+        while not self._waiting:
+            pressed = os.read(self._descriptor, 64)
+            if not pressed or pressed[:1] == b"\x04":
+                return _QUIT, ""
+            self._waiting.extend(_SEQUENCE.sub(b"", pressed).decode("ascii", "replace"))
+        return self._waiting.popleft().lower(), ""
+
+    def note(self, ask: Callable[[], None]) -> str:
+        import termios
+        import tty
+
+        termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)  # pyright: ignore[reportArgumentType] - what tcgetattr gave
+        try:
+            ask()
+            return sys.stdin.readline(_MOST_NOTE).strip()
+        finally:
+            tty.setcbreak(self._descriptor)
+
+
+class Lines:
+    """A line for each key: the key or the class, and a note behind it if there is one."""
+
+    def __init__(self, source: TextIO, classes: Sequence[str]) -> None:
+        self._source = source
+        self._keys = {name.casefold(): key for key, name in key_names(classes).items()}
+
+    def forget(self) -> None:
+        """Lines are meant as they stand."""
+
+    def next(self) -> tuple[str, str]:
+        """The key of the next line that holds something."""
+        for line in self._source:
+            key, _, note = line.strip().partition(" ")
+            if key:
+                known = key.casefold()
+                return self._keys.get(known, known), note.strip()[:_MOST_NOTE]
+        return _QUIT, ""
+
+    def note(self, ask: Callable[[], None]) -> str:
+        """The next line."""
+        ask()
+        return self._source.readline(_MOST_NOTE).strip()
+
 
 _LINES: Mapping[str, int] = {"question": 16, "documents": 24, "reference": 12, "answer": 40}
 _ALL = 10_000_000
@@ -33,7 +193,7 @@ _FIELD = "label"
 _WIDTH = 1_000
 
 
-def label_rows(given: Namespace) -> int:
+def run(given: Namespace) -> int:
     """Collect labels, or write those that there are.
 
     Returns:
@@ -44,7 +204,7 @@ def label_rows(given: Namespace) -> int:
     """
     check_targets((given.export,), inputs=(given.data,))
     items = _unique(given.data, given.field)
-    rater = given.rater or _user()
+    rater = given.rater or user_name("rater")
     with Database.open(given.db or state_home()) as database:
         labels = Labels(database)
         if given.export:
@@ -76,13 +236,6 @@ def _shuffled(items: Sequence[Item], seed: int, labelled: set[str]) -> list[Item
     order = sorted(items, key=lambda item: item.digest)
     random.Random(seed).shuffle(order)  # noqa: S311 - an order, no secret
     return [item for item in order if item.digest not in labelled]
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name
-        return "rater"
 
 
 @dataclass(slots=True)

@@ -1,24 +1,63 @@
-"""The ``assay`` command: parse, call, print. Everything heavy is imported when it is needed."""
+"""The ``assay`` command: find the module of the command that is named, and nothing else.
+
+argparse, because it starts in a hundredth of a second: `assay` is called in loops and in CI, and a
+parser that imports a validation library would cost more than the grading of fifty cells.
+"""
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import NoReturn, cast
 
-from assay.cli.judging import judging
-from assay.cli.parser import build_parser
-from assay.cli.report_errors import reported
+from assay.cli.options import BAD_INPUT, INTERRUPTED, NOT_GRADED, joined_ranges
+from assay.errors import AssayError, InputError
 
-if TYPE_CHECKING:
-    from argparse import Namespace
+__all__ = ["main", "parse"]
 
-    from assay.cli.options import Outputs
+_COMMANDS = {
+    "run": ("run", "run cases: every harness, model and trial, graded and stored"),
+    "grade": ("grade", "grade recorded answers"),
+    "report": ("report", "show a stored run: failing cells first, every score opened"),
+    "regrade": ("run:regrade", "grade a stored run again, without running any agent"),
+    "selftest": (
+        "prove:selftest",
+        "prove that cases grade right: known-good work passes, no work and known-bad does not",
+    ),
+    "attack": ("prove:attack", "play the library of cheats against cases and say what pays"),
+    "import": ("imports", "write other systems' tasks as cases"),
+    "calibrate": (
+        "calibrate",
+        "measure how far a grader agrees with people, and keep it on a card",
+    ),
+    "label": ("label", "label answers by hand, one at a time, for `assay calibrate`"),
+    "review": ("review", "decide about the cells of a run that are held or flagged"),
+    "graders": ("graders", "store, version, prove and use graders"),
+    "endpoint": ("endpoint", "serve a grader over HTTP, to trainers and other systems"),
+    "fake-judge": ("fake_judge", "run a local fake LLM that costs nothing, to test judges with"),
+    "serve": ("serve", "serve the registry, jobs and scores over HTTP"),
+    "keys": ("serve:keys", "make, list and revoke the server's API keys"),
+    "validate": ("check:validate", "check cases and grader files without running anything"),
+    "list": ("check:list", "list the cases under some paths, or the stored runs"),
+    "init": ("demo:init", "write a starter suite that runs"),
+    "demo": ("demo", "grade the example suite: no key, nothing to configure"),
+    "doctor": ("doctor", "say what works on this machine, and how to fix what does not"),
+    "schema": ("check:schema", "print the JSON Schema of a case or a grader file, for editors"),
+}
+"""The module of every command, after a colon its part of it, and what the command does.
 
-__all__ = ["main"]
+The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART`` for a part.
+"""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+_OBJECTS = 50_000
+"""Made between two collections of garbage."""
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; the process's exit status is the verdict.
 
     Args:
@@ -27,254 +66,145 @@ def main(argv: Sequence[str] | None = None) -> None:
     Raises:
         SystemExit: Always, with the exit status.
     """
-    sys.exit(reported(lambda: _call(argv)))
+    before = gc.get_threshold()
+    gc.set_threshold(
+        _OBJECTS
+    )  # what is loaded stays: to look through it again and again is a tenth
+    try:
+        status = _exit_status(lambda: _call(parse(argv)))
+    finally:
+        gc.set_threshold(*before)
+    sys.exit(status)
 
 
-def _call(argv: Sequence[str] | None) -> int:
-    arguments = build_parser().parse_args(argv)
-    with judging(arguments):
-        return _COMMANDS[arguments.command](arguments)
+def _call(given: Namespace) -> int:
+    run = cast("Callable[[Namespace], int]", _function("run", given.command))
+    if not hasattr(given, "judge_cache"):
+        return run(given)
+    from assay.cli.judging import judging
+
+    with judging(given):
+        return run(given)
 
 
-def _outputs(given: Namespace) -> Outputs:
-    from assay.cli.options import Outputs
+def _function(does: str, command: str) -> Callable[..., object]:
+    module, _, part = _COMMANDS[command][0].partition(":")
+    name = f"{does}_{part}" if part else does
+    return cast("Callable[..., object]", getattr(import_module(f"assay.cli.{module}"), name))
 
-    return Outputs(json=given.json, junit=given.junit, html=given.html, fail_under=given.fail_under)
+
+def _exit_status(command: Callable[[], int]) -> int:
+    """What a command returns; 2 for bad input, 3 for a fault of ours or of the machine."""
+    try:
+        return command()
+    except KeyboardInterrupt:
+        print("interrupted; what was finished is kept", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+        return 0
+    except AssayError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BAD_INPUT if isinstance(error, InputError) else NOT_GRADED
 
 
-def _run(given: Namespace) -> int:
-    from assay.cli.run_cases import run_cases
+def parse(argv: Sequence[str] | None = None) -> Namespace:
+    """What a command line asks for, with ``command``.
 
-    return run_cases(
-        given.paths,
-        cases=given.case,
-        harnesses=given.harness,
-        models=given.model,
-        trials=given.trials,
-        workers=given.workers,
-        resume_ref=given.resume,
-        regrade=given.regrade,
-        label=given.label,
-        locked=given.locked,
-        outputs=_outputs(given),
+    Args:
+        argv: The arguments; those of the process by default.
+
+    Raises:
+        SystemExit: For help, and for arguments that are wrong.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in _COMMANDS:
+        parser = _command_parser(words[0])
+        return parser.parse_args(words[1:], Namespace(command=words[0]))
+    return _whole_parser().parse_args(words)
+
+
+def _command_parser(command: str) -> ArgumentParser:
+    summary = _COMMANDS[command][1]
+    parser = _Parser(
+        prog=f"assay {command}",
+        description=f"{summary[0].upper()}{summary[1:]}.\n",
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
+    _function("add", command)(parser)
+    return parser
 
 
-def _grade(given: Namespace) -> int:
-    if given.function is not None:
-        return _grade_function(given)
-    from assay.cli.grade_rows import grade_rows
+def _whole_parser() -> ArgumentParser:
+    """Names every command; for help, and for a command line that begins with none."""
+    from assay.version import __version__
 
-    _refuse(given, ("isolation", "range"), goes_with="--function")
-    return grade_rows(
-        given.data,
-        graders_file=given.graders,
-        label=given.label,
-        threshold=given.threshold,
-        out=given.out,
-        workers=given.workers,
-        outputs=_outputs(given),
+    parser = _Parser(
+        prog="assay",
+        description="Turn an LLM's answer, or an agent's work, into a reward you can trust.",
+        epilog="start with:  assay demo\nyour own:    assay init my-suite",
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-
-
-def _grade_function(given: Namespace) -> int:
-    from assay.cli.grade_function import FunctionOptions, grade_with_function
-
-    _refuse(given, ("label", "threshold", "junit", "html"), goes_with="--graders")
-    _refuse(
-        given,
-        ("max_cost", "judge_cache"),
-        goes_with="--graders",
-        why="a function runs in the sandbox and asks no model",
+    parser.add_argument("--version", action="version", version=f"assay {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, title="commands"
     )
-    options = FunctionOptions(
-        function=given.function,
-        isolation=given.isolation or "call",
-        range=given.range,
-        out=given.out,
-        workers=given.workers,
-        json=given.json,
-        fail_under=given.fail_under,
-    )
-    return grade_with_function(given.data, options)
+    for name, (_, summary) in _COMMANDS.items():
+        commands.add_parser(name, help=summary, allow_abbrev=False)
+    return parser
 
 
-def _refuse(
-    given: Namespace, options: Sequence[str], *, goes_with: str, why: str = "leave it out"
-) -> None:
-    from assay.errors import InputError
+class _Parser(ArgumentParser):
+    """Names the nearest valid word, and where to read on, when it does not understand one."""
 
-    for option in options:
-        if getattr(given, option) is not None:
-            raise InputError(f"--{option.replace('_', '-')} goes with {goes_with}", hint=why)
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - of its overloads
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        words = sys.argv[1:] if args is None else args
+        self._called = _called(self, words)
+        return super().parse_known_args(joined_ranges(words), namespace or Namespace())
 
+    def error(self, message: str) -> NoReturn:
+        import difflib
+        import re
 
-def _regrade(given: Namespace) -> int:
-    from assay.cli.regrade import regrade_run
-
-    return regrade_run(
-        given.run,
-        graders_file=given.graders,
-        only=given.only,
-        workers=given.workers,
-        outputs=_outputs(given),
-    )
-
-
-def _selftest(given: Namespace) -> int:
-    from assay.cli.prove import selftest_cases
-
-    return selftest_cases(
-        given.paths,
-        cases=given.case,
-        repeats=given.repeats,
-        workers=given.workers,
-        as_json=given.json,
-    )
+        hint = ""
+        wrong = re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message)
+        unknown = re.search(r"unrecognized arguments: (\S+)", message)
+        if wrong:
+            valid = re.findall(r"[\w-]+", wrong[2])
+            word = wrong[1]
+        else:
+            word = unknown[1].partition("=")[0] if unknown else ""
+            valid = [name for name in _option_names(self._called) if name != word]
+        if close := difflib.get_close_matches(word, valid, n=1):
+            hint = f"did you mean {close[0]}?\n"
+        self.exit(2, f"error: {message}\n{hint}try: {self._called.prog} --help\n")
 
 
-def _attack(given: Namespace) -> int:
-    from assay.cli.prove import attack_cases
-
-    return attack_cases(
-        given.paths,
-        cases=given.case,
-        cheats=given.cheat,
-        max_reward=given.max_reward,
-        workers=given.workers,
-        listing=given.list,
-        as_json=given.json,
-    )
-
-
-def _import(given: Namespace) -> int:
-    if given.form == "openai":
-        from assay.cli.import_openai import import_openai
-
-        return import_openai(given.files, into=given.into, replay=given.replay, as_json=given.json)
-    from assay.cli.import_cases import import_swebench
-
-    return import_swebench(
-        given.file,
-        instance_id=given.instance,
-        into=given.into,
-        source=given.source,
-        sha256=given.sha256,
-    )
+def _called(parser: ArgumentParser, words: Sequence[str]) -> ArgumentParser:
+    """The parser of the command that is called: unknown options are told by the outermost one."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list them
+        choices = cast("object", action.choices)
+        if not isinstance(choices, Mapping):
+            continue
+        below = cast("Mapping[str, object]", choices)
+        for place, word in enumerate(words):
+            found = below.get(word)
+            if isinstance(found, ArgumentParser):
+                return _called(found, words[place + 1 :])
+    return parser
 
 
-def _endpoint(given: Namespace) -> int:
-    from assay.cli.endpoint import serve_grader
-
-    return serve_grader(given)
-
-
-def _calibrate(given: Namespace) -> int:
-    from assay.cli.calibrate import calibrate_grader
-
-    return calibrate_grader(given)
-
-
-def _label(given: Namespace) -> int:
-    from assay.cli.label import label_rows
-
-    return label_rows(given)
-
-
-def _review(given: Namespace) -> int:
-    from assay.cli.review import review_run
-
-    return review_run(given)
-
-
-def _fake_judge(given: Namespace) -> int:
-    from assay.cli.fake_judge import serve_fake_judge
-
-    return serve_fake_judge(given)
-
-
-def _graders(given: Namespace) -> int:
-    from assay.cli.graders_commands import run_graders
-
-    return run_graders(given)
-
-
-def _serve(given: Namespace) -> int:
-    from assay.cli.serve import serve
-
-    return serve(given)
-
-
-def _keys(given: Namespace) -> int:
-    from assay.cli.keys import manage_keys
-
-    return manage_keys(given)
-
-
-def _report(given: Namespace) -> int:
-    from assay.cli.show import show_run
-
-    return show_run(given.run, everything=given.all, outputs=_outputs(given))
-
-
-def _validate(given: Namespace) -> int:
-    from assay.cli.check import validate_paths
-
-    return validate_paths(given.paths, as_json=given.json)
-
-
-def _list(given: Namespace) -> int:
-    from assay.cli.check import list_cases, list_runs
-
-    if given.paths:
-        return list_cases(given.paths, as_json=given.json)
-    return list_runs(as_json=given.json)
-
-
-def _init(given: Namespace) -> int:
-    from assay.cli.starter import write_starter
-
-    return write_starter(given.directory)
-
-
-def _demo(given: Namespace) -> int:
-    from assay.cli.demo import run_demo
-
-    return run_demo(given.directory, html=given.html)
-
-
-def _doctor(given: Namespace) -> int:
-    from assay.cli.doctor import examine
-
-    return examine(as_json=given.json)
-
-
-def _schema(given: Namespace) -> int:
-    from assay.cli.check import print_schema
-
-    return print_schema(given.kind)
-
-
-_COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "run": _run,
-    "grade": _grade,
-    "regrade": _regrade,
-    "report": _report,
-    "selftest": _selftest,
-    "attack": _attack,
-    "import": _import,
-    "calibrate": _calibrate,
-    "label": _label,
-    "review": _review,
-    "graders": _graders,
-    "endpoint": _endpoint,
-    "fake-judge": _fake_judge,
-    "serve": _serve,
-    "keys": _keys,
-    "validate": _validate,
-    "list": _list,
-    "init": _init,
-    "demo": _demo,
-    "doctor": _doctor,
-    "schema": _schema,
-}
+def _option_names(parser: ArgumentParser) -> list[str]:
+    """The options of a parser and of the commands below it."""
+    names: list[str] = []
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list them
+        names.extend(action.option_strings)
+        choices = cast("object", action.choices)
+        if isinstance(choices, Mapping):
+            for below in cast("Mapping[str, object]", choices).values():
+                names.extend(_option_names(below) if isinstance(below, ArgumentParser) else [])
+    return names

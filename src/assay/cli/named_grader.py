@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.cli.options import is_trusted
-from assay.cli.own_function import function_of
-from assay.cli.template_warnings import file_warnings, tell_warnings
-from assay.errors import InputError
+from assay.cli.options import file_warnings, is_trusted, tell_warnings
+from assay.errors import InputError, nearest
 from assay.eval.calibration.asking import Target
 from assay.eval.calibration.digests import parts_digest
 from assay.graders.digest import grader_digest
+from assay.graders.kinds import load_file
 from assay.graders.spec import GraderSpec
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_parameters
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from assay.store.database import Database
 
-__all__ = ["named_grader"]
+__all__ = ["function_of", "named_grader"]
 
 _MODELS = ("model", "models", "judge_model", "escalate")
 
@@ -164,3 +166,32 @@ def _stored(given: Namespace, database: Database) -> Target:
         threshold=definition.threshold if isinstance(definition, DeclaredDefinition) else None,
         score=score,
     )
+
+
+def function_of(file: str, name: str = "") -> Callable[..., object]:
+    """The function of a file that grades: the one that is named, ``grade``, or the only one.
+
+    The file is its user's own code, and is run.
+
+    Raises:
+        InputError: If there is no such file or function, or the file cannot be loaded.
+    """
+    if not Path(file).is_file():
+        raise InputError(f"there is no file {file}")
+    try:
+        module = cast("ModuleType", load_file(file))
+    except (Exception, SystemExit) as error:  # the author's code may fail in any way
+        raise InputError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+    own = {
+        key
+        for key, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__
+    }
+    public = [key for key in sorted(own) if not key.startswith("_")]
+    wanted = name or ("grade" if "grade" in own or len(public) != 1 else public[0])
+    found: object = getattr(module, wanted, None)
+    if not callable(found):
+        raise InputError(
+            f"{file} has no function {wanted!r}", hint=nearest(wanted, public) or "write one"
+        )
+    return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,16 +20,41 @@ if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
 
 __all__ = [
+    "BAD_INPUT",
+    "EXITS",
+    "INTERRUPTED",
+    "NOT_GRADED",
     "Outputs",
+    "add_db",
+    "add_json",
+    "add_outputs",
     "add_trust_authors",
+    "add_workers",
     "bounds",
     "check_targets",
+    "explain",
+    "file_warnings",
     "is_shared",
     "is_trusted",
     "joined_ranges",
+    "number_between",
+    "port",
+    "positive",
+    "share",
     "state_home",
+    "tell_warnings",
+    "user_name",
+    "whole",
     "worker_count",
 ]
+
+BAD_INPUT = 2
+NOT_GRADED = 3
+INTERRUPTED = 130
+
+EXITS = """\
+exit status: 0 all passed, 1 some cell did not pass, 2 bad input,
+3 something could not be graded, 130 interrupted"""
 
 _WAITING = 64
 _NUMBERS = re.compile(r"[-+]?[\d.][^\s,]*(,[-+]?[\d.][^\s,]*)?")
@@ -49,6 +75,17 @@ class Outputs:
     junit: str | None = None
     html: str | None = None
     fail_under: float | None = None
+
+    @classmethod
+    def of(cls, given: Namespace) -> Outputs:
+        """What `add_outputs` was given."""
+        return cls(json=given.json, junit=given.junit, html=given.html, fail_under=given.fail_under)
+
+
+def explain(parser: ArgumentParser, more: str = "", examples: str = "") -> None:
+    """Say below a command's summary what else there is to know, and give examples."""
+    parser.description = f"{parser.description}{more}"
+    parser.epilog = f"examples:\n{examples}" if examples else None
 
 
 def bounds(text: str) -> tuple[float, float]:
@@ -156,8 +193,127 @@ def add_trust_authors(parser: ArgumentParser) -> None:
     )
 
 
+def add_db(parser: ArgumentParser, project: str = "") -> None:
+    """Add where the store is; and ``--project``, where `project` says what it is there for."""
+    add = parser.add_argument
+    add("--db", metavar="WHERE", help="a directory or postgresql://...; .assay by default")
+    if project:
+        add("--project", default="default", metavar="KEY", help=project)
+
+
+def add_workers(parser: ArgumentParser) -> None:
+    """Add how much is done at once."""
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="at once; as many as cores by default"
+    )
+
+
+def add_outputs(parser: ArgumentParser) -> None:
+    """Add where results go; see `Outputs`."""
+    add_json(parser)
+    add = parser.add_argument
+    add("--junit", metavar="FILE", help="also write a JUnit XML report")
+    add("--html", metavar="FILE", help="also write a report as one HTML file")
+    add("--fail-under", type=share, metavar="X", help="pass if the mean reward is at least X")
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 up.
+
+    Raises:
+        ArgumentTypeError: For anything else.
+    """
+    return _decimal(text, 1)
+
+
+def whole(text: str) -> int:
+    """A whole number from 0 up; see `positive`."""
+    return _decimal(text, 0)
+
+
+def _decimal(text: str, least: int) -> int:
+    from argparse import ArgumentTypeError
+
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) < least:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from {least} up")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """The number of a port; 0 for any.
+
+    Raises:
+        ArgumentTypeError: For anything else.
+    """
+    from argparse import ArgumentTypeError
+
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 65_536):
+        raise ArgumentTypeError(f"{text!r} is not a port, 0 to 65535")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1.
+
+    Raises:
+        ArgumentTypeError: For anything else.
+    """
+    return number_between(0.0, 1.0, "a number from 0 to 1")(text)
+
+
+def number_between(low: float, high: float, what: str) -> Callable[[str], float]:
+    """What takes a number from `low` to `high`, and refuses all else as not being `what`."""
+
+    def number(text: str) -> float:
+        from argparse import ArgumentTypeError
+
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise ArgumentTypeError(f"{text!r} is not {what}")
+        return value
+
+    return number
+
+
 def worker_count(workers: int | None, graders: Iterable[GraderSpec] = ()) -> int:
     """How many cells to work on at once: as many as cores, or many where graders only wait."""
     if workers is None and any(spec.kind.grader and spec.kind.grader.waits for spec in graders):
         return _WAITING
     return workers or len(os.sched_getaffinity(0))
+
+
+def user_name(otherwise: str) -> str:
+    """Who is at work here, where nobody says."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        return otherwise
+
+
+def file_warnings(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
+    """What is worth a look in a file's judges; the registry is loaded only where there is one."""
+    if not any(spec.type == "binary_judge" for spec in specs):
+        return ()
+    from assay.registry.validation import template_warnings
+
+    return tuple(dict.fromkeys(template_warnings(specs)))
+
+
+def tell_warnings(where: str, warnings: Iterable[str]) -> None:
+    """Write what is worth a look in a file or a stored grader to standard error."""
+    from assay.reports.plain import one_line
+
+    for warning in warnings:
+        print(f"warning: {where}: {one_line(warning, 1_000)}", file=sys.stderr)

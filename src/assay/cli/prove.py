@@ -6,13 +6,23 @@ import asyncio
 import json
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from assay.cli.options import state_home, worker_count
-from assay.cli.report_errors import INTERRUPTED
+from assay.cli.judging import add_judging
+from assay.cli.options import (
+    INTERRUPTED,
+    add_json,
+    add_workers,
+    explain,
+    positive,
+    share,
+    state_home,
+    worker_count,
+)
 from assay.errors import InputError, nearest
 from assay.eval.attack import AttackPlan, Findings, OnCell, plan_attack
 from assay.eval.cheats import select_cheats
@@ -24,9 +34,79 @@ from assay.tasks.case import Case, load_cases
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["attack_cases", "selftest_cases"]
+__all__ = [
+    "add_attack",
+    "add_selftest",
+    "attack_cases",
+    "run_attack",
+    "run_selftest",
+    "selftest_cases",
+]
 
 T = TypeVar("T")
+
+
+def add_selftest(parser: ArgumentParser) -> None:
+    """Say what ``assay selftest`` takes."""
+    explain(
+        parser,
+        "No agent is run, and nothing is stored. Exit status: 0 every case is proven,\n"
+        "1 a case grades wrong, 2 bad input, 3 something could not be tried,\n"
+        "130 interrupted.",
+        "  assay selftest evals/\n  assay selftest evals/ --case kit --repeats 5",
+    )
+    add = parser.add_argument
+    add("paths", nargs="+", metavar="PATH", help="case files, or directories of cases")
+    add("--case", action="append", default=[], metavar="ID", help="only this case")
+    add("--repeats", type=positive, metavar="N", help="how often the graders run; 3 by default")
+    add_workers(parser)
+    add_judging(parser)
+    add_json(parser)
+
+
+def add_attack(parser: ArgumentParser) -> None:
+    """Say what ``assay attack`` takes."""
+    explain(
+        parser,
+        "Nothing is stored. Exit status: 0 all cases hold, 1 a cheat passes, keeps itself\n"
+        "from being graded or gets more than --max-reward, 2 bad input, 3 not everything\n"
+        "could be tried, 130 interrupted.",
+        "  assay attack evals/\n  assay attack evals/ --cheat in-process --max-reward 0.3\n"
+        "  assay attack --list",
+    )
+    add = parser.add_argument
+    add("paths", nargs="*", metavar="PATH", help="case files, or directories of cases")
+    add("--case", action="append", default=[], metavar="ID", help="only this case")
+    add("--cheat", action="append", default=[], metavar="ID", help="only this cheat or family")
+    add("--max-reward", type=share, metavar="X", help="also fail where a cheat gets more")
+    add("--list", action="store_true", help="show the library and play nothing")
+    add_workers(parser)
+    add_judging(parser)
+    add_json(parser)
+
+
+def run_selftest(given: Namespace) -> int:
+    """Prove the cases that options name; see `selftest_cases`."""
+    return selftest_cases(
+        given.paths,
+        cases=given.case,
+        repeats=given.repeats,
+        workers=given.workers,
+        as_json=given.json,
+    )
+
+
+def run_attack(given: Namespace) -> int:
+    """Attack the cases that options name; see `attack_cases`."""
+    return attack_cases(
+        given.paths,
+        cases=given.case,
+        cheats=given.cheat,
+        max_reward=given.max_reward,
+        workers=given.workers,
+        listing=given.list,
+        as_json=given.json,
+    )
 
 
 def selftest_cases(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from rich.console import Console
 
-from assay.cli.label_keys import Keys, opened_keys
-from assay.cli.options import state_home
+from assay.cli.label import Keys, opened_keys
+from assay.cli.options import explain, state_home, user_name
 from assay.errors import InputError, nearest
 from assay.reports.figures import count, score
 from assay.reports.page import Page
@@ -23,14 +22,45 @@ from assay.store.decisions import HELD, Decision, Decisions, Ruling, cell_digest
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-__all__ = ["review_run"]
+__all__ = ["add", "run"]
+
+_MORE = """\
+Each cell is shown with its signs, where they stand, and its reward. o lets the reward stand (a
+held cell gets it), z makes it 0, s leaves the cell for later, w writes a note, q ends. Decisions
+are kept beside the scores, which stay as they are; reports follow them. The same command goes on
+where it stopped. Without a terminal, lines of standard input are the keys.
+
+exit status: 0 ended, 2 bad input, 3 the decisions could not be kept, 130 interrupted"""
+_EXAMPLES = """\
+  assay review latest
+  assay review latest --json
+  assay review latest --decide 1f2e3d4c=ok --note "ctypes is what the task asks for\""""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay review`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a run's id, a prefix of it, its label, or latest")
+    add(
+        "--decide",
+        action="append",
+        default=[],
+        metavar="CELL=ok|zero",
+        help="decide without asking; the cell's id, or its case where no other has it",
+    )
+    add("--note", default="", metavar="TEXT", help="what to write beside the decisions")
+    add("--by", default="", metavar="NAME", help="who decides; your user name by default")
+    add("--again", action="store_true", help="also show what was decided before")
+    add("--json", action="store_true", help="print the cells with their signs and decisions")
+
 
 _RULINGS: Mapping[str, Ruling] = {"o": "ok", "z": "zero"}
 _KEYS = "[o] ok  [z] zero  [s] skip  [w] note  [q] quit"
 _MOST_SIGNS = 20
 
 
-def review_run(given: Namespace) -> int:
+def run(given: Namespace) -> int:
     """Decide about cells: by keys, or by what the command line says.
 
     Returns:
@@ -39,7 +69,7 @@ def review_run(given: Namespace) -> int:
     Raises:
         InputError: For an unknown run or cell, or a decision that is none.
     """
-    by = given.by or _user()
+    by = given.by or user_name("reviewer")
     with Database.open(state_home()) as database:
         store, decisions = Store(database), Decisions(database)
         run = store.run(given.run)
@@ -63,13 +93,6 @@ def review_run(given: Namespace) -> int:
         if decided:
             page.line(("Next  ", "dim"), f"assay report {run.id}", ("  with the decisions", "dim"))
     return 0
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name
-        return "reviewer"
 
 
 def _meant(said: str, cells: Sequence[CellRecord]) -> tuple[CellRecord, Ruling]:

@@ -1,4 +1,4 @@
-"""``assay serve``: the server as a process."""
+"""``assay serve`` and ``assay keys``: the server as a process, and who may use it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,109 @@ import json
 import logging
 import os
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from assay.cli.options import state_home
+from assay.cli.options import explain, port, state_home
 from assay.errors import InputError, MissingExtraError
+from assay.store.catalog_records import KeyRecord, KeyRole
 
 if TYPE_CHECKING:
     from assay.server.run import Listening
 
-__all__ = ["location", "require_server", "serve"]
+__all__ = ["add", "add_keys", "make_key", "run", "run_keys"]
+
+_SERVE_MORE = """\
+Graders, datasets, jobs and scores over HTTP, from the same store as the command line. Where only
+this machine can reach it, it prints a link that logs in once; others need a key (`assay keys`).
+Ctrl-C or SIGTERM ends it when the batches in flight are stored.
+"""
+_SERVE = """\
+  assay serve
+  assay serve --db postgresql://assay@db.internal/assay --host 0.0.0.0 --create-key first
+  assay serve --endpoint-secret ASSAY_SECRET_REWARDS=rewards.example.com"""
+_KEYS_MORE = """\
+A key is shown once, when it is made; of it only a hash is stored. A viewer reads, an editor stores
+and grades, an admin also makes keys.
+"""
+_KEYS = """\
+  assay keys create ci --role editor --project maths
+  assay keys list
+  assay keys revoke 1a2b3c4d5e6f"""
 
 
-def serve(given: Namespace) -> int:
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay serve`` takes."""
+    explain(parser, _SERVE_MORE, _SERVE)
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; this machine only")
+    add("--port", type=port, default=8400, metavar="N", help="8400 by default; 0 takes a free one")
+    _add_db(parser)
+    add(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that others call this server by",
+    )
+    add("--create-key", metavar="NAME", help="make an admin's key for all projects, and print it")
+    add(
+        "--endpoint-secret",
+        action="append",
+        default=[],
+        type=_secret,
+        metavar="VARIABLE=HOST",
+        help="let external endpoints send the secret in VARIABLE to HOST, and only there",
+    )
+    add(
+        "--allow-internal-endpoints",
+        action="store_true",
+        help="let external endpoints be on this machine or its network",
+    )
+    add(
+        "--allow-custom-code",
+        action="store_true",
+        help="run graders that are classes of installed packages, outside of any sandbox",
+    )
+    add("--quiet", action="store_true", help="no line for each request")
+    add("--json", action="store_true", help="say where it listens as one JSON object")
+
+
+def add_keys(parser: ArgumentParser) -> None:
+    """Add the commands below ``assay keys``."""
+    explain(parser, _KEYS_MORE, _KEYS)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    create = actions.add_parser("create", help="make a key", allow_abbrev=False)
+    create.add_argument("name", metavar="NAME", help="what to call it")
+    create.add_argument("--role", choices=("viewer", "editor", "admin"), default="editor")
+    create.add_argument(
+        "--project", default="default", metavar="KEY", help="default by default; * for all"
+    )
+    listing = actions.add_parser("list", help="show the keys, without secrets", allow_abbrev=False)
+    revoke = actions.add_parser("revoke", help="make a key useless for good", allow_abbrev=False)
+    revoke.add_argument("id", metavar="ID", help="as `assay keys list` shows it")
+    for action in (create, listing, revoke):
+        _add_db(action)
+        action.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_db(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--db",
+        metavar="WHERE",
+        help="a directory, or postgresql://USER@HOST/NAME; $ASSAY_DB or .assay by default",
+    )
+
+
+def _secret(text: str) -> tuple[str, str]:
+    name, equals, host = text.partition("=")
+    if not (name.startswith("ASSAY_SECRET_") and equals and host) or "/" in host:
+        raise ArgumentTypeError(f"{text!r} is not ASSAY_SECRET_...=HOST")
+    return name, host.lower()
+
+
+def run(given: Namespace) -> int:
     """Serve until the process is told to end.
 
     Returns:
@@ -29,11 +118,12 @@ def serve(given: Namespace) -> int:
         InputError: If the port cannot be had, or others could reach a server without any key.
         MissingExtraError: Without the extra ``server``.
     """
-    require_server()
-    from assay.server.run import is_loopback, listen, run
+    _require_server()
+    from assay.server.run import is_loopback, listen
+    from assay.server.run import run as run_server
     from assay.server.settings import ServerSettings
 
-    where = location(given.db)
+    where = _location(given.db)
     with listen(given.host, given.port) as opened:
         token = _first_key(where, given.create_key)
         is_local = is_loopback(given.host)
@@ -47,16 +137,18 @@ def serve(given: Namespace) -> int:
             allow_internal_endpoints=given.allow_internal_endpoints,
         )
         _log(quiet=given.quiet)
-        run(settings, opened, given.host, lambda found: _announce(found, token, as_json=given.json))
+        run_server(
+            settings, opened, given.host, lambda found: _announce(found, token, as_json=given.json)
+        )
     return 0
 
 
-def location(db: str | None) -> str:
+def _location(db: str | None) -> str:
     """Where the store is: the option, ``ASSAY_DB``, or the directory of all other commands."""
     return db or os.environ.get("ASSAY_DB") or state_home()
 
 
-def require_server() -> None:
+def _require_server() -> None:
     """Say what to install where the server's parts are missing.
 
     Raises:
@@ -70,8 +162,6 @@ def require_server() -> None:
 def _first_key(where: str, name: str | None) -> str:
     if name is None:
         return ""
-    from assay.cli.keys import make_key
-
     return make_key(where, name, "admin", "*")[1]
 
 
@@ -109,3 +199,81 @@ def _log(*, quiet: bool) -> None:
     log = logging.getLogger("assay")
     log.addHandler(handler)
     log.setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def run_keys(given: Namespace) -> int:
+    """Make, list or revoke keys.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: For an unknown project or key.
+    """
+    where = _location(given.db)
+    if given.action == "create":
+        record, token = make_key(where, given.name, given.role, given.project)
+        if given.json:
+            print(json.dumps({**record.to_dict(), "token": token}, indent=2))
+        else:
+            print(f"{token}\n\n{_key_line(record)}\nThe key is shown this once; keep it safe.")
+    elif given.action == "list":
+        _show_keys(_all_keys(where), as_json=given.json)
+    else:
+        _revoke(where, given.id, as_json=given.json)
+    return 0
+
+
+def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRecord, str]:
+    """Make a key.
+
+    Returns:
+        What is stored of it, and the key.
+
+    Raises:
+        NotFoundError: For an unknown project.
+    """
+    from assay.service.site import new_key
+    from assay.store.api_keys import ApiKeys
+    from assay.store.database import Database
+
+    made = new_key()
+    with Database.open(where) as database:
+        record = ApiKeys(database).create(name, role, project, made.hashed, made.prefix)
+    return record, made.token
+
+
+def _all_keys(where: str) -> list[KeyRecord]:
+    from assay.store.api_keys import ApiKeys
+    from assay.store.database import Database
+
+    found: list[KeyRecord] = []
+    with Database.open(where) as database:
+        after = ""
+        while page := ApiKeys(database).page(limit=500, after=after):
+            found.extend(page)
+            after = page[-1].id
+    return found
+
+
+def _revoke(where: str, key: str, *, as_json: bool) -> None:
+    from assay.store.api_keys import ApiKeys
+    from assay.store.database import Database
+
+    with Database.open(where) as database:
+        record = ApiKeys(database).revoke(key)
+    print(json.dumps(record.to_dict(), indent=2) if as_json else _key_line(record))
+
+
+def _show_keys(keys: list[KeyRecord], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"items": [key.to_dict() for key in keys]}, indent=2))
+    elif keys:
+        print("\n".join(map(_key_line, keys)))
+    else:
+        print("no keys yet; make one with: assay keys create NAME")
+
+
+def _key_line(key: KeyRecord) -> str:
+    state = f"revoked {key.revoked_at}" if key.revoked_at else f"used {key.last_used_at or 'never'}"
+    return f"{key.id}  {key.prefix}...  {key.role:<6}  {key.project:<12}  {key.name}  ({state})"

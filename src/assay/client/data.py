@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.client.backend import Page, Rows
 from assay.client.calls import checked_calls
-from assay.client.scope import Item, Scope, every, rows_of
+from assay.client.scope import Item, Rows, Scope, every, rows_of
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.service import data as operations
+from assay.service import site
+from assay.service.data import Results
+from assay.service.operation import Page
 
 if TYPE_CHECKING:
-    from assay.client.calibration import Results
     from assay.store import (
         DatasetRecord,
         DatasetRow,
@@ -63,19 +65,22 @@ class AsyncDatasets:
         Raises:
             NotFoundError: There is none.
         """
-        return await self._scope.backend.dataset(self._scope.project(project), key)
+        return await self._scope.call(operations.show_dataset, project, key)
 
     async def list(self, *, project: str | None = None) -> list[DatasetRecord]:
         """All datasets of a project, by key."""
-        where, backend = self._scope.project(project), self._scope.backend
-        return await every(lambda cursor: backend.datasets(where, limit=200, cursor=cursor))
+        return await every(
+            lambda cursor: self._scope.call(
+                operations.list_datasets, project, limit=200, cursor=cursor
+            )
+        )
 
     async def rows(
         self, key: str, *, limit: int = 100, cursor: str = "", project: str | None = None
     ) -> Page[DatasetRow]:
         """A part of its rows, in order."""
-        return await self._scope.backend.dataset_rows(
-            self._scope.project(project), key, limit=limit, cursor=cursor
+        return await self._scope.call(
+            operations.list_rows, project, key, limit=limit, cursor=cursor or None
         )
 
     async def delete(self, key: str, *, force: bool = False, project: str | None = None) -> None:
@@ -85,8 +90,7 @@ class AsyncDatasets:
             NotFoundError: There is none.
             ConflictError: A job uses it, and ``force`` was not given.
         """
-        where = self._scope.project(project)
-        await self._scope.backend.delete_dataset(where, key, force=force)
+        await self._scope.call(operations.delete_dataset, project, key, force=force)
 
 
 @checked_calls("jobs")
@@ -103,8 +107,8 @@ class AsyncJobs:
 
         On a server the job waits its turn there; without one it is run before this returns.
         """
-        where = self._scope.project(project)
-        return await self._scope.backend.create_job(where, grader, dataset, version)
+        made = await self._scope.call(operations.create_job, project, grader, dataset, version)
+        return await self._scope.backend.begin(made)
 
     async def get(self, job: str, *, project: str | None = None) -> JobRecord:
         """How far a job is.
@@ -112,19 +116,20 @@ class AsyncJobs:
         Raises:
             NotFoundError: There is none.
         """
-        return await self._scope.backend.job(self._scope.project(project), job)
+        return await self._scope.call(operations.show_job, project, job)
 
     async def list(self, *, project: str | None = None) -> list[JobRecord]:
         """All jobs of a project, newest first."""
-        where, backend = self._scope.project(project), self._scope.backend
-        return await every(lambda cursor: backend.jobs(where, limit=200, cursor=cursor))
+        return await every(
+            lambda cursor: self._scope.call(operations.list_jobs, project, limit=200, cursor=cursor)
+        )
 
     async def results(
         self, job: str, *, limit: int = 100, cursor: str = "", project: str | None = None
     ) -> Results:
         """A part of the scores of a job, in the order they were given, and the grader's card."""
-        return await self._scope.backend.results(
-            self._scope.project(project), job, limit=limit, cursor=cursor
+        return await self._scope.call(
+            operations.list_results, project, job, limit=limit, cursor=cursor or None
         )
 
     def follow(self, job: str, *, project: str | None = None) -> AsyncIterator[JobRecord]:
@@ -138,7 +143,7 @@ class AsyncJobs:
 
     async def cancel(self, job: str, *, project: str | None = None) -> JobRecord:
         """Stop a job; the scores it gave stay."""
-        return await self._scope.backend.cancel_job(self._scope.project(project), job)
+        return await self._scope.call(operations.cancel_job, project, job)
 
 
 @checked_calls("scores")
@@ -158,7 +163,7 @@ class AsyncScores:
         Returns:
             How many were written: all, or none.
         """
-        return await self._scope.backend.add_scores(self._scope.project(project), scores)
+        return (await self._scope.call(operations.add_scores, project, scores)).stored
 
     async def list(
         self,
@@ -170,10 +175,15 @@ class AsyncScores:
         project: str | None = None,
     ) -> Page[ScoreRecord]:
         """A part of the scores, oldest first."""
-        where = self._scope.project(project)
-        return await self._scope.backend.scores(
-            where, grader=grader, item=item, limit=limit, cursor=cursor
+        found = await self._scope.call(
+            operations.list_scores,
+            project,
+            grader=grader,
+            item=item,
+            limit=limit,
+            cursor=cursor or None,
         )
+        return Page(found.items, found.next_cursor)
 
 
 @checked_calls("runs")
@@ -185,7 +195,7 @@ class AsyncRuns:
 
     async def list(self, *, limit: int = 50) -> Sequence[RunRecord]:
         """The newest runs, newest first."""
-        return await self._scope.backend.runs(limit)
+        return (await self._scope.backend.call(site.list_runs, "", limit=limit)).items
 
 
 @checked_calls("projects")
@@ -197,7 +207,10 @@ class AsyncProjects:
 
     async def list(self) -> Sequence[ProjectRecord]:
         """All projects, by key."""
-        return await self._scope.backend.projects()
+        backend = self._scope.backend
+        return await every(
+            lambda cursor: backend.call(site.list_projects, "", limit=200, cursor=cursor)
+        )
 
     async def create(self, key: str, *, name: str = "") -> ProjectRecord:
         """Make a project.
@@ -205,7 +218,7 @@ class AsyncProjects:
         Raises:
             ConflictError: There is one of that key.
         """
-        return await self._scope.backend.create_project(key, name)
+        return await self._scope.backend.call(site.create_project, "", key, name)
 
 
 def _file_rows(file: str) -> Rows:

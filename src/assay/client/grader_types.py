@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from assay.client.backend import Details
 from assay.client.calls import checked_calls, warn_caller
 from assay.client.scope import Item, Scope, rows_of
 from assay.scoring.json_safe import Json
+from assay.service.graders import create_grader
 
 if TYPE_CHECKING:
-    from assay.registry import FunctionDefinition
+    from assay.registry import Definition, FunctionDefinition
     from assay.store import GraderRecord
 
 __all__ = ["AsyncGraderTypes", "Function", "function_definition"]
@@ -64,15 +64,16 @@ class AsyncGraderTypes:
             project: The project; the client's by default.
         """
         definition = function_definition(fn, isolation=isolation, bounds=range)
-        details = Details(
+        return await self._store(
+            project,
+            key,
+            definition,
+            samples,
             name=name,
             description=description,
             feedback_key=feedback_key,
             note=note,
-            samples=tuple(rows_of(samples)),
         )
-        where = self._scope.project(project)
-        return await self._scope.backend.create_grader(where, key, definition, details)
 
     async def binary_judge(
         self,
@@ -128,14 +129,16 @@ class AsyncGraderTypes:
             "few_shot": few_shot,
             "panel": dict(panel or {}),
         }
-        details = Details(
+        return await self._store(
+            project,
+            key,
+            _read("binary_judge", data),
+            samples,
             name=name,
             description=description,
             feedback_key=feedback_key,
             note=note,
-            samples=tuple(rows_of(samples)),
         )
-        return await self._store(project, key, "binary_judge", data, details)
 
     async def prebuilt_judge(
         self,
@@ -154,10 +157,19 @@ class AsyncGraderTypes:
 
         The model that judges is ``claude-haiku-4-5`` by default.
         """
-        details = Details(name=name, description=description, feedback_key=feedback_key, note=note)
-        data: dict[str, Json] = {"type": type, **_model(judge_model)}
+        data: dict[str, Json] = {
+            "type": type,
+            **_model(judge_model),
+            "panel": dict(panel or {}),
+        }
         return await self._store(
-            project, key, "prebuilt_judge", {**data, "panel": dict(panel or {})}, details
+            project,
+            key,
+            _read("prebuilt_judge", data),
+            name=name,
+            description=description,
+            feedback_key=feedback_key,
+            note=note,
         )
 
     async def external_endpoint(
@@ -185,9 +197,14 @@ class AsyncGraderTypes:
             **options: ``protocol``, ``auth``, ``secret_env``, ``timeout_seconds``, ``batch``,
                 ``range`` ...; an unknown one is refused by name.
         """
-        details = Details(name=name, description=description, feedback_key=feedback_key, note=note)
         return await self._store(
-            project, key, "external_endpoint", {"url": url, **options}, details
+            project,
+            key,
+            _read("external_endpoint", {"url": url, **options}),
+            name=name,
+            description=description,
+            feedback_key=feedback_key,
+            note=note,
         )
 
     async def custom(
@@ -212,8 +229,15 @@ class AsyncGraderTypes:
             note: Why this version was made.
             project: The project; the client's by default.
         """
-        details = Details(name=name, description=description, feedback_key=feedback_key, note=note)
-        return await self._store(project, key, "custom", {"path": path} if path else {}, details)
+        return await self._store(
+            project,
+            key,
+            _read("custom", {"path": path} if path else {}),
+            name=name,
+            description=description,
+            feedback_key=feedback_key,
+            note=note,
+        )
 
     async def declared(
         self,
@@ -227,28 +251,47 @@ class AsyncGraderTypes:
         project: str | None = None,
     ) -> GraderRecord:
         """Store graders as a case or a grader file declares them; their scores are combined."""
-        details = Details(name=name, description=description, feedback_key=feedback_key, note=note)
         return await self._store(
-            project, key, "declared", {"graders": [dict(one) for one in graders]}, details
+            project,
+            key,
+            _read("declared", {"graders": [dict(one) for one in graders]}),
+            name=name,
+            description=description,
+            feedback_key=feedback_key,
+            note=note,
         )
 
     async def _store(
         self,
         project: str | None,
         key: str,
-        kind: str,
-        data: Mapping[str, Json],
-        details: Details,
+        definition: Definition,
+        samples: Sequence[Item] = (),
+        **said: str,
     ) -> GraderRecord:
-        from assay.registry import definition_from
+        from assay.registry import FunctionDefinition
         from assay.registry.validation import definition_warnings
 
-        definition = definition_from(kind, data)
-        where = self._scope.project(project)
-        made = await self._scope.backend.create_grader(where, key, definition, details)
-        for warning in definition_warnings(definition):
-            warn_caller(f"grader {key!r}: {warning}")
-        return made
+        rows = rows_of(samples)
+        made = await self._scope.call(
+            create_grader,
+            project,
+            key,
+            definition.kind,
+            definition.to_dict(),
+            samples=rows,
+            **said,
+        )
+        if not isinstance(definition, FunctionDefinition):
+            for warning in definition_warnings(definition):
+                warn_caller(f"grader {key!r}: {warning}")
+        return made.record
+
+
+def _read(kind: str, data: Mapping[str, Json]) -> Definition:
+    from assay.registry import definition_from
+
+    return definition_from(kind, data)
 
 
 def _model(given: str | None) -> dict[str, Json]:

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.client.backend import Page
-from assay.client.calibration import Grades
 from assay.client.calls import checked_calls
+from assay.client.errors import ServerError
 from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
 from assay.client.scope import Item, Scope, every, rows_of
 from assay.errors import InputError, NotFoundError
+from assay.scoring.graded import Graded
+from assay.service import graders as operations
+from assay.service.graders import Calibration
+from assay.service.operation import Page
 
 if TYPE_CHECKING:
-    from assay.client.calibration import Calibration
     from assay.graders.functions import ValidationReport
     from assay.registry import Definition
     from assay.store import GraderRecord, GraderVersion
 
-__all__ = ["AsyncGraders"]
+__all__ = ["AsyncGraders", "Grades"]
 
 _AT_ONCE = 1_000
 """Items of one request."""
+
+
+class Grades(list[Graded]):
+    """Outcomes in the order of the items, and the card of the grader that gave them.
+
+    Attributes:
+        calibration: The card, also one that is stale; None where the grader has none.
+    """
+
+    def __init__(
+        self, graded: Iterable[Graded] = (), calibration: Calibration | None = None
+    ) -> None:
+        super().__init__(graded)
+        self.calibration = calibration
 
 
 @checked_calls("graders")
@@ -47,9 +63,15 @@ class AsyncGraders:
             query: Only those whose key, name or description holds this text.
             project: The project; the client's by default.
         """
-        where, backend = self._scope.project(project), self._scope.backend
         return await every(
-            lambda cursor: backend.graders(where, limit=200, cursor=cursor, kind=kind, query=query)
+            lambda cursor: self._scope.call(
+                operations.list_graders,
+                project,
+                limit=200,
+                cursor=cursor,
+                kind=kind,
+                query=query,
+            )
         )
 
     async def page(
@@ -62,14 +84,19 @@ class AsyncGraders:
         project: str | None = None,
     ) -> Page[GraderRecord]:
         """A part of the list; the next begins at ``next_cursor``."""
-        return await self._scope.backend.graders(
-            self._scope.project(project), limit=limit, cursor=cursor, kind=kind, query=query
+        return await self._scope.call(
+            operations.list_graders,
+            project,
+            limit=limit,
+            cursor=cursor or None,
+            kind=kind,
+            query=query,
         )
 
     async def get(self, grader_key: str, *, project: str | None = None) -> GraderRecord | None:
         """A grader with its newest version, or None."""
         try:
-            return await self._scope.backend.grader(self._scope.project(project), grader_key)
+            return (await self._scope.call(operations.show_grader, project, grader_key)).record
         except NotFoundError:
             return None
 
@@ -81,16 +108,17 @@ class AsyncGraders:
         Raises:
             NotFoundError: There is none.
         """
-        where = self._scope.project(project)
-        return await self._scope.backend.version(where, grader_key, number)
+        found = await self._scope.call(operations.show_grader, project, grader_key, number)
+        return found.latest
 
     async def versions(
         self, grader_key: str, *, project: str | None = None
     ) -> Sequence[GraderVersion]:
         """Every version of a grader, newest first."""
-        where, backend = self._scope.project(project), self._scope.backend
         return await every(
-            lambda cursor: backend.versions(where, grader_key, limit=200, cursor=cursor)
+            lambda cursor: self._scope.call(
+                operations.list_versions, project, grader_key, limit=200, cursor=cursor
+            )
         )
 
     async def update(
@@ -118,14 +146,21 @@ class AsyncGraders:
             ConflictError: ``expected`` is not the newest version any more.
             LockedError: The grader is locked.
         """
-        where = self._scope.project(project)
         definition = _definition(fn)
         if isinstance(fn, str) or callable(fn):
-            present = await self._scope.backend.grader(where, grader_key)
+            present = await self._scope.call(operations.show_grader, project, grader_key)
             definition = _with_settings(definition, present.latest)
-        return await self._scope.backend.update_grader(
-            where, grader_key, definition, note=note, expected=expected, samples=rows_of(samples)
+        made = await self._scope.call(
+            operations.update_grader,
+            project,
+            grader_key,
+            definition.kind,
+            definition.to_dict(),
+            note=note,
+            expected=expected,
+            samples=rows_of(samples),
         )
+        return made.record
 
     async def describe(
         self,
@@ -137,17 +172,20 @@ class AsyncGraders:
         project: str | None = None,
     ) -> GraderRecord:
         """Change what people read; scores are not touched, so no version is made."""
-        given = {"name": name, "description": description, "feedback_key": feedback_key}
-        changes = {field: text for field, text in given.items() if text is not None}
-        where = self._scope.project(project)
-        return await self._scope.backend.describe_grader(where, grader_key, changes)
+        return await self._scope.call(
+            operations.describe_grader,
+            project,
+            grader_key,
+            name=name,
+            description=description,
+            feedback_key=feedback_key,
+        )
 
     async def lock(
         self, grader_key: str, *, locked: bool = True, project: str | None = None
     ) -> GraderRecord:
         """Forbid changes and deletion, or allow them again."""
-        where = self._scope.project(project)
-        return await self._scope.backend.lock_grader(where, grader_key, locked=locked)
+        return await self._scope.call(operations.lock_grader, project, grader_key, locked=locked)
 
     async def delete(
         self, grader_key: str, *, force: bool = False, project: str | None = None
@@ -166,9 +204,8 @@ class AsyncGraders:
             LockedError: It is locked.
             ConflictError: It is used, and ``force`` was not given.
         """
-        where = self._scope.project(project)
         try:
-            await self._scope.backend.delete_grader(where, grader_key, force=force)
+            await self._scope.call(operations.delete_grader, project, grader_key, force=force)
         except NotFoundError:
             return False
         return True
@@ -189,8 +226,10 @@ class AsyncGraders:
             newer: The newest by default.
             project: The project; the client's by default.
         """
-        where = self._scope.project(project)
-        return await self._scope.backend.diff(where, grader_key, older, newer)
+        found = await self._scope.call(
+            operations.diff_versions, project, grader_key, older=older, newer=newer
+        )
+        return found.diff
 
     async def validate(
         self,
@@ -206,8 +245,13 @@ class AsyncGraders:
             samples: Real rows to grade with it.
             project: The project; the client's by default.
         """
-        return await self._scope.backend.validate(
-            self._scope.project(project), _definition(fn), rows_of(samples)
+        definition = _definition(fn)
+        return await self._scope.call(
+            operations.validate_grader,
+            project,
+            definition.kind,
+            definition.to_dict(),
+            rows_of(samples),
         )
 
     async def grade(
@@ -232,14 +276,17 @@ class AsyncGraders:
         Raises:
             InputError: For an item that cannot be graded, named by its place, or two of one id.
         """
-        where, backend = self._scope.project(project), self._scope.backend
         rows = rows_of(items)
         if len(rows) > _AT_ONCE and version is None:
-            version = (await backend.grader(where, grader_key)).latest.number
+            present = await self._scope.call(operations.show_grader, project, grader_key)
+            version = present.latest.number
         graded = Grades()
         for start in range(0, len(rows), _AT_ONCE):
-            some = await backend.grade(where, grader_key, rows[start : start + _AT_ONCE], version)
-            graded += some
+            part = rows[start : start + _AT_ONCE]
+            some = await self._scope.call(operations.grade, project, grader_key, part, version)
+            if len(some.results) != len(part):
+                raise ServerError(f"the server graded {len(some.results)} of {len(part)} items")
+            graded += some.results
             graded.calibration = some.calibration
         return graded
 
@@ -256,8 +303,8 @@ class AsyncGraders:
         Raises:
             NotFoundError: There is no such grader or version.
         """
-        where = self._scope.project(project)
-        return await self._scope.backend.calibration(where, grader_key, version)
+        found = await self._scope.call(operations.show_grader, project, grader_key, version)
+        return found.calibration
 
     async def export(
         self, directory: str, *, keys: Sequence[str] = (), project: str | None = None
@@ -269,7 +316,8 @@ class AsyncGraders:
         """
         from assay.registry.folders import write_folder
 
-        files = await self._scope.backend.export(self._scope.project(project), keys)
+        found = await self._scope.call(operations.export_graders, project, ",".join(keys) or None)
+        files = found.files
         for name in files:
             if Path(name).name != name:
                 raise InputError(f"the server named a file {name!r:.80}, which is no plain name")
@@ -289,8 +337,8 @@ class AsyncGraders:
         from assay.registry.folders import read_folder
 
         files, _ = read_folder(directory)
-        where = self._scope.project(project)
-        return await self._scope.backend.import_(where, files, update=update)
+        found = await self._scope.call(operations.import_graders, project, files, update=update)
+        return found.items
 
 
 def _with_settings(definition: Definition, present: GraderVersion) -> Definition:

@@ -1,22 +1,56 @@
-"""What every part of a client shares: the backend and the project."""
+"""What every part of a client shares: the backend and the project.
+
+A backend carries out operations: on a server (`remote`) or on a store of one's own (`local`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias, TypeVar, cast
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
-from assay.client.backend import Backend, Page
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
+from assay.service.operation import Operation, Page
+from assay.store.catalog_records import DatasetRecord, JobRecord
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["Item", "Scope", "every", "rows_of"]
+__all__ = ["Backend", "Item", "Rows", "Scope", "every", "rows_of"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Item: TypeAlias = "Mapping[str, Json] | StringThread | Submission"
 """What can be graded: a dataset row, a conversation, or a submission of texts."""
+
+
+Rows: TypeAlias = "Iterable[Mapping[str, Json]]"
+
+
+class Backend(Protocol):
+    """Both sides; every call may raise `AssayError`, of the same types in both."""
+
+    async def call(
+        self, operation: Operation[P, T], project: str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Carry out an operation."""
+        ...
+
+    async def create_dataset(self, project: str, key: str, name: str, rows: Rows) -> DatasetRecord:
+        """Store a dataset."""
+        ...
+
+    async def begin(self, job: JobRecord) -> JobRecord:
+        """See to it that a new job is worked on."""
+        ...
+
+    def follow(self, project: str, job: str) -> AsyncIterator[JobRecord]:
+        """The job as it gets on."""
+        ...
+
+    async def close(self) -> None:
+        """Give everything back."""
+        ...
 
 
 class Scope:
@@ -40,6 +74,12 @@ class Scope:
         if self._backend is None:
             self._backend = self._make()
         return self._backend
+
+    async def call(
+        self, operation: Operation[P, T], project: str | None, /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Carry out an operation in a project; None is the client's."""
+        return await self.backend.call(operation, self.project(project), *args, **kwargs)
 
     def set_project(self, project: str) -> None:
         """Choose the project of calls that name none."""
@@ -67,20 +107,16 @@ class Scope:
             await backend.close()
 
 
-async def every(page: Callable[[str], Awaitable[Page[T]]]) -> list[T]:
+async def every(page: Callable[[str | None], Awaitable[Page[T]]]) -> list[T]:
     """All items of a paged list."""
-    return [item async for item in _each(page)]
-
-
-async def _each(page: Callable[[str], Awaitable[Page[T]]]) -> AsyncIterator[T]:
-    cursor = ""
+    items: list[T] = []
+    cursor: str | None = None
     while True:
         part = await page(cursor)
-        for item in part.items:
-            yield item
+        items += part.items
         cursor = part.next_cursor
         if not cursor:
-            return
+            return items
 
 
 def rows_of(items: Iterable[Item]) -> list[Mapping[str, Json]]:

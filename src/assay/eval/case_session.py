@@ -14,20 +14,17 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
-from assay.eval.commands import require_runners, stand_ins
+from assay.eval.commands import stand_ins
 from assay.eval.isolation import settled
-from assay.eval.layout import lay_out
-from assay.eval.provision import provision
 from assay.eval.suspicion import audited
 from assay.graders.apply import grade_submission
 from assay.graders.digest import grader_digest
-from assay.sandbox import remove_tree
+from assay.graders.tree import is_small
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.restore import read_snapshot, restore_snapshot
@@ -35,7 +32,6 @@ from assay.store.snapshots import Dropped, Known, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
 from assay.tasks.permitted import Rules
-from assay.tasks.sources import fetch_fixtures
 from assay.tasks.task import Session
 from assay.types.run import Prompt
 from assay.types.submission import Submission, Workspace
@@ -45,8 +41,6 @@ __all__ = ["CaseSession", "Keep", "Kept", "case_session", "kept_session", "promp
 T = TypeVar("T")
 Keep: TypeAlias = "Mapping[int, SubScore]"
 """Scores of an earlier grading that are taken over, by the place of their grader."""
-
-_SMALL = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +83,9 @@ async def case_session(
             directory.mkdir()
             workspace, source = Workspace(path=str(directory)), None
         else:
+            from assay.eval.commands import require_runners
+            from assay.eval.layout import lay_out
+
             workspace = await lay_out(case, directory, cache)
             await require_runners(case.graders, workspace, case=case.id)
             source = await asyncio.to_thread(keep_source, home, workspace.path)
@@ -113,6 +110,8 @@ async def kept_session(
         SourceError: If the hidden files cannot be had.
         ProvisionError: If the environment fails.
     """
+    from assay.eval.provision import provision
+
     async with _scratch() as scratch:
         case = await _with_fixtures(await _settled(case, cache), scratch, cache)
         workspace = Workspace(path=str(scratch / "workspace"))
@@ -242,6 +241,8 @@ class CaseSession:
 
 async def _settled(case: Case, cache: str) -> Case:
     """The case with its tests' isolation resolved: before the agent starts, out of its reach."""
+    if all(spec.kind.grader.separable(spec.options) is None for spec in case.graders):
+        return case  # it has no tests that could be isolated
     return await asyncio.to_thread(settled, case, cache)
 
 
@@ -249,6 +250,8 @@ async def _with_fixtures(case: Case, scratch: Path, cache: str) -> Case:
     """The case with its hidden files fetched: before the agent starts, out of its reach."""
     if case.fixtures is None:
         return case
+    from assay.tasks.sources import fetch_fixtures
+
     directory = str(scratch / "hidden")
     await asyncio.to_thread(fetch_fixtures, case, directory, cache)
     try:
@@ -293,16 +296,11 @@ async def _remove(scratch: str) -> None:
     try:
         await _blocking(scratch, lambda: shutil.rmtree(scratch))
     except (OSError, RecursionError):
+        from assay.sandbox import remove_tree
+
         await remove_tree(scratch)
 
 
 async def _blocking(directory: str, work: Callable[[], T]) -> T:
     """Do something to a directory: in a thread, unless it is so small that a thread costs more."""
-    try:
-        with os.scandir(directory) as entries:
-            first = list(islice(entries, _SMALL + 1))
-    except OSError:
-        first = []
-    if len(first) <= _SMALL and all(entry.is_file(follow_symlinks=False) for entry in first):
-        return work()
-    return await asyncio.to_thread(work)
+    return work() if is_small(directory) else await asyncio.to_thread(work)

@@ -9,9 +9,6 @@ from pathlib import PurePosixPath
 
 from assay.errors import InputError, ProvisionError
 from assay.graders.spec import GraderSpec
-from assay.graders.testing.commands import read_command
-from assay.graders.testing.runners import has_module
-from assay.sandbox import Limits, Mount, run_command
 from assay.types.submission import Workspace
 
 __all__ = ["require_runners", "stand_ins"]
@@ -46,6 +43,8 @@ def stand_ins(
     lines = [line for line in _lines(graders) if _STARTS_PYTHON.search(line)]
     if not lines:
         return
+    from assay.graders.testing.runners import has_module
+
     text = "\n".join(lines)
     named = {*_RUN.findall(text), *_IMPORTED.findall(text)}
     if re.search(r"\bpy\.?test\b", text):
@@ -74,6 +73,10 @@ async def require_runners(
         ProvisionError: If pytest is not there. No submission could have passed.
         SandboxError: If the sandbox failed.
     """
+    from assay.graders.testing.commands import read_command
+    from assay.graders.testing.runners import has_module
+    from assay.sandbox import Limits, Mount, run_command
+
     for line in _lines(graders):
         try:
             invocation = read_command(line)

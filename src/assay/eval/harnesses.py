@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from assay.agents.command import CommandAgent
-from assay.agents.echo import EchoAgent
-from assay.agents.replay import ReplayAgent
 from assay.errors import InputError, nearest
 from assay.tasks.case import Case
-from assay.tasks.harnesses import HarnessSpec, load_harnesses
 from assay.tasks.task import Agent
+
+if TYPE_CHECKING:
+    from assay.tasks.harnesses import HarnessSpec
 
 __all__ = ["BUILT_IN", "agent_for", "declared_harnesses", "is_traced", "require_harnesses"]
 
@@ -26,6 +26,8 @@ def declared_harnesses(case: Case) -> Mapping[str, HarnessSpec]:
     Raises:
         DocumentError: With everything that is wrong in it.
     """
+    from assay.tasks.harnesses import load_harnesses
+
     return load_harnesses(case.harnesses_file) if case.harnesses_file else {}
 
 
@@ -52,9 +54,15 @@ def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Age
     """The agent that a harness name means for a case."""
     timeout = case.limits.agent_timeout_s
     if name in declared:
+        from assay.agents.command import CommandAgent
+
         spec = declared[name]
         limited = replace(spec, timeout_s=min(spec.timeout_s, timeout))
         return CommandAgent(spec=limited, network=case.limits.network, name=name)
     if name == "replay":
+        from assay.agents.replay import ReplayAgent
+
         return ReplayAgent(directory=str(Path(case.root, "recordings")), timeout_s=timeout)
+    from assay.agents.echo import EchoAgent
+
     return EchoAgent()

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from assay.agents.replay import recordings_of
 from assay.errors import InputError, nearest
 from assay.graders.digest import declared_digest, framed
 from assay.graders.spec import GraderSpec
@@ -237,6 +236,8 @@ class CaseLock:
 
     def _look(self) -> None:
         """Find the decisions that still hold."""
+        from assay.agents.replay import recordings_of
+
         case = self.case
         with suppress(InputError):  # one that is named may have been taken out: see `Decision`
             self.reference = reference_of(case)
@@ -333,6 +334,8 @@ def reference_of(case: Case) -> str:
     Raises:
         InputError: If the case names one that does not exist.
     """
+    from assay.agents.replay import recordings_of
+
     found = recordings_of(str(Path(case.root, "recordings")))
     named = case.selftest.reference
     if named and named not in found:

@@ -14,11 +14,9 @@ from assay.scoring.combine import combine, combine_all, combine_any
 from assay.scoring.results import EvaluationResult, SubScore
 
 if TYPE_CHECKING:
-    from assay.graders.answer_relevancy import AnswerRelevancyGrader
     from assay.graders.audit import AuditGrader
     from assay.graders.binary_judge import BinaryJudgeGrader
     from assay.graders.c_tests import CTestsGrader
-    from assay.graders.context_relevancy import ContextRelevancyGrader
     from assay.graders.efficiency import EfficiencyGrader
     from assay.graders.endpoint import EndpointGrader
     from assay.graders.faithfulness import FaithfulnessGrader
@@ -27,12 +25,12 @@ if TYPE_CHECKING:
     from assay.graders.implemented import ImplementedGrader
     from assay.graders.llm_judge import LLMJudgeGrader
     from assay.graders.model_judge import ModelJudgeGrader
+    from assay.graders.openai.comparisons import StringCheckGrader, TextSimilarityGrader
+    from assay.graders.openai.definitions import MultiGrader
     from assay.graders.openai.judges import LabelModelGrader, ScoreModelGrader
-    from assay.graders.openai.multi import MultiGrader
     from assay.graders.openai.python import OpenAIPythonGrader
-    from assay.graders.openai.string_check import StringCheckGrader
-    from assay.graders.openai.text_similarity import TextSimilarityGrader
     from assay.graders.pairwise import PairwiseGrader
+    from assay.graders.relevancy import AnswerRelevancyGrader, ContextRelevancyGrader
     from assay.graders.swebench import SweBenchGrader
     from assay.graders.tests import PytestGrader, TestsGrader
     from assay.graders.tool_correctness import ToolCorrectnessGrader
@@ -104,11 +102,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnswerRelevancyGrader": "answer_relevancy",
+    "AnswerRelevancyGrader": "relevancy",
     "AuditGrader": "audit",
     "BinaryJudgeGrader": "binary_judge",
     "CTestsGrader": "c_tests",
-    "ContextRelevancyGrader": "context_relevancy",
+    "ContextRelevancyGrader": "relevancy",
     "EfficiencyGrader": "efficiency",
     "EndpointGrader": "endpoint",
     "FaithfulnessGrader": "faithfulness",
@@ -118,15 +116,15 @@ _HOMES = {
     "LLMJudgeGrader": "llm_judge",
     "LabelModelGrader": "openai.judges",
     "ModelJudgeGrader": "model_judge",
-    "MultiGrader": "openai.multi",
+    "MultiGrader": "openai.definitions",
     "OpenAIPythonGrader": "openai.python",
     "PairwiseGrader": "pairwise",
     "PytestGrader": "tests",
     "ScoreModelGrader": "openai.judges",
-    "StringCheckGrader": "openai.string_check",
+    "StringCheckGrader": "openai.comparisons",
     "SweBenchGrader": "swebench",
     "TestsGrader": "tests",
-    "TextSimilarityGrader": "openai.text_similarity",
+    "TextSimilarityGrader": "openai.comparisons",
     "ToolCorrectnessGrader": "tool_correctness",
     "TraceGrader": "trace",
 }

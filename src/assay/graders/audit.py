@@ -76,7 +76,10 @@ class AuditGrader(Grader):
 
         cls.check_options({"ignore": list[Json](ignore or [])})
         search = Search(workspace, question or "", patterns or ())
-        await asyncio.to_thread(search.go)
+        if search.is_quick:
+            search.go()
+        else:
+            await asyncio.to_thread(search.go)
         findings = search.findings
         if conduct and trace is not None:
             findings = [*findings, *call_findings(trace)]

@@ -1,26 +1,301 @@
-"""`BinaryJudgeGrader`: the kind ``binary_judge``, PASS or FAIL by a criterion in plain words."""
+"""`BinaryJudgeGrader`: the kind ``binary_judge``, PASS or FAIL by a criterion in plain words.
+
+Whatever a template puts where, the judge is told first what a fence is, and the criterion and the
+form of the reply stand last, behind all material.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
-from assay.errors import InputError
+from assay.errors import InputError, ModelError
 from assay.graders.judges.base import JudgeGrader, panel_of
-from assay.graders.judges.binary import BinaryJudge, Judgement
-from assay.graders.judges.canary import check_canary, is_probed, refuted
-from assay.graders.judges.examples import MAX_SHOWN, read_examples
+from assay.graders.judges.canary import check_canary, is_probed, refuted, unguessable, untruth
+from assay.graders.judges.criteria import Criterion
+from assay.graders.judges.evidence import Sought
 from assay.graders.judges.gate import emptiness
-from assay.graders.judges.panel import Panel
-from assay.graders.judges.prompt import suspicions
-from assay.graders.judges.template_context import conversation
+from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, RefutedError, object_schema
+from assay.graders.judges.prompt import MAX_MATERIAL, Prompt, compose, suspicions
+from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
+from assay.graders.judges.template_context import (
+    MATERIAL,
+    MAX_SHOWN,
+    Example,
+    chosen,
+    conversation,
+    fenced_render,
+    read_examples,
+    variables,
+)
+from assay.graders.judges.votes import Decision, poll
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
-__all__ = ["BinaryJudgeGrader", "judge_of"]
+__all__ = ["DEFAULT_USER_TEMPLATE", "BinaryJudge", "BinaryJudgeGrader", "judge_of"]
+
+DEFAULT_USER_TEMPLATE = """\
+{{#if examples}}
+How people decided about other answers. It shows how they understand the criterion, and it binds \
+nobody: an answer that resembles one of these is judged by the criterion like any other.
+
+{{#each examples}}
+Answer number {{number}}, {{label}}:
+{{#if user_question}}
+{{user_question}}
+{{/if}}
+{{completion}}
+{{#if reasoning}}
+{{reasoning}}
+{{/if}}
+
+{{/each}}
+{{/if}}
+{{#if context_str_without_last_user}}
+What came before the question, to understand it by; it is not judged:
+{{context_str_without_last_user}}
+
+{{/if}}
+{{#if last_user_turn_content}}
+The question:
+{{last_user_turn_content}}
+
+{{/if}}
+The answer to be judged:
+{{completion}}
+"""
+"""How the material is shown where the author gives no template."""
+
+_SAMPLE = StringThread(
+    [
+        ("system", "Answer in one line."),
+        ("document", "Two and two make four."),
+        ("user", "What is 2 + 2?"),
+        ("assistant", "4"),
+    ]
+)
+_SAMPLE_EXAMPLE = Example(
+    input=(("user", "What is 1 + 1?"),), output="2", passes=True, reasoning="It is right."
+)
+_FIXED_NONCE = "0123456789abcdef"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What came of judging one answer.
+
+    Attributes:
+        decision: The verdict: ``PASS``, ``FAIL`` or ``NA``.
+        shown: How many examples the judge was shown.
+        left_out: Numbers, from 0, of examples that are the answer itself, or all but a copy of it.
+    """
+
+    decision: Decision
+    shown: int = 0
+    left_out: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryJudge:
+    """One criterion and how it is asked about.
+
+    Attributes:
+        criteria: What makes an answer pass.
+        examples: Answers that people decided about, the best first.
+        system_template: Handlebars; stands behind what every judge is told.
+        user_template: Handlebars; `DEFAULT_USER_TEMPLATE` where it is empty.
+        template_variables: The author's own variables.
+        allow_na: Whether the judge may say that the criterion does not apply.
+        few_shot: How many examples it is shown, at most; 0 to 8.
+
+    Raises:
+        InputError: For a criterion that says nothing, and invalid templates.
+    """
+
+    criteria: str
+    examples: tuple[Example, ...] = ()
+    system_template: str = ""
+    user_template: str = ""
+    template_variables: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    allow_na: bool = False
+    few_shot: int = MAX_SHOWN
+
+    def __post_init__(self) -> None:
+        if not self.criteria.strip():
+            raise InputError("criteria: must not be empty", hint="say what makes an answer pass")
+        if not 0 <= self.few_shot <= MAX_SHOWN:
+            raise InputError(f"few_shot must be in 0..{MAX_SHOWN}, got {self.few_shot}")
+        given = self._variables(_SAMPLE, (_SAMPLE_EXAMPLE,))
+        for name, template in self._templates():
+            try:
+                fenced_render(template, given, self.template_variables)
+            except InputError as error:
+                where = str(error.location)
+                message = (
+                    f"{name}: {where}: {error.message}" if where else f"{name}: {error.message}"
+                )
+                raise InputError(message, hint=error.hint) from error
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the author gives a template."""
+        return bool(self.system_template or self.user_template)
+
+    async def judge(self, thread: StringThread, panel: Panel) -> Judgement:
+        """Ask about the answer that a conversation ends with.
+
+        Args:
+            thread: The conversation; see `template_context.conversation`.
+            panel: Who is asked.
+        """
+        answer = thread.completion() or ""
+        shown, left_out = chosen(self.examples, answer, self.few_shot)
+        try:
+            prompt = self.prompt(thread, shown)
+        except ModelError as error:
+            return Judgement(decision=Decision(error=error), left_out=left_out)
+        decision = await poll(prompt, self._form(Sought(answer)), panel)
+        return Judgement(decision=decision, shown=len(shown), left_out=left_out)
+
+    @classmethod
+    async def probe(cls, thread: StringThread, panel: Panel) -> Decision:
+        """Ask, in assay's own words, whether an answer contains a made-up word, which it does not.
+
+        Args:
+            thread: As in `judge`.
+            panel: Who is asked.
+        """
+        said, word = untruth(thread.completion() or "")
+        judge = cls(criteria=said)
+        try:
+            prompt = unguessable(unguessable(judge.prompt(thread), said), word)
+        except ModelError as error:
+            return Decision(error=error)
+        return await poll(prompt, judge._form(None), panel)
+
+    def prompt(self, thread: StringThread, shown: Sequence[Example] = ()) -> Prompt:
+        """What a judge is sent about a conversation.
+
+        Args:
+            thread: The conversation.
+            shown: The examples.
+
+        Raises:
+            ModelError: Of the kind ``overflow`` for more material than a judge is sent.
+        """
+        given, own = self._variables(thread, shown), self.template_variables
+        try:
+            system = fenced_render(self.system_template, given, own)
+            user = fenced_render(self.user_template or DEFAULT_USER_TEMPLATE, given, own)
+        except InputError as error:
+            # The templates hold with a sample, so that it is this conversation that is too much.
+            raise ModelError(
+                f"the templates cannot be filled in: {error}",
+                kind="overflow",
+                hint=f"at most {MAX_OUTPUT:,} characters",
+            ) from error
+        if system.material + user.material > MAX_MATERIAL:
+            raise ModelError(
+                f"the material makes a prompt of more than {MAX_MATERIAL:,} characters",
+                kind="overflow",
+                hint="a judge reads all of it or nothing; grade such work in parts",
+            )
+        names = (*system.volatile, *user.volatile)
+        composed = compose("binary", [user.text.strip("\n")], self._ending(), system=system.text)
+        return replace(composed, volatile=tuple(dict.fromkeys(names)))
+
+    def preview(self) -> tuple[str, str]:
+        """The system and the user prompt about a sample; fences have one fixed name."""
+        prompt = self.prompt(_SAMPLE, chosen(self.examples, "", self.few_shot)[0])
+        texts = [str(message.content) for message in prompt.messages]
+        for nonce in prompt.volatile:
+            texts = [text.replace(nonce, _FIXED_NONCE) for text in texts]
+        return texts[0], texts[1]
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is worth a look: variables that do not exist, an answer that is not shown."""
+        return tuple(self._warnings())
+
+    def _warnings(self) -> Iterator[str]:
+        known = self._variables(_SAMPLE, (_SAMPLE_EXAMPLE,))
+        builtin = {*MATERIAL, "criteria", "output_schema"}
+        for name in sorted(builtin & set(self.template_variables)):
+            yield f"template_variables: {name!r} stands for itself now, and not for what it was"
+        for name, template in self._templates():
+            for warning in check_template(template, known):
+                yield f"{name}: {warning}"
+        used = names_used(self.system_template) | names_used(self.user_template)
+        if self.user_template and not used & {"completion", "turns"}:
+            yield "user_template: the answer is not shown: use {{completion}}"
+
+    def _templates(self) -> Iterator[tuple[str, str]]:
+        yield "system_template", self.system_template
+        yield "user_template", self.user_template or DEFAULT_USER_TEMPLATE
+
+    def _variables(self, thread: StringThread, shown: Sequence[Example]) -> dict[str, Json]:
+        return variables(
+            thread,
+            criteria=self.criteria,
+            examples=shown,
+            allow_na=self.allow_na,
+            own=self.template_variables,
+        )
+
+    @property
+    def _is_quoted(self) -> bool:
+        """Whether a PASS needs a quote: where the prompt is ours, and something must be there."""
+        return not self.is_own and Criterion(requirement=self.criteria).is_presence
+
+    def _ending(self) -> str:
+        criterion = Criterion(requirement=self.criteria)
+        polarity = "presence" if criterion.is_presence else "absence"
+        lines = ["CRITERION:", self.criteria.strip(), "", f"POLARITY: {polarity}", ""]
+        lines.append("Say whether the answer meets the criterion, taken literally.")
+        lines.append("score: PASS where it does, FAIL where it does not, or not wholly.")
+        if self.allow_na:
+            lines.append("NA is for a criterion whose condition does not arise here at all.")
+        first = ""
+        if self._is_quoted:
+            first = (
+                "First the evidence: passages of the answer, copied word for word, without which "
+                "nothing can PASS; then "
+            )
+        lines.append(f"{first or 'First '}the reasoning, in a sentence or two; then the score.")
+        return "\n".join(lines)
+
+    def _form(self, sought: Sought | None) -> Form[Opinion]:
+        """The form of a reply; without a text in which quotes are looked up, each is believed."""
+        is_quoted = self._is_quoted
+
+        def read(data: Mapping[str, Json]) -> Opinion:
+            word, quotes = str(data["score"]), data.get("evidence")
+            evidence = tuple(map(str, quotes)) if isinstance(quotes, list) else ()
+            if word == "PASS" and is_quoted and sought is not None:
+                complaint = sought.complaint(evidence, self.criteria)
+                if complaint:
+                    raise RefutedError(complaint)
+            value = None if word == "NA" else float(word == "PASS")
+            return Opinion(word, value, str(data["reasoning"]), evidence)
+
+        return Form("verdict", _SCHEMAS[is_quoted, self.allow_na], read)
+
+
+def _schema(*, is_quoted: bool, allow_na: bool) -> dict[str, Json]:
+    words: list[Json] = ["PASS", "FAIL", *(["NA"] if allow_na else [])]
+    quotes: dict[str, Json] = {"evidence": {"type": "array", "items": TEXT}} if is_quoted else {}
+    return object_schema(**quotes, reasoning=TEXT, score={"type": "string", "enum": words})
+
+
+# One object for each: what is compiled from a schema is kept by the object.
+_SCHEMAS = {
+    (quoted, na): _schema(is_quoted=quoted, allow_na=na)
+    for quoted in (False, True)
+    for na in (False, True)
+}
+
 
 _OPTIONS = ("criteria", "examples", "system_template", "user_template", "template_variables",
             "allow_na", "few_shot")  # fmt: skip
@@ -37,7 +312,7 @@ class BinaryJudgeGrader(JudgeGrader):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse examples and templates that are none."""
+        """Reject malformed examples and templates."""
         super().check_options(options)
         check_canary(options.get("canary", 0.0))
         judge_of(options)
@@ -133,7 +408,7 @@ async def _probed(
     judgement, probe = await asyncio.gather(
         judge.judge(thread, panel), BinaryJudge.probe(thread, panel)
     )
-    kept["probe"] = probe.told()
+    kept["probe"] = probe.votes_to_list()
     if judgement.decision.error is not None:
         return judgement
     error = refuted(probe, panel, is_suspicious="injection_suspected" in kept)
@@ -162,7 +437,7 @@ def judge_of(options: Mapping[str, Json]) -> BinaryJudge:
     for name in own or {}:
         if not name.isidentifier():
             raise InputError(
-                f"template_variables: {name!r:.60} is no name of a variable",
+                f"template_variables: {name!r:.60} is not the name of a variable",
                 hint="letters, digits and _",
             )
     judge = BinaryJudge(
@@ -196,7 +471,11 @@ def _count(value: Json) -> int:
 
 def _scored(name: str, judgement: Judgement, kept: Mapping[str, Json]) -> SubScore:
     decision = judgement.decision
-    metadata: dict[str, Json] = {**kept, "votes": decision.told(), "examples": judgement.shown}
+    metadata: dict[str, Json] = {
+        **kept,
+        "votes": decision.votes_to_list(),
+        "examples": judgement.shown,
+    }
     if judgement.left_out:
         metadata["examples_left_out"] = list(judgement.left_out)
     if decision.agreement is not None:

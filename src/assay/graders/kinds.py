@@ -45,8 +45,8 @@ KINDS: Mapping[str, str] = {
     "llm_judge": "assay.graders.llm_judge:LLMJudgeGrader",
     "binary_judge": "assay.graders.binary_judge:BinaryJudgeGrader",
     "faithfulness": "assay.graders.faithfulness:FaithfulnessGrader",
-    "context_relevancy": "assay.graders.context_relevancy:ContextRelevancyGrader",
-    "answer_relevancy": "assay.graders.answer_relevancy:AnswerRelevancyGrader",
+    "context_relevancy": "assay.graders.relevancy:ContextRelevancyGrader",
+    "answer_relevancy": "assay.graders.relevancy:AnswerRelevancyGrader",
     "pairwise": "assay.graders.pairwise:PairwiseGrader",
     "model_judge": "assay.graders.model_judge:ModelJudgeGrader",
     "trace": "assay.graders.trace:TraceGrader",
@@ -54,12 +54,12 @@ KINDS: Mapping[str, str] = {
     "efficiency": "assay.graders.efficiency:EfficiencyGrader",
     "function": "assay.graders.function:FunctionGrader",
     "external_endpoint": "assay.graders.endpoint:EndpointGrader",
-    "string_check": "assay.graders.openai.string_check:StringCheckGrader",
-    "text_similarity": "assay.graders.openai.text_similarity:TextSimilarityGrader",
+    "string_check": "assay.graders.openai.comparisons:StringCheckGrader",
+    "text_similarity": "assay.graders.openai.comparisons:TextSimilarityGrader",
     "score_model": "assay.graders.openai.judges:ScoreModelGrader",
     "label_model": "assay.graders.openai.judges:LabelModelGrader",
     "openai_python": "assay.graders.openai.python:OpenAIPythonGrader",
-    "multi": "assay.graders.openai.multi:MultiGrader",
+    "multi": "assay.graders.openai.definitions:MultiGrader",
 }
 """Every declared kind and where it lives."""
 

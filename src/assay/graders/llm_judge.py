@@ -11,15 +11,7 @@ from assay.graders.judges.base import JudgeGrader, answer_in, panel_of, text_of
 from assay.graders.judges.canary import check_canary
 from assay.graders.judges.criteria import Criteria, Criterion, leaves, read_criteria
 from assay.graders.judges.gate import emptiness
-from assay.graders.judges.panel import Decision
-from assay.graders.judges.rubric import (
-    Combined,
-    Judged,
-    Material,
-    combined,
-    described,
-    judge_criteria,
-)
+from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -39,7 +31,7 @@ class LLMJudgeGrader(JudgeGrader):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse criteria that are none."""
+        """Reject missing or malformed criteria."""
         super().check_options(options)
         _read(options.get("criteria"), options.get("rubric"), str(options.get("example") or ""))
         check_canary(options.get("canary", 0.0))
@@ -89,7 +81,8 @@ class LLMJudgeGrader(JudgeGrader):
             return _empty(cls.name, read, why, panel.models)
         material = Material(answer=answer, question=question or "", reference=text_of(reference))
         judged = await judge_criteria(read, material, panel, canary=canary)
-        return _scored(cls.name, read, judged, panel.models, min_coverage)
+        metadata: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
+        return rubric_node(cls.name, judged, metadata, min_coverage=min_coverage)
 
 
 def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:
@@ -98,9 +91,9 @@ def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ..
             raise InputError("rubric: give 'criteria' or 'rubric', not both")
         return _load(str(rubric), example)
     if example:
-        raise InputError("example: picks one of a file of rubrics, and there is no file")
+        raise InputError("example: picks a rubric from a file, and no file is given")
     if criteria is None:
-        raise InputError("criteria: there are none", hint="give at least one requirement")
+        raise InputError("criteria: is required", hint="give at least one requirement")
     if isinstance(criteria, list):
         written = tuple(cast("list[object]", criteria))
         if all(isinstance(one, str) for one in written):
@@ -140,58 +133,3 @@ def _empty(
     ]
     metadata: dict[str, Json] = {"models": list(models), "asked": False, "why": why}
     return SubScore(name, 0.0, metadata=metadata, children=children, reason=why)
-
-
-def _scored(
-    name: str,
-    criteria: tuple[Criterion, ...],
-    judged: Judged,
-    models: tuple[str, ...],
-    min_coverage: float,
-) -> SubScore:
-    asked, total = list(leaves(criteria)), combined(criteria, judged.decisions)
-    pairs = list(zip(asked, judged.decisions, strict=True))
-    metadata: dict[str, Json] = {
-        "model": models[0],
-        "models": list(models),
-        "criteria": [described(one, decision) for one, decision in pairs],
-        "raw": total.raw,
-        "coverage": total.coverage,
-    }
-    if total.coverage < 1.0:
-        metadata["bounds"] = [total.low, total.high]
-    metadata.update(judged.noted())
-    children = [_child(one, decision) for one, decision in pairs]
-    if error := _error(judged, total, min_coverage):
-        kinds = [one.error.kind for one in judged.decisions if one.error is not None]
-        captured = judged.captured
-        metadata["_outcome"] = captured.kind if captured else kinds[0]
-        return SubScore(name, status="error", reason=error, metadata=metadata, children=children)
-    if total.value is None:
-        reason = "no criterion applies"
-        return SubScore(name, status="skipped", reason=reason, metadata=metadata, children=children)
-    reason = f"required and not met: {total.failed}" if total.failed else ""
-    return SubScore(name, total.value, metadata=metadata, children=children, reason=reason)
-
-
-def _error(judged: Judged, total: Combined, min_coverage: float) -> str:
-    if judged.captured is not None:
-        return str(judged.captured)
-    errors = [one.error for one in judged.decisions if one.error is not None]
-    is_enough = total.value is not None and total.coverage >= min_coverage
-    if errors and not is_enough:
-        told = "; ".join(dict.fromkeys(map(str, errors)))
-        many = len(judged.decisions)
-        return told if many == 1 else f"{len(errors)} of {many} criteria were not judged: {told}"
-    return ""
-
-
-def _child(criterion: Criterion, decision: Decision) -> SubScore:
-    """The node of one criterion; its name is its words, its evidence stands in the parent."""
-    if decision.error is not None:
-        return SubScore.error(criterion.label, str(decision.error), weight=criterion.weight)
-    if decision.value is None:
-        return SubScore.skipped(criterion.label, decision.reason, weight=criterion.weight)
-    value, weight = decision.value, criterion.weight
-    is_good = value >= 1.0 if weight >= 0 else value <= 0.0
-    return SubScore(criterion.label, value, weight, reason=decision.reason, passed=is_good)

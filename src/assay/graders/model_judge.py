@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError, ModelError, ModelFault
 from assay.graders.judges.base import JudgeGrader, answer_in, panel_of
-from assay.graders.judges.canary import check_canary, is_probed, refuted, untruth
-from assay.graders.judges.criteria import Criterion, leaves
-from assay.graders.judges.family import judged_model, kin
-from assay.graders.judges.panel import Decision, Form, Opinion, Panel, poll
-from assay.graders.judges.probe import unguessable
+from assay.graders.judges.canary import check_canary, is_probed, refuted, unguessable, untruth
+from assay.graders.judges.criteria import Criterion
+from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema
 from assay.graders.judges.prompt import compose
-from assay.graders.judges.rubric import combined, described, judge_criteria
+from assay.graders.judges.rubric import judge_criteria, rubric_node
 from assay.graders.judges.rubric_files import (
     CRITERIA_FILES,
     load_rubric,
     preset_file,
     read_words,
 )
-from assay.graders.judges.work import Work
+from assay.graders.judges.votes import Decision, poll
+from assay.graders.judges.work import Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -36,15 +35,7 @@ _DEFAULT_MODEL = "claude-opus-4-8"
 _NEAR = 1e-9
 """How far below its threshold a score still passes: what a mean of decimals may lose."""
 
-_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "score": {"type": "number", "minimum": 0, "maximum": 1},
-    },
-    "required": ["reasoning", "score"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema(reasoning=TEXT, score={"type": "number", "minimum": 0, "maximum": 1})
 _ASKED = """\
 RUBRIC:
 {rubric}
@@ -237,8 +228,11 @@ class _About:
             metadata={**self.metadata, **more},
             children=children,
             reason=reason,
-            passed=value >= self.threshold - _NEAR,
+            passed=self.passes(value),
         )
+
+    def passes(self, value: float) -> bool:
+        return value >= self.threshold - _NEAR
 
     def failed(
         self,
@@ -269,11 +263,11 @@ async def _by_words(
     if is_probed(work.answer, rubric, canary, is_suspicious=is_suspicious):
         asked = poll(prompt, _FORM, panel), _probe(work, panel)
         decision, probe = await asyncio.gather(*asked)
-        more["probe"] = probe.told()
+        more["probe"] = probe.votes_to_list()
         refusal = refuted(probe, panel, is_suspicious=is_suspicious)
     else:
         decision = await poll(prompt, _FORM, panel)
-    more["per_judge"] = decision.told()
+    more["per_judge"] = decision.votes_to_list()
     children = _votes(decision)
     if (error := decision.error or refusal) is not None:
         return about.failed(str(error), error.kind, more, children)
@@ -316,27 +310,7 @@ async def _by_criteria(
     # There, only what may be quoted is looked through for patterns of attack.
     share = 1.0 if canary and work.suspicions else canary
     judged = await judge_criteria(criteria, work, panel, canary=share)
-    total = combined(criteria, judged.decisions)
-    pairs = list(zip(leaves(criteria), judged.decisions, strict=True))
-    more: dict[str, Json] = {"criteria": [described(*pair) for pair in pairs], "raw": total.raw}
-    more.update(judged.noted())
-    children = [_criterion(*pair) for pair in pairs]
-    errors = [one.error for one in judged.decisions if one.error is not None]
-    if judged.captured or errors:
-        told = "; ".join(dict.fromkeys(map(str, errors)))
-        many = f"{len(errors)} of {len(pairs)} criteria were not judged: {told}"
-        cause = judged.captured or errors[0]
-        return about.failed(str(judged.captured or many), cause.kind, more, children)
-    if total.value is None:
-        return about.failed("no criterion applies", "unbelievable", more, children)
-    reason = f"required and not met: {total.failed}" if total.failed else ""
-    return about.scored(total.value, more, children, reason)
-
-
-def _criterion(criterion: Criterion, decision: Decision) -> SubScore:
-    if decision.error is not None:
-        return SubScore.error(criterion.label, str(decision.error), weight=criterion.weight)
-    if decision.value is None:
-        return SubScore.skipped(criterion.label, decision.reason, weight=criterion.weight)
-    reason = decision.reason
-    return SubScore(criterion.label, decision.value, criterion.weight, reason=reason)
+    node = rubric_node(ModelJudgeGrader.name, judged, about.metadata)
+    if node.status == "skipped":  # a judge may not talk itself out of this kind
+        return about.failed(node.reason, "unbelievable", node.metadata, node.children or ())
+    return node if node.value is None else replace(node, passed=about.passes(node.value))

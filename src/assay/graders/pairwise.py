@@ -1,19 +1,201 @@
-"""`PairwiseGrader`: the kind ``pairwise``, an answer compared with another in both orders."""
+"""`PairwiseGrader`: the kind ``pairwise``, an answer compared with another in both orders.
+
+Judges prefer a place: one that names an answer when it stands first and the other when they change
+places knows nothing about the answers. Only the answer that wins in both orders is the better one;
+anything else is a tie.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.errors import GraderError, InputError, nearest
+from assay.errors import GraderError, InputError, ModelError, nearest
 from assay.graders.judges.base import JudgeGrader, answer_in, panel_of, text_of
-from assay.graders.judges.pairwise import Preference, compared
-from assay.graders.judges.panel import Decision
-from assay.graders.judges.prompt import suspicions
+from assay.graders.judges.canary import captured, probe_word, unguessable
+from assay.graders.judges.gate import emptiness
+from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
+from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
+from assay.graders.judges.votes import Decision, poll
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
 __all__ = ["PairwiseGrader"]
+
+DEFAULT_CRITERIA = (
+    "The answer does what was asked: it is correct, complete, and as clear and short as the matter "
+    "allows."
+)
+
+_SCHEMA = object_schema(reasoning=TEXT, winner={"type": "string", "enum": ["A", "B", "TIE"]})
+_VALUES = {"A": 1.0, "B": 0.0, "TIE": 0.5}
+_SWAPPED = {"A": "B", "B": "A", "TIE": "TIE"}
+
+_ASKED = """\
+Say which of the two answers meets the criterion better. Which of them stands first, how long they \
+are and how they speak of themselves does not count. TIE is for answers between which the \
+criterion does not decide.
+
+First the reasoning, in a few sentences; then the winner."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference:
+    """What came of comparing two answers.
+
+    Attributes:
+        value: 1.0 where the first answer won in both orders, 0.0 where the second did, else 0.5;
+            None where an order was not judged.
+        orders: The decisions with the first answer in front, and with the second. In both, ``A`` is
+            the first answer and a value of 1.0 is for it. None where nobody was asked.
+        why: Why nobody was asked, or "".
+        doubt: Why the judge is not believed, where an answer shows a pattern of attack; else None.
+    """
+
+    value: float | None
+    orders: tuple[Decision, Decision] | None = None
+    why: str = ""
+    doubt: ModelError | None = None
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether both orders led to the same winner, or both to none."""
+        if self.orders is None:
+            return True
+        one, other = (_side(order.value) for order in self.orders)
+        return one == other
+
+    @property
+    def error(self) -> ModelError | None:
+        """Why there is no value; None where there is one."""
+        if self.doubt is not None:
+            return self.doubt
+        return next((one.error for one in self.orders or () if one.error is not None), None)
+
+
+def settled(answer: str, other: str) -> Preference | None:
+    """What needs no judge: an answer without content loses, and the same text is no better.
+
+    The first answer loses also to one that has no content either: nothing was done, twice.
+    """
+    if why := emptiness(answer):
+        return Preference(value=0.0, why=why)
+    if why := emptiness(other):
+        return Preference(value=1.0, why=f"of the other: {why}")
+    if answer.split() == other.split():
+        return Preference(value=0.5, why="both answers are the same")
+    return None
+
+
+async def compared(
+    answer: str, other: str, panel: Panel, *, criteria: str = "", question: str = ""
+) -> Preference:
+    """Compare two answers in both orders.
+
+    Where one of them shows a pattern of attack, the judge is probed with a criterion that neither
+    meets, in both orders, too. Whoever names a winner there goes by something else than the
+    criterion: the answer's orders, or the place that they ask for.
+
+    Args:
+        answer: The first answer.
+        other: The second.
+        panel: Who is asked; it decides each order by itself. An order is won by the answer that
+            more than half of the value is for.
+        criteria: What makes an answer better, in words; trusted. `DEFAULT_CRITERIA` by default.
+        question: What was asked for; may be empty.
+    """
+    if (found := settled(answer, other)) is not None:
+        return found
+    asked = _Asked(criteria.strip() or DEFAULT_CRITERIA, question)
+    if not (suspicions(answer) or suspicions(other)):
+        return await _both_orders(answer, other, panel, asked)
+    word = probe_word(f"{answer}\n{other}")
+    probe = _Asked(f"The answer contains the word {word}.", question, word)
+    found, probed = await together(
+        _both_orders(answer, other, panel, one) for one in (asked, probe)
+    )
+    doubt = _doubt(probed)
+    return found if doubt is None else replace(found, value=None, doubt=doubt)
+
+
+def _doubt(probed: Preference) -> ModelError | None:
+    """What a probe says against a judge; a probe without an answer says nothing for it."""
+    orders = probed.orders or ()
+    if any(one.error is None and _side(one.value) != 0.5 for one in orders):
+        return captured("an answer contains it")
+    failed = next((one.error for one in orders if one.error is not None), None)
+    if failed is None or failed.kind == "not_recorded":
+        return None
+    why = f"whether the judge can be believed could not be found out: {failed}"
+    return ModelError(why, kind=failed.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """By what two answers are compared; ``word`` is a probe's, which differs from run to run."""
+
+    criteria: str
+    question: str
+    word: str = ""
+
+
+async def _both_orders(answer: str, other: str, panel: Panel, asked: _Asked) -> Preference:
+    first, second = await together(
+        [
+            _ordered(answer, other, panel, asked, _FORM),
+            _ordered(other, answer, panel, asked, _BACK_FORM),
+        ]
+    )
+    if first.error is not None or second.error is not None:
+        return Preference(value=None, orders=(first, second))
+    one, two = _side(first.value), _side(second.value)
+    return Preference(value=(one if one == two else 0.5), orders=(first, second))
+
+
+def _side(value: float | None) -> float:
+    """Whom the value of an order is for: 1.0 the first answer, 0.0 the second, 0.5 neither."""
+    if value is None or value == 0.5:
+        return 0.5
+    return float(value > 0.5)
+
+
+async def _ordered(a: str, b: str, panel: Panel, asked: _Asked, form: Form[Opinion]) -> Decision:
+    parts: list[Part] = []
+    if asked.question.strip():
+        parts += ["What was asked for:", Untrusted("question", asked.question)]
+    parts += [
+        "Answer A:",
+        Untrusted("answer-a", a),
+        "Answer B:",
+        Untrusted("answer-b", b),
+    ]
+    try:
+        prompt = compose("compare", parts, f"CRITERION:\n{asked.criteria}\n\n{_ASKED}")
+    except ModelError as error:
+        return Decision(error=error)
+    if panel.tie == "fail":  # a split jury has found neither better
+        panel = replace(panel, tie="na")
+    decision = await poll(unguessable(prompt, asked.word), form, panel)
+    if decision.error is None and decision.value is None:
+        return replace(decision, word="TIE", value=0.5)
+    return decision
+
+
+def _read(data: Mapping[str, Json]) -> Opinion:
+    word = str(data["winner"])
+    return Opinion(word, _VALUES[word], str(data["reasoning"]))
+
+
+def _read_back(data: Mapping[str, Json]) -> Opinion:
+    """Read a reply to the other order: the answer that stood second is ours."""
+    word = _SWAPPED[str(data["winner"])]
+    return Opinion(word, _VALUES[word], str(data["reasoning"]))
+
+
+_FORM = Form("compare", _SCHEMA, _read)
+_BACK_FORM = Form("compare", _SCHEMA, _read_back)
+
 
 _WINNERS = {1.0: "answer", 0.0: "other", 0.5: "tie"}
 _ORDERS = ("answer first", "other first")
@@ -127,7 +309,7 @@ def _told(order: str, decision: Decision) -> Json:
     }
     if decision.agreement is not None and len(decision.votes) > 1:
         kept["agreement"] = decision.agreement
-    kept["votes"] = decision.told()
+    kept["votes"] = decision.votes_to_list()
     return kept
 
 

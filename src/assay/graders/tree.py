@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assay.sandbox.host import open_inside
 
-__all__ = ["SKIPPED_DIRECTORIES", "read_regular", "regular_files"]
+__all__ = ["SKIPPED_DIRECTORIES", "is_small", "read_regular", "regular_files"]
 
 SKIPPED_DIRECTORIES = frozenset({".git", "__pycache__", ".venv", "node_modules"})
 """Directories that hold no work of whoever was asked to work."""
@@ -65,3 +65,31 @@ def regular_files(root: Path, skipped: frozenset[str] = SKIPPED_DIRECTORIES) -> 
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
                 yield directory / entry.name
+
+
+_FEW_ENTRIES = 16
+_FEW_BYTES = 1 << 16
+
+
+def is_small(root: str | Path) -> bool:
+    """Whether a tree has so little in it that a thread to look through it costs more than to look.
+
+    Links, special files and what cannot be read make it large: who knows what they cost.
+    """
+    waiting, entries, size = [str(root)], 0, 0
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False):
+                        size += entry.stat(follow_symlinks=False).st_size
+                    else:
+                        return False
+                    if entries > _FEW_ENTRIES or size > _FEW_BYTES:
+                        return False
+        except OSError:
+            return False
+    return True

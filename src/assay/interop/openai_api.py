@@ -11,8 +11,7 @@ from assay.errors import InputError, nearest
 from assay.graders.openai.base import Definition
 from assay.graders.openai.definitions import models_needed, read_definition
 from assay.graders.openai.rewards import FaultError, Flag, Reward
-from assay.graders.openai.scope import sample_of
-from assay.graders.openai.template import Scope
+from assay.graders.openai.template import Scope, sample_of
 from assay.scoring.json_safe import Json
 from assay.types.codec import Problem, ShapeError
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from assay.errors import MissingExtraError, SandboxError
 from assay.graders.openai.base import Definition
 from assay.graders.openai.rewards import FaultError, SubmissionFaultError
-from assay.graders.openai.scope import scope_of
-from assay.graders.openai.template import Scope
+from assay.graders.openai.template import Scope, scope_of
 from assay.interop.openai_rows import Recorded, Result
 from assay.interop.openai_suite import Criterion, Suite
 from assay.scoring.agreement import Confusion, agreement

@@ -11,6 +11,7 @@ from typing import Literal
 
 from assay.errors import InputError, SandboxError
 from assay.graders.openai.base import Definition
+from assay.graders.openai.comparisons import TextSimilarity
 from assay.graders.openai.definitions import (
     declaration,
     judges_of,
@@ -20,7 +21,6 @@ from assay.graders.openai.definitions import (
     read_definition,
 )
 from assay.graders.openai.python import OpenAIPython
-from assay.graders.openai.text_similarity import TextSimilarity
 from assay.interop.openai_read import Dump, Found
 from assay.interop.openai_rows import Recorded, read_item, read_row
 from assay.scoring.json_safe import Json

@@ -8,13 +8,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from assay.models.messages import Attempt, Message, Reply, Request, Usage
-
 if TYPE_CHECKING:
     from assay.models.asking import Check
     from assay.models.cache import ReplyCache
     from assay.models.client import ModelClient, current_client, unconfigured, using
     from assay.models.ledger import Budget, Entry, Ledger, LedgerSummary
+    from assay.models.messages import Attempt, Message, Reply, Request, Usage
     from assay.models.prices import Prices
     from assay.models.reference import ModelRef, family_of, parse_reference, register_model
     from assay.models.resolving import Endpoint, resolve
@@ -52,6 +51,7 @@ _PLACES = {
     "cache": ("ReplyCache",),
     "client": ("ModelClient", "current_client", "unconfigured", "using"),
     "ledger": ("Budget", "Entry", "Ledger", "LedgerSummary"),
+    "messages": ("Attempt", "Message", "Reply", "Request", "Usage"),
     "prices": ("Prices",),
     "reference": ("ModelRef", "family_of", "parse_reference", "register_model"),
     "resolving": ("Endpoint", "resolve"),

@@ -18,6 +18,7 @@ from assay.models.asking import Asking, Check
 from assay.models.cache import ReplyCache, request_digest
 from assay.models.forking import ForkSafe
 from assay.models.ledger import Budget, Entry, Ledger
+from assay.models.making import client_to_come
 from assay.models.messages import Reply, Request
 from assay.models.pace import Timing
 from assay.models.prices import Prices
@@ -241,7 +242,10 @@ def current_client() -> ModelClient:
     client = _CURRENT.get()
     if client is not None:
         return client
+    making = client_to_come()
     with _LOCK.lock:
+        if making is not None:
+            return making.client()
         if not _OWN:
             _OWN.append(ModelClient())
         return _OWN[0]

@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.graders.kinds import Kind, kind_of
 from assay.graders.paths import named_paths
 from assay.graders.spec import GraderSpec, read_spec
-from assay.registry.forms import secret_problems
+from assay.registry.definition import secret_problems
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem

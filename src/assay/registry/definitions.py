@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 from assay.errors import InputError, Location, nearest
 from assay.graders.spec import GraderSpec
 from assay.registry.declared import declared_problems, read_declared
-from assay.registry.definition import Definition
-from assay.registry.forms import (
+from assay.registry.definition import (
+    Definition,
     not_plain,
     range_problems,
     refuse,

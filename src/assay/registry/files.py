@@ -9,12 +9,12 @@ file names another file, so that no file leads out of its directory.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location
 from assay.registry.definitions import KINDS, Definition, FunctionDefinition, read_definition
-from assay.registry.yaml_text import yaml_text
 from assay.scoring.json_safe import Json
 from assay.store.catalog_records import GraderRecord, GraderVersion
 from assay.store.checks import valid_key
@@ -28,14 +28,19 @@ from assay.tasks.document import (
 from assay.types import codec
 from assay.types.codec import Problem
 
+if TYPE_CHECKING:
+    import yaml
+
 __all__ = [
     "MAX_FILES",
     "GraderFile",
     "definition_files",
+    "differences",
     "grader_files",
     "is_grader_file",
     "is_source_file",
     "read_grader_files",
+    "yaml_text",
 ]
 
 MAX_FILES = 2_000
@@ -87,6 +92,26 @@ def grader_files(record: GraderRecord) -> dict[str, str]:
 def definition_files(version: GraderVersion) -> dict[str, str]:
     """The files of one version: what decides its scores, and nothing else."""
     return _written(version, {})
+
+
+def differences(older: GraderVersion, newer: GraderVersion) -> str:
+    """What changed between two versions, as a unified diff; empty where they are the same."""
+    return "".join(_changed_lines(older, newer))
+
+
+def _changed_lines(older: GraderVersion, newer: GraderVersion) -> Iterable[str]:
+    import difflib
+
+    old, new = definition_files(older), definition_files(newer)
+    for name in sorted({*old, *new}, reverse=True):
+        lines = difflib.unified_diff(
+            old.get(name, "").splitlines(keepends=True),
+            new.get(name, "").splitlines(keepends=True),
+            f"{name}@{older.number}",
+            f"{name}@{newer.number}",
+        )
+        for line in lines:
+            yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def _written(version: GraderVersion, said: Mapping[str, Json]) -> dict[str, str]:
@@ -208,3 +233,49 @@ def _placed(problems: list[Problem], document: Document, key: str) -> DocumentEr
 
 def _fault(place: str, message: str, hint: str) -> DocumentError:
     return DocumentError([Fault(location=Location(file=place), message=message, hint=hint)])
+
+
+# Keys are sorted, and a text is quoted unless it is a plain word, so that no reader, of whatever
+# version of YAML, takes it for a number or a date. A text of several lines is a block of lines.
+
+_WORD = re.compile(r"(?!NaN$|Infinity$)[A-Za-z]([A-Za-z0-9 _./-]*[A-Za-z0-9])?")
+_LINES = re.compile(r"\S[ -~\u00a1-\u167f]*(\n(\S[ -~\u00a1-\u167f]*|[ ]+\S[ -~\u00a1-\u167f]*)?)+")
+"""What a block of lines can hold: visible characters, and no white space at its beginning."""
+
+
+def yaml_text(data: Json) -> str:
+    """Write plain data as YAML; `assay.tasks.document` reads the same value back."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Writes texts in the styles above, and lists inside their key's indentation."""
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - PyYAML's
+            super().increase_indent(flow, False)
+
+        def ignore_aliases(self, data: object) -> bool:
+            del data
+            return True
+
+    Dumper.add_representer(str, _text)
+    return yaml.dump(
+        data,
+        Dumper=Dumper,
+        sort_keys=True,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=1 << 30,
+    )
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    import yaml
+
+    del dumper
+    if _WORD.fullmatch(text):
+        style = None  # PyYAML itself quotes `yes`, `null` and their like
+    elif "\n" in text and _LINES.fullmatch(text) and not re.search(r"[ \t]$", text, re.MULTILINE):
+        style = "|"
+    else:
+        style = '"'
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)

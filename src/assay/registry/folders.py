@@ -10,8 +10,8 @@ from pathlib import Path
 from secrets import token_hex
 
 from assay.errors import InputError, Location
+from assay.registry.definition import MAX_DEFINITION_BYTES
 from assay.registry.files import MAX_FILES, is_grader_file, is_source_file
-from assay.registry.forms import MAX_DEFINITION_BYTES
 from assay.store.checks import valid_key
 
 __all__ = ["read_folder", "stale_files", "write_folder"]

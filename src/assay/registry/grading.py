@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
@@ -13,106 +12,64 @@ from assay.registry.definition import Definition
 from assay.registry.definitions import (
     CustomDefinition,
     DeclaredDefinition,
-    EndpointDefinition,
     FunctionDefinition,
+    definition_from,
 )
+from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
+from assay.store.catalog_records import GraderVersion
 from assay.types.submission import Submission
 
-__all__ = ["Items", "Permissions", "grade_items", "model_refusal", "refusal"]
+__all__ = ["Items", "Permissions", "grade_items", "grade_version", "refusal"]
 
 Items = Sequence[tuple[str, Submission]]
 
-_PERMITS = "--trust-authors, or of a server --allow-internal-endpoints"
 _AT_ONCE = 32
 """Items that declared graders are busy with at the same time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permissions:
-    """What stored graders may do where they run; whoever starts the process decides.
-
-    Attributes:
-        custom_code: Import and run Python classes that graders name.
-        internal: Call endpoints on this machine and on private networks, and models at addresses
-            that graders name.
-    """
-
-    custom_code: bool = False
-    internal: bool = False
-
-
 def refusal(definition: Definition, permissions: Permissions) -> InputError | None:
     """Why a definition cannot grade here, or None."""
-    if isinstance(definition, CustomDefinition):
-        return _custom_refusal(definition, permissions)
-    if not permissions.internal and (refused := model_refusal(definition)):
-        return refused
-    for spec in definition.specs():
-        is_internal = spec.options.get("allow_internal") is True
-        if spec.type == EndpointDefinition.kind and is_internal and not permissions.internal:
-            return InputError(
-                "allow_internal: endpoints on internal addresses are not called here",
-                hint=f"whoever runs assay here must permit it: {_PERMITS}",
-            )
-    try:
-        _require_models(definition.specs())
-    except InputError as error:
-        return error
-    return None
-
-
-def _require_models(specs: Sequence[GraderSpec]) -> None:
-    """Refuse judges whose models cannot be asked on this machine, before anything is."""
-    for spec in specs:
-        grader = spec.kind.grader
-        if not issubclass(grader, JudgeGrader):
-            continue
-        if missing := grader.models_missing(spec.options):
-            raise InputError(f"grader {spec.label!r} cannot ask its model: {'; '.join(missing)}")
-
-
-_MODELS = ("model", "models", "escalate")
-
-
-def model_refusal(definition: Definition) -> InputError | None:
-    """Why a stored judge's model may be asked only where its author is trusted, or None.
-
-    Whoever stores a grader would else choose what address this machine sends requests to.
-    """
-    waiting: list[Json] = [dict(spec.options) for spec in definition.specs()]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            for name in _MODELS:
-                named = value.get(name)
-                for model in named if isinstance(named, list) else [named]:
-                    if isinstance(model, str) and "://" in model:
-                        return InputError(
-                            f"{name}: a stored judge may not name the address of a model here",
-                            hint="give the model a name in the settings file of this machine "
-                            "(ASSAY_MODELS); or whoever runs assay here must permit it: "
-                            f"{_PERMITS}",
-                        )
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-    return None
-
-
-def _custom_refusal(definition: CustomDefinition, permissions: Permissions) -> InputError | None:
-    if not definition.path:
+    if isinstance(definition, CustomDefinition) and not definition.path:
         return InputError(
             "this custom grader grades nothing itself", hint="its scores are written in"
         )
-    if not permissions.custom_code:
-        return InputError(
-            f"{definition.path!r} is Python code of its author and is not imported here",
-            hint="grade with it where its author works, or write its scores in",
-        )
+    for refused in permissions.refusals(definition.kind, definition.to_dict()):
+        return refused
+    for spec in definition.specs():
+        grader = spec.kind.grader
+        # Judges whose models cannot be asked on this machine are refused before anything is.
+        if issubclass(grader, JudgeGrader) and (missing := grader.models_missing(spec.options)):
+            return InputError(f"grader {spec.label!r} cannot ask its model: {'; '.join(missing)}")
     return None
+
+
+async def grade_version(
+    version: GraderVersion, items: Items, permissions: Permissions
+) -> list[Graded]:
+    """Grade items with a stored version; the database is not needed for it.
+
+    Args:
+        version: The version.
+        items: Ids and submissions.
+        permissions: What it may do here.
+
+    Returns:
+        What came of each item, in their order, with ``key@version`` and the digest of what
+        graded: of the version, and of assay's own code as it is now.
+
+    Raises:
+        InputError: If it is of a kind that cannot grade here.
+    """
+    definition = definition_from(version.kind, version.definition)
+    from assay.sandbox.functions import owned_by
+
+    with owned_by(version.project):  # no worker is shared between projects
+        graded = await grade_items(definition, items, permissions)
+    name = f"{version.key}@{version.number}"
+    return [one.by(name, one.digest) for one in graded]
 
 
 async def grade_items(

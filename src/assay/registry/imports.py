@@ -8,13 +8,19 @@ from typing import Literal, TypeAlias
 
 from assay.errors import ConflictError, LockedError, NotFoundError
 from assay.registry.files import GraderFile
-from assay.registry.grading import Permissions
+from assay.registry.policy import Permissions
 from assay.registry.validation import ValidationFailedError, validate
 from assay.store.catalog import Catalog
 from assay.store.catalog_records import GraderRecord
-from assay.store.database import Database
 
-__all__ = ["Change", "Imported", "import_graders"]
+__all__ = [
+    "Change",
+    "Imported",
+    "Planned",
+    "apply_import",
+    "plan_import",
+    "validate_import",
+]
 
 Change: TypeAlias = Literal["created", "updated", "described", "unchanged"]
 
@@ -34,49 +40,58 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
+class Planned:
+    """What importing one file will do."""
+
     file: GraderFile
     change: Change
     present: GraderRecord | None
 
 
-async def import_graders(
-    database: Database,
-    project: str,
-    files: Sequence[GraderFile],
-    *,
-    permissions: Permissions,
-    update: bool,
-    by: str,
-) -> list[Imported]:
-    """Store graders that were read from files: all of them, or none.
+def plan_import(
+    catalog: Catalog, project: str, files: Sequence[GraderFile], *, update: bool
+) -> list[Planned]:
+    """What each of the files will change.
 
     Args:
-        database: Where.
+        catalog: Where.
         project: Key of the project.
         files: The graders.
-        permissions: What graders may do here.
         update: Whether those that are there may change.
-        by: Who imports.
 
     Raises:
         LockedError: If one that is locked would change.
-        ConflictError: If one that is there would change and ``update`` is false, or somebody else
-            changed one meanwhile.
+        ConflictError: If one that is there would change and ``update`` is false.
+    """
+    planned = [_plan(file, _present(catalog, project, file.key)) for file in files]
+    _refuse(planned, update=update)
+    return planned
+
+
+async def validate_import(planned: Sequence[Planned], permissions: Permissions) -> None:
+    """Check every definition that will be stored.
+
+    Raises:
         ValidationFailedError: For the first that does not do what it must.
     """
     # Files may come from anybody, so that none makes us import a class it names: `grade` does.
     permissions = replace(permissions, custom_code=False)
-    catalog = Catalog(database)
-    planned = [_plan(file, _present(catalog, project, file.key)) for file in files]
-    _refuse(planned, update=update)
     for plan in planned:
         if plan.change in ("created", "updated"):
             report = await validate(plan.file.definition, (), permissions)
             if not report.valid:
                 raise ValidationFailedError(plan.file.key, report, plan.file.file)
-    with database.writing():
-        return [_apply(catalog, project, plan, by) for plan in planned]
+
+
+def apply_import(
+    catalog: Catalog, project: str, planned: Sequence[Planned], by: str
+) -> list[Imported]:
+    """Store what was planned, inside a transaction of the caller's.
+
+    Raises:
+        ConflictError: If somebody else changed one meanwhile.
+    """
+    return [_apply(catalog, project, plan, by) for plan in planned]
 
 
 def _present(catalog: Catalog, project: str, key: str) -> GraderRecord | None:
@@ -86,18 +101,18 @@ def _present(catalog: Catalog, project: str, key: str) -> GraderRecord | None:
         return None
 
 
-def _plan(file: GraderFile, present: GraderRecord | None) -> _Planned:
+def _plan(file: GraderFile, present: GraderRecord | None) -> Planned:
     if present is None:
-        return _Planned(file, "created", None)
+        return Planned(file, "created", None)
     latest, definition = present.latest, file.definition
     if (latest.kind, dict(latest.definition)) != (definition.kind, definition.to_dict()):
-        return _Planned(file, "updated", present)
+        return Planned(file, "updated", present)
     said = (present.name, present.description, present.feedback_key)
     is_same = said == (file.name or file.key, file.description, file.feedback_key or file.key)
-    return _Planned(file, "unchanged" if is_same else "described", present)
+    return Planned(file, "unchanged" if is_same else "described", present)
 
 
-def _refuse(planned: Iterable[_Planned], *, update: bool) -> None:
+def _refuse(planned: Iterable[Planned], *, update: bool) -> None:
     changed = [plan for plan in planned if plan.present is not None and plan.change != "unchanged"]
     locked = [plan.file.key for plan in changed if plan.present and plan.present.locked]
     if locked:
@@ -111,7 +126,7 @@ def _refuse(planned: Iterable[_Planned], *, update: bool) -> None:
         )
 
 
-def _apply(catalog: Catalog, project: str, plan: _Planned, by: str) -> Imported:
+def _apply(catalog: Catalog, project: str, plan: Planned, by: str) -> Imported:
     file, present = plan.file, plan.present
     name, feedback_key = file.name or file.key, file.feedback_key or file.key
     if present is None:

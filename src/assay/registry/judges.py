@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from assay.errors import InputError, nearest
 from assay.graders.judges.panel import DEFAULT_MODEL
 from assay.graders.spec import GraderSpec
-from assay.registry.definition import Definition
-from assay.registry.forms import MAX_TEXT_BYTES, blank, refuse, renamed
+from assay.registry.definition import MAX_TEXT_BYTES, Definition, blank, refuse, renamed
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem, ShapeError
 
 if TYPE_CHECKING:
-    from assay.graders.judges.binary import BinaryJudge
+    from assay.graders.binary_judge import BinaryJudge
 
 __all__ = ["PANEL", "BinaryJudgeDefinition", "JudgeExample", "Message", "PrebuiltJudgeDefinition"]
 

@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from assay.errors import ConflictError, LockedError, NotFoundError
+from assay.errors import ConflictError, NotFoundError
 from assay.graders.functions.report import ValidationReport
 from assay.registry.definition import Definition
-from assay.registry.definitions import definition_from, require_kind
-from assay.registry.differences import differences
-from assay.registry.files import grader_files, read_grader_files
+from assay.registry.definitions import require_kind
+from assay.registry.files import differences, grader_files, read_grader_files
 from assay.registry.folders import read_folder, stale_files, write_folder
-from assay.registry.grading import Items, Permissions, grade_items
-from assay.registry.imports import Imported, import_graders
-from assay.registry.validation import Samples, ValidationFailedError, validate
+from assay.registry.grading import Items, grade_version
+from assay.registry.imports import Imported, apply_import, plan_import, validate_import
+from assay.registry.policy import Permissions
+from assay.registry.validation import Samples, validate, validated
 from assay.scoring.graded import Graded
 from assay.store.catalog import Catalog
 from assay.store.catalog_records import GraderRecord, GraderVersion
@@ -30,8 +30,9 @@ _PAGE = 200
 class Registry:
     """Stored graders. What is stored was validated, and a version never changes.
 
-    It belongs to the thread of its database. Its coroutines touch the database only between their
-    awaits, so that many may run in one event loop of that thread.
+    It belongs to the thread of its database. A change is three steps, so that whoever has the
+    database on another thread validates without it: what is refused at once, `validated`, and the
+    change itself, which refuses again what has become wrong meanwhile.
 
     Args:
         database: Where graders are kept.
@@ -80,28 +81,14 @@ class Registry:
             samples: Submissions that it must be able to grade.
 
         Raises:
-            InputError: For a key that is none.
+            InputError: For a malformed key.
             ConflictError: If the key is taken.
             ValidationFailedError: If it does not do what it must; nothing is stored.
         """
-        valid_key(key)
-        if self._find(key) is not None:
-            raise ConflictError(
-                f"there is already a grader {key!r} in project {self.project!r}",
-                hint="update it, or choose another key",
-            )
-        definition = await self._valid(key, definition, samples)
-        return self._catalog.create(
-            self.project,
-            key,
-            kind=definition.kind,
-            definition=definition.to_dict(),
-            digest=definition.digest(),
-            name=name or key,
-            description=description,
-            feedback_key=feedback_key or key,
-            note=note,
-            by=self._by,
+        self.require_free(key)
+        definition = await validated(key, definition, samples, self._permissions)
+        return self.add(
+            key, definition, note, name=name, description=description, feedback_key=feedback_key
         )
 
     async def update(
@@ -128,18 +115,70 @@ class Registry:
             ConflictError: If ``expected`` is not the newest version any more.
             ValidationFailedError: If it does not do what it must; nothing is stored.
         """
+        present, is_same = self.changing(key, definition, expected)
+        if is_same:
+            return present
+        definition = await validated(key, definition, samples, self._permissions)
+        return self.add_version(key, definition, note, expected=present.latest.number)
+
+    def require_free(self, key: str) -> None:
+        """Refuse a key that is malformed or taken, before anything is validated."""
+        valid_key(key)
+        try:
+            self.get(key)
+        except NotFoundError:
+            return
+        raise ConflictError(
+            f"there is already a grader {key!r} in project {self.project!r}",
+            hint="update it, or choose another key",
+        )
+
+    def changing(
+        self, key: str, definition: Definition, expected: int | None
+    ) -> tuple[GraderRecord, bool]:
+        """The grader that is to change, and whether it is this definition already.
+
+        Raises:
+            NotFoundError: If there is no such grader.
+            LockedError: If it would change and is locked.
+            ConflictError: If ``expected`` is not the newest version any more.
+        """
         present = self.get(key)
         latest = present.latest
-        if expected is not None and expected != latest.number:
-            raise ConflictError(
-                f"{key!r} is at version {latest.number}, not {expected}",
-                hint="look at what changed, then try again",
-            )
-        if (latest.kind, dict(latest.definition)) == (definition.kind, definition.to_dict()):
-            return present
-        if present.locked:
-            raise LockedError(f"grader {key!r} is locked", hint="unlock it first")
-        definition = await self._valid(key, definition, samples)
+        is_same = (latest.kind, dict(latest.definition)) == (definition.kind, definition.to_dict())
+        present.require_version(expected)
+        if not is_same:
+            present.require_unlocked()
+        return present, is_same
+
+    def add(
+        self,
+        key: str,
+        definition: Definition,
+        note: str = "",
+        *,
+        name: str = "",
+        description: str = "",
+        feedback_key: str = "",
+    ) -> GraderRecord:
+        """Store a grader that was validated."""
+        return self._catalog.create(
+            self.project,
+            key,
+            kind=definition.kind,
+            definition=definition.to_dict(),
+            digest=definition.digest(),
+            name=name or key,
+            description=description,
+            feedback_key=feedback_key or key,
+            note=note,
+            by=self._by,
+        )
+
+    def add_version(
+        self, key: str, definition: Definition, note: str = "", *, expected: int | None
+    ) -> GraderRecord:
+        """Store a version that was validated."""
         return self._catalog.add_version(
             self.project,
             key,
@@ -148,7 +187,7 @@ class Registry:
             digest=definition.digest(),
             note=note,
             by=self._by,
-            expected=latest.number,
+            expected=expected,
         )
 
     def describe(
@@ -159,12 +198,7 @@ class Registry:
         description: str | None = None,
         feedback_key: str | None = None,
     ) -> GraderRecord:
-        """Change what people read of a grader; what is None stays. It makes no version.
-
-        Raises:
-            NotFoundError: If there is no such grader.
-            LockedError: If it is locked.
-        """
+        """Change what people read of a grader; what is None stays. It makes no version."""
         return self._catalog.describe(
             self.project,
             key,
@@ -174,68 +208,41 @@ class Registry:
         )
 
     def get(self, key: str) -> GraderRecord:
-        """A grader with its newest version.
-
-        Raises:
-            NotFoundError: If there is none of that key.
-        """
+        """A grader with its newest version."""
         return self._catalog.get(self.project, key)
 
     def version(self, key: str, number: int | None = None) -> GraderVersion:
-        """One version of a grader; the newest by default.
-
-        Raises:
-            NotFoundError: If there is no such version.
-        """
+        """One version of a grader, also of one that was deleted; the newest by default."""
         return self._catalog.version(self.project, key, number)
 
     def versions(
         self, key: str, *, limit: int = 50, after: int | None = None
     ) -> list[GraderVersion]:
-        """A page of the versions of a grader.
-
-        Raises:
-            NotFoundError: If there is no such grader.
-        """
+        """A page of the versions of a grader, newest first."""
         return self._catalog.versions(self.project, key, limit=limit, after=after)
 
     def page(
         self, *, limit: int = 50, after: str = "", kind: str | None = None, query: str = ""
     ) -> list[GraderRecord]:
-        """A page of graders, ordered by key.
-
-        Args:
-            limit: How many, at most.
-            after: Key that the page begins after.
-            kind: Only of this kind.
-            query: Only those whose key, name or description holds this text.
+        """A page of graders, ordered by key; see `Catalog.page`.
 
         Raises:
-            InputError: For a kind that there is none of; names the nearest.
+            InputError: For an unknown kind; names the nearest.
         """
         if kind is not None:
             require_kind(kind)
         return self._catalog.page(self.project, limit=limit, after=after, kind=kind, query=query)
 
     def lock(self, key: str, *, locked: bool = True) -> GraderRecord:
-        """Forbid changes and deletion, or allow them again.
-
-        Raises:
-            NotFoundError: If there is no such grader.
-        """
+        """Forbid changes and deletion, or allow them again."""
         return self._catalog.set_locked(self.project, key, locked)
 
     def delete(self, key: str, *, force: bool = False) -> None:
         """Delete a grader. Its key is free again; versions that scores name stay readable.
 
-        Args:
-            key: The grader.
-            force: Also where jobs or scores use it.
-
         Raises:
-            NotFoundError: If there is no such grader.
             LockedError: If it is locked, ``force`` or not.
-            ConflictError: If it is used, and not forced.
+            ConflictError: If jobs or scores use it, and not forced.
         """
         self._catalog.delete(self.project, key, force=force)
 
@@ -249,9 +256,6 @@ class Registry:
 
         Returns:
             The diff; empty where they are the same, or there is none before.
-
-        Raises:
-            NotFoundError: If there is no such version.
         """
         newer = self.version(key, b)
         older = self.before(newer) if a is None else self.version(key, a)
@@ -262,14 +266,7 @@ class Registry:
         return self.version(version.key, version.number - 1) if version.number > 1 else None
 
     def files(self, keys: Iterable[str] | None = None) -> dict[str, str]:
-        """The files of graders, by name: what `export` writes.
-
-        Args:
-            keys: Which; all by default.
-
-        Raises:
-            NotFoundError: If there is no such grader.
-        """
+        """The files of graders, by name: what `export` writes; of all graders by default."""
         records = self._all() if keys is None else [self.get(key) for key in keys]
         files: dict[str, str] = {}
         for record in records:
@@ -277,35 +274,15 @@ class Registry:
         return files
 
     def export(self, keys: Iterable[str] | None, directory: str | os.PathLike[str]) -> list[Path]:
-        """Write graders as files that can live in git.
-
-        Args:
-            keys: Which; all for None.
-            directory: Where to; it is made if it is not there.
-
-        Returns:
-            The files.
-
-        Raises:
-            NotFoundError: If there is no such grader.
-            InputError: If a file cannot be written.
-        """
+        """Write graders, all for None, as files that can live in git; the files."""
         return write_folder(self.files(keys), directory)
 
     def stale(self, directory: str | os.PathLike[str], *, remove: bool = False) -> list[Path]:
-        """Find, or also ``remove``, files of graders that this project has not; see `stale_files`.
-
-        Raises:
-            InputError: If the directory cannot be read, or a file not removed.
-        """
+        """Find, or ``remove``, files of graders that this project has not; see `stale_files`."""
         return stale_files(self.files(), directory, remove=remove)
 
     async def import_(self, path: str | os.PathLike[str], *, update: bool = True) -> list[Imported]:
-        """Store the graders of a directory, or of one file; see `import_files`.
-
-        Raises:
-            InputError: Also for links, and for files that are too large.
-        """
+        """Store the graders of a directory, or of one file; see `import_files`."""
         files, shown = read_folder(path)
         return await self.import_files(files, update=update, folder=shown)
 
@@ -328,35 +305,20 @@ class Registry:
             ConflictError: If one that is there would change and may not.
             ValidationFailedError: If one does not do what it must.
         """
-        return await import_graders(
-            self._database,
-            self.project,
-            read_grader_files(files, folder=folder),
-            permissions=self._permissions,
-            update=update,
-            by=self._by,
-        )
+        read = read_grader_files(files, folder=folder)
+        planned = plan_import(self._catalog, self.project, read, update=update)
+        await validate_import(planned, self._permissions)
+        with self._database.writing():
+            return apply_import(self._catalog, self.project, planned, self._by)
 
     async def validate(self, definition: Definition, samples: Samples = ()) -> ValidationReport:
-        """Check a grader and store nothing.
-
-        Args:
-            definition: The grader.
-            samples: Submissions to grade with it.
-        """
+        """Check a grader, also on samples, and store nothing."""
         return await validate(definition, samples, self._permissions)
 
     async def grade(self, key: str, items: Items, *, version: int | None = None) -> list[Graded]:
-        """Grade items with a stored grader; nothing is recorded.
+        """Grade items with a stored grader, its newest version by default; nothing is recorded.
 
-        Args:
-            key: The grader.
-            items: Ids and submissions.
-            version: The newest by default.
-
-        Returns:
-            What came of each item, in their order, with ``key@version`` and the digest of what
-            graded: of the version, and of assay's own code as it is now.
+        See `grade_version` for what it returns.
 
         Raises:
             NotFoundError: If there is no such version.
@@ -365,32 +327,8 @@ class Registry:
         return await self.grade_with(self.version(key, version), items)
 
     async def grade_with(self, version: GraderVersion, items: Items) -> list[Graded]:
-        """Grade items with a version that was looked up before; as `grade`.
-
-        Raises:
-            InputError: If it is of a kind that cannot grade here.
-        """
-        definition = definition_from(version.kind, version.definition)
-        from assay.sandbox.functions import owned_by
-
-        with owned_by(self.project):  # no worker is shared between projects
-            graded = await grade_items(definition, items, self._permissions)
-        name = f"{version.key}@{version.number}"
-        return [one.by(name, one.digest) for one in graded]
-
-    async def _valid(self, key: str, definition: Definition, samples: Samples) -> Definition:
-        """The definition, read again from what will be stored, if it does what it must."""
-        read = definition_from(definition.kind, definition.to_dict())
-        report = await self.validate(read, samples)
-        if not report.valid:
-            raise ValidationFailedError(key, report)
-        return read
-
-    def _find(self, key: str) -> GraderRecord | None:
-        try:
-            return self.get(key)
-        except NotFoundError:
-            return None
+        """Grade items with a version that was looked up before; as `grade`."""
+        return await grade_version(version, items, self._permissions)
 
     def _all(self) -> Iterable[GraderRecord]:
         after = ""

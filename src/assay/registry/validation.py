@@ -17,7 +17,7 @@ from assay.registry.definitions import (
     FunctionDefinition,
     definition_from,
 )
-from assay.registry.grading import Permissions, grade_items, model_refusal, refusal
+from assay.registry.grading import Permissions, grade_items, refusal
 from assay.registry.judges import BinaryJudgeDefinition
 from assay.scoring.graded import Graded
 from assay.store.catalog_records import GraderVersion
@@ -29,6 +29,7 @@ __all__ = [
     "definition_warnings",
     "template_warnings",
     "validate",
+    "validated",
     "version_warnings",
 ]
 
@@ -95,6 +96,21 @@ async def validate(
     )
 
 
+async def validated(
+    key: str, definition: Definition, samples: Samples, permissions: Permissions
+) -> Definition:
+    """The definition, read again from what will be stored, if it does what it must.
+
+    Raises:
+        ValidationFailedError: With every check.
+    """
+    read = definition_from(definition.kind, definition.to_dict())
+    report = await validate(read, samples, permissions)
+    if not report.valid:
+        raise ValidationFailedError(key, report)
+    return read
+
+
 async def _definition_check(definition: Definition, permissions: Permissions) -> Check:
     from assay.graders.openai.definitions import check_declared
 
@@ -103,7 +119,8 @@ async def _definition_check(definition: Definition, permissions: Permissions) ->
             kind_of(definition.path)
         if isinstance(definition, DeclaredDefinition):
             await check_declared(definition.specs())
-        if not permissions.internal and (refused := model_refusal(definition)):
+        # What else is refused is a warning: it can be stored, and run elsewhere.
+        for refused in permissions.address_refusals(definition.to_dict()):
             raise refused
     except InputError as error:
         return Check(name="definition", passed=False, message=str(error))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from assay.reports.evidence import Evidence, evidence, left_out
 from assay.reports.explain import MAX_DEPTH, name_of, nodes, sentence
 from assay.reports.figures import apart, cost, duration, score
 from assay.reports.markup import Html, element, joined
 from assay.reports.outcome import GLYPHS, Outcome, node_outcome, outcome, reward_of
 from assay.reports.plain import first_lines, one_line
-from assay.reports.standing import Shelf
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord
+
+if TYPE_CHECKING:
+    from assay.reports.standing import Shelf
 
 __all__ = ["cell_element", "status_element"]
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from assay.reports.changes import Change
 from assay.reports.outcome import Cells, outcome, reward_of, stream, trouble
-from assay.reports.standing import Shelf
 from assay.reports.summary import Summary, Tally, verdict
 from assay.reports.tidy import tidy
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
+
+if TYPE_CHECKING:
+    from assay.reports.standing import Shelf
 
 __all__ = ["cell_dict", "cells_json"]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from assay.reports.outcome import outcome, reward_of
-from assay.scoring.agreement import Agreement, Confusion, Correlation, agreement
 from assay.scoring.intervals import Interval
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
+
+if TYPE_CHECKING:
+    from assay.scoring.agreement import Agreement, Confusion, Correlation
 
 __all__ = ["Labels", "agreement_dict"]
 
@@ -37,11 +40,15 @@ class Labels:
         Raises:
             ScoreError: For labels of mixed kinds, or that are not finite.
         """
+        from assay.scoring.agreement import agreement
+
         return agreement(self._predicted, self._truth)
 
 
 def agreement_dict(found: Agreement) -> dict[str, Json]:
     """An agreement as plain JSON: the measure, its intervals, and how much it rests on."""
+    from assay.scoring.agreement import Confusion
+
     shared: dict[str, Json] = {
         "n": found.measure.n,
         "unscored": found.unscored,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from assay.reports.changes import Change
 from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
-from assay.reports.standing import Shelf
 from assay.reports.summary import Summary, Tally
 from assay.store.records import CellRecord, RunRecord
+
+if TYPE_CHECKING:
+    from assay.reports.standing import Shelf
 
 __all__ = ["Review", "review"]
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.reports.figures import apart, count
 from assay.reports.labels import Labels, agreement_dict
 from assay.reports.outcome import Cells, Outcome, outcome, stream, trouble
 from assay.reports.plain import one_line
-from assay.reports.standing import Shelf, Standing
 from assay.reports.totals import Group, Totals, totals_of
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
+
+if TYPE_CHECKING:
+    from assay.reports.standing import Shelf, Standing
 
 __all__ = ["Cause", "Row", "Summary", "Tally", "Verdict", "summarize", "verdict"]
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from assay.sandbox.command import CommandResult, Limits, Mount
-from assay.sandbox.host import (
-    make_directory_inside,
-    open_inside,
-    remove_inside,
-    remove_tree,
-    run_on_host,
-    run_on_host_sync,
-)
-from assay.sandbox.probe import Check, SandboxReport, probe
-from assay.sandbox.run import run_command, run_command_sync
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.sandbox.command import CommandResult, Limits, Mount
+    from assay.sandbox.host import (
+        make_directory_inside,
+        open_inside,
+        remove_inside,
+        remove_tree,
+        run_on_host,
+        run_on_host_sync,
+    )
+    from assay.sandbox.probe import Check, SandboxReport, probe
+    from assay.sandbox.run import run_command, run_command_sync
 
 __all__ = [
     "Check",
@@ -30,3 +34,29 @@ __all__ = [
     "run_on_host",
     "run_on_host_sync",
 ]
+
+_HOMES = {
+    "Check": "probe",
+    "CommandResult": "command",
+    "Limits": "command",
+    "Mount": "command",
+    "SandboxReport": "probe",
+    "make_directory_inside": "host",
+    "open_inside": "host",
+    "probe": "probe",
+    "remove_inside": "host",
+    "remove_tree": "host",
+    "run_command": "run",
+    "run_command_sync": "run",
+    "run_on_host": "host",
+    "run_on_host_sync": "host",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'assay.sandbox' has no attribute {name!r}")
+    value: object = getattr(import_module(f"assay.sandbox.{home}"), name)
+    globals()[name] = value
+    return value

@@ -7,24 +7,17 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from assay.errors import StoreError
-from assay.server.keys import hash_secret
 from assay.server.problems import Fault, ProblemError
 from assay.server.storage import Storage
+from assay.service.operation import LOCAL, Identity
+from assay.service.site import hash_secret
 from assay.store.api_keys import ApiKeys
 from assay.store.catalog_records import KeyRecord
 
-__all__ = ["COOKIE", "EVERY_PROJECT", "ROLES", "Access", "Identity", "Role"]
+__all__ = ["COOKIE", "Access", "unauthorized"]
 
-Role: TypeAlias = Literal["viewer", "editor", "admin"]
-
-ROLES: tuple[Role, ...] = ("viewer", "editor", "admin")
-"""Each may what those before it may."""
-
-EVERY_PROJECT = "*"
 COOKIE = "assay_session"
 
 _SESSION_SECONDS = 30 * 24 * 3600.0
@@ -33,31 +26,6 @@ _MOST_ADDRESSES = 10_000
 _REMEMBERED_SECONDS = 2.0
 _TOUCH_SECONDS = 60.0
 _WINDOW_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who sent a request.
-
-    Attributes:
-        id: Id of the key, or ``local`` for whoever used the one-time link.
-        name: The key's name.
-        role: What they may do.
-        project: Where: a project's key, or ``*``.
-    """
-
-    id: str
-    name: str
-    role: Role
-    project: str
-
-    def may(self, role: Role, project: str | None) -> bool:
-        """Whether they have a role in a project; None asks for something that is in no project."""
-        covers = self.project in (EVERY_PROJECT, project)
-        return covers and ROLES.index(self.role) >= ROLES.index(role)
-
-
-_LOCAL = Identity("local", "local", "admin", EVERY_PROJECT)
 
 
 class Access:
@@ -121,7 +89,7 @@ class Access:
     def of_session(self, session: str) -> Identity | None:
         """Who a cookie stands for."""
         ends = self._sessions.get(hash_secret(session))
-        return _LOCAL if ends is not None and self._clock() < ends else None
+        return LOCAL if ends is not None and self._clock() < ends else None
 
     async def of_key(self, token: str, address: str) -> Identity:
         """Whose key this is.

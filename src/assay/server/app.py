@@ -10,26 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from assay.errors import AssayError
+from assay.server import events, health, served, uploads
 from assay.server.access import Access
 from assay.server.context import Context
 from assay.server.gate import Gate
 from assay.server.metrics import Metrics
 from assay.server.openapi import describe
+from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
-from assay.server.routes import (
-    datasets,
-    exchange,
-    graders,
-    grading,
-    health,
-    jobs,
-    keys,
-    openai,
-    projects,
-    runs,
-    scores,
-    served,
-)
 from assay.server.settings import ServerSettings
 from assay.server.storage import Storage
 from assay.server.work import Workers
@@ -38,20 +26,6 @@ from assay.version import __version__
 __all__ = ["OPENAPI", "context_of", "create_app"]
 
 OPENAPI = "/api/v1/openapi.json"
-
-_ROUTERS = (
-    grading.router,  # first, for routers are searched in order and this one is asked most
-    health.router,
-    projects.router,
-    exchange.router,  # its words come before the keys of graders
-    graders.router,
-    datasets.router,
-    jobs.router,
-    scores.router,
-    runs.router,
-    keys.router,
-    openai.router,
-)
 
 
 def create_app(settings: ServerSettings) -> FastAPI:
@@ -90,7 +64,14 @@ def create_app(settings: ServerSettings) -> FastAPI:
     storage = Storage(settings.location)
     access = Access(storage, most_failures=settings.login_failures)
     app.state.context = Context(settings, storage, access, metrics)
-    for router in _ROUTERS:
+    # Routes are searched in order: that of grading, which is asked most, is the first of all.
+    for router in (
+        operations_router(),
+        health.router,
+        uploads.router,
+        events.router,
+        served.openai_router,
+    ):
         app.include_router(router)
     app.include_router(served.served_router(), prefix=served.PREFIX, tags=["served"])
 

@@ -8,10 +8,11 @@ from typing import cast
 
 from starlette.requests import Request
 
-from assay.server.access import Access, Identity
+from assay.server.access import Access
 from assay.server.metrics import Metrics
 from assay.server.settings import ServerSettings
 from assay.server.storage import Storage
+from assay.service.operation import Identity
 
 __all__ = ["Context", "Turn", "address_of", "caller", "context"]
 

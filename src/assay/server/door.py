@@ -7,9 +7,9 @@ that goes wrong behind the door leaves it as a problem.
 from __future__ import annotations
 
 import email.message
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -19,14 +19,14 @@ from starlette.responses import Response
 
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
-from assay.server.access import COOKIE, Identity, Role, unauthorized
+from assay.server.access import COOKIE, unauthorized
 from assay.server.context import address_of, context
-from assay.server.models.base import KEY_PATTERN
 from assay.server.problems import Fault, ProblemError, problem_of, problem_reply
 from assay.server.strict_json import parse
+from assay.service.operation import KEY_PATTERN, Entrance, Identity
 from assay.store.checks import valid_key
 
-__all__ = ["REPEATABLE", "ROLE", "Door", "Entrance", "admit", "needs"]
+__all__ = ["REPEATABLE", "ROLE", "Door", "admit", "needs"]
 
 ROLE: Final = "x-assay-role"
 """Under which a route says what it needs; it shows in the OpenAPI document."""
@@ -35,9 +35,6 @@ REPEATABLE: Final = "x-assay-repeatable"
 """Under which a route says that it may be sent again; it becomes a parameter of the document."""
 
 _PROJECT: Final = "x-assay-project"
-
-Entrance: TypeAlias = "Role | Literal['anyone', 'member']"
-"""A role; ``member`` for any valid key; ``anyone``."""
 
 
 def needs(
@@ -59,7 +56,10 @@ class _StrictRequest(Request):
     """A request whose JSON is read by our rules."""
 
     async def json(self) -> Json:
-        return parse(await self.body(), max_depth=context(self).settings.max_depth)
+        if not hasattr(self, "_json"):  # read once: rows are passed on as they were sent
+            depth = context(self).settings.max_depth
+            self._json = parse(await self.body(), max_depth=depth)
+        return self._json
 
 
 class Door(APIRoute):
@@ -250,7 +250,7 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
     """The model that an annotation is, lists or allows."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) in (list, tuple, Union, UnionType, Annotated):
+    if get_origin(annotation) in (list, tuple, Sequence, Union, UnionType, Annotated):
         for argument in cast("tuple[object, ...]", get_args(annotation)):
             if (found := _model_in(argument)) is not None:
                 return found

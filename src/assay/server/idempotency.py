@@ -11,21 +11,18 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.scoring.json_safe import Json
-from assay.server.context import Turn, caller, context
+from assay.server.context import Context, Turn, caller, context
 from assay.server.problems import Fault, ProblemError, reply
 from assay.store.database import Database
 from assay.store.replies import Replies
 
-if TYPE_CHECKING:
-    from assay.server.context import Context
-
-__all__ = ["Answer", "Keep", "Work", "carry_out"]
+__all__ = ["HEADER", "Answer", "Keep", "carry_out"]
 
 HEADER = "Idempotency-Key"
 _LONGEST = 200
@@ -36,8 +33,8 @@ class Answer:
     """What a request is answered with.
 
     Attributes:
-        body: As JSON.
-        status: HTTP status, 2xx.
+        body: As JSON; nothing for 204 and 304.
+        status: HTTP status.
         headers: Beside it.
     """
 
@@ -47,25 +44,28 @@ class Answer:
 
     def reply(self) -> Response:
         """The answer as a reply."""
+        if self.status in (204, 304):
+            return Response(status_code=self.status, headers=dict(self.headers))
         return reply(self.body, self.status, self.headers)
 
 
-Keep = Callable[[Answer], Answer]
+Keep = Callable[[Database, Answer], None]
 """Stores an answer; called inside the transaction of what it acknowledges, where there is one."""
-
-Work = Callable[[Database, Keep], Awaitable[Answer]]
-"""Carries a request out, and calls `Keep` with its answer."""
 
 
 async def carry_out(
-    request: Request, project: str, work: Work, *, digest: str | None = None
+    request: Request,
+    project: str,
+    work: Callable[[Keep | None], Awaitable[Answer]],
+    *,
+    digest: str | None = None,
 ) -> Response:
     """Carry a request out, or give the reply of the time it was carried out before.
 
     Args:
         request: The request; its ``Idempotency-Key`` says whether it may be one that came before.
         project: Where replies are kept.
-        work: What is to be done, on the thread of the database.
+        work: Carries it out, and keeps its answer if it is given a `Keep`.
         digest: Of the body, where that was streamed.
 
     Raises:
@@ -74,8 +74,7 @@ async def carry_out(
     server = context(request)
     given = request.headers.get(HEADER)
     if given is None:
-        answer = await server.storage.follow(lambda database: work(database, _as_it_is))
-        return answer.reply()
+        return (await work(None)).reply()
     if not (0 < len(given) <= _LONGEST and given.isascii() and given.isprintable()):
         raise ProblemError(
             422,
@@ -85,27 +84,17 @@ async def carry_out(
     name = hashlib.sha256(f"{caller(request).id}\n{given}".encode()).hexdigest()
     asked = await _fingerprint(request, digest)
 
-    async def once(database: Database) -> tuple[Answer, bool]:
-        if (before := Replies(database).get(project, name)) is not None:
-            return _again(before, asked), True
-
-        def keep(answer: Answer) -> Answer:
-            kept = json.dumps({"body": answer.body, "headers": dict(answer.headers)})
-            Replies(database).put(project, name, asked, answer.status, kept)
-            return answer
-
-        return await work(database, keep), False
+    def keep(database: Database, answer: Answer) -> None:
+        kept = json.dumps({"body": answer.body, "headers": dict(answer.headers)})
+        Replies(database).put(project, name, asked, answer.status, kept)
 
     async with _alone(server, f"{project}\n{name}"):
-        answer, is_replay = await server.storage.follow(once)
-    found = answer.reply()
-    if is_replay:
-        found.headers["Idempotent-Replayed"] = "true"
+        before = await server.storage.run(lambda database: Replies(database).get(project, name))
+        if before is None:
+            return (await work(keep)).reply()
+        found = _again(before, asked).reply()
+    found.headers["Idempotent-Replayed"] = "true"
     return found
-
-
-def _as_it_is(answer: Answer) -> Answer:
-    return answer
 
 
 def _again(before: tuple[str, int, bytes], asked: str) -> Answer:

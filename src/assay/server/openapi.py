@@ -1,29 +1,34 @@
-"""The OpenAPI document: what every operation needs and may answer, derived from its route."""
+"""The OpenAPI document: what every operation needs and may answer, derived from the table."""
 
 from __future__ import annotations
 
+import dataclasses
+import types
+import typing
 from collections.abc import Iterator
 from typing import Any, cast
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
+from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
-from assay.server.documents import problem_responses
 from assay.server.door import REPEATABLE, ROLE
-from assay.server.models.base import KEY_PATTERN, ProblemShown
-from assay.types.codec import schema
+from assay.server.examples import EXAMPLES
+from assay.server.problems import MEDIA_TYPE
+from assay.service.operation import KEY_PATTERN, OPERATIONS, Operation, Page, as_json
+from assay.types import codec
 from assay.version import __version__
 
-__all__ = ["describe"]
+__all__ = ["describe", "describe_reply", "problem_responses"]
 
 _METHODS = ("get", "put", "post", "delete", "patch")
 _ABOUT = """\
 Turn an LLM's answer, or an agent's work, into a reward you can trust.
 
 Send an API key as `Authorization: Bearer assay_...`. A refusal is `application/problem+json` with
-the field, the fault and the mend. Lists go on with `cursor`; a `POST` with an `Idempotency-Key` may
+the field, the fault and the fix. Lists go on with `cursor`; a `POST` with an `Idempotency-Key` may
 be sent again.
 """
 _IDEMPOTENT = {
@@ -34,6 +39,91 @@ _IDEMPOTENT = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
     "example": "0b9f1c9e-5b0e-4a3f-9c55-1f6d1f0e7a11",
 }
+_MEANINGS = {
+    400: "Malformed: not JSON, or not a finite number.",
+    401: "No valid key or session.",
+    403: "The role does not allow it, or the request is from another origin.",
+    404: "There is no such thing.",
+    409: "The name is taken, the thing is in use, or the idempotency key is another request's.",
+    412: "It was changed meanwhile.",
+    413: "The body is too large.",
+    415: "The body has another media type.",
+    421: "The server has another name.",
+    422: "Understood, and refused: a field is wrong.",
+    423: "The grader is locked.",
+    428: "`If-Match` is missing.",
+    429: "Too many failures came from this address.",
+    500: "An error of the server.",
+    503: "The database or the sandbox cannot be used now.",
+}
+_ETAG = {"ETag": {"schema": {"type": "string"}, "description": "Begins with KEY@NUMBER."}}
+
+
+class FaultShown(BaseModel):
+    """One thing that is wrong."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    field: str = Field(examples=["items[3].answer"])
+    message: str
+    hint: str
+
+
+class ProblemShown(BaseModel):
+    """A refusal or a failure (RFC 9457)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:assay:problem:the-request-cannot-be-carried-out",
+                    "title": "The request cannot be carried out",
+                    "status": 422,
+                    "detail": "verzion: unknown field (did you mean 'version'?)",
+                    "instance": "/api/v1/projects/default/graders/exact/grade",
+                    "errors": [
+                        {
+                            "field": "verzion",
+                            "message": "unknown field",
+                            "hint": "did you mean 'version'?",
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[FaultShown]
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Replies that are problems, for the ``responses`` of a route."""
+    return {
+        status: {
+            "description": _MEANINGS[status],
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemShown"}}},
+        }
+        for status in statuses
+    }
+
+
+def describe_reply(operation: Operation[..., Any]) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of an operation's route."""
+    told: dict[int | str, dict[str, Any]] = problem_responses(*operation.faults)
+    done: dict[str, Any] = {"description": "Successful Response"}
+    if operation.output is not type(None):
+        reference = {"$ref": f"#/components/schemas/{_name_of(operation.output)}"}
+        done["content"] = {"application/json": {"schema": reference}}
+    if operation.headers is not None and operation.tag == "graders":
+        done["headers"] = _ETAG
+        if operation.method == "GET":
+            told[304] = {"description": "The client has it already."}
+    return {operation.status: done, **told}
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
@@ -52,6 +142,9 @@ def _described(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     _add_problem(schemas)
+    for operation in OPERATIONS:
+        if operation.output is not type(None):
+            _add_record(operation.output, schemas)
     for model in _models(BaseModel):
         if model.__name__ in schemas:  # as they were written: nulls were dropped on the way
             extra = cast("dict[str, Any]", model.model_config.get("json_schema_extra") or {})
@@ -74,6 +167,65 @@ def _models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
         if model.__module__.startswith("assay.server."):
             yield model
         yield from _models(model)
+
+
+def _name_of(record: object) -> str:
+    """What a record is called in the document; ``Page[JobRecord]`` is a ``JobPage``."""
+    if typing.get_origin(record) is Page:
+        (item,) = typing.get_args(record)
+        return item.__name__.removesuffix("Record") + "Page"
+    return cast("type", record).__name__
+
+
+def _add_record(record: object, schemas: dict[str, Any]) -> None:
+    """The schema of what an operation returns: its dataclass, with every field in every reply."""
+    name = _name_of(record)
+    if name in schemas:
+        return
+    kind: Any = typing.get_origin(record) or record
+    hints: dict[str, Any] = typing.get_type_hints(kind, localns={"Json": object})
+    is_page = kind is Page
+    if is_page:
+        hints = {"items": list[typing.get_args(record)[0]], "next_cursor": str | None}
+    elif "next_cursor" in hints:
+        hints["next_cursor"] = str | None
+    elif kind == Graded:
+        hints["error"] = str | None  # no error is null in JSON
+    said = {} if is_page else codec.schema(kind)
+    about = cast("dict[str, dict[str, Any]]", said.get("properties") or {})
+    properties: dict[str, Any] = {}
+    schemas[name] = {"title": name, "type": "object", "properties": properties}
+    for field in dataclasses.fields(kind):
+        properties[field.name] = _schema(hints[field.name], schemas)
+        if description := about.get(field.name, {}).get("description"):
+            properties[field.name] = {**properties[field.name], "description": description}
+    doc = (kind.__doc__ or "").partition("\n")[0]
+    schemas[name] |= {
+        "description": f"Part of a list of {name}s." if is_page else doc,
+        "required": list(properties),
+        "additionalProperties": False,
+        "examples": [_example(record)],
+    }
+
+
+def _schema(annotation: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - any type
+    """As `codec.schema`, with a reference wherever a record is."""
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        _add_record(annotation, schemas)
+        return {"$ref": f"#/components/schemas/{annotation.__name__}"}
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if any(dataclasses.is_dataclass(one) for one in arguments):
+        options = [_schema(one, schemas) for one in arguments if one is not Ellipsis]
+        is_union = origin in (typing.Union, types.UnionType)
+        return {"anyOf": options} if is_union else {"type": "array", "items": options[0]}
+    return cast("dict[str, Any]", codec.schema(cast("object", annotation)))
+
+
+def _example(record: object) -> Any:  # noqa: ANN401 - JSON
+    if typing.get_origin(record) is Page:
+        (item,) = typing.get_args(record)
+        return {"items": [as_json(EXAMPLES[item])], "next_cursor": None}
+    return as_json(EXAMPLES[cast("type", record)])
 
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
@@ -133,9 +285,9 @@ def _add_definitions(schemas: dict[str, Any]) -> None:
     options: list[dict[str, str]] = []
     for kind, definition in KINDS.items():
         name = f"Definition_{kind}"
-        schemas[name] = {"title": name, **schema(definition)}
+        schemas[name] = {"title": name, **codec.schema(definition)}
         options.append({"$ref": f"#/components/schemas/{name}"})
-    for body in ("GraderBody", "ValidateBody", "VersionBody"):
+    for body in ("CreateGraderBody", "ValidateGraderBody", "UpdateGraderBody"):
         fields = schemas[body]["properties"]
         fields["kind"] = {**fields["kind"], "enum": list(KINDS)}
         fields["definition"] = {

@@ -24,6 +24,7 @@ from assay.errors import (
     SandboxError,
     StoreError,
 )
+from assay.registry.policy import ForbiddenError
 from assay.scoring.json_safe import Json
 from assay.tasks.document import DocumentError
 from assay.types.codec import ShapeError
@@ -158,7 +159,8 @@ def _of_ours(error: AssayError, request: Request) -> ProblemError:
 
 def _of_input(error: InputError) -> ProblemError:
     status = 422
-    for kind, code in ((NotFoundError, 404), (LockedError, 423), (ConflictError, 409)):
+    kinds = ((NotFoundError, 404), (LockedError, 423), (ConflictError, 409), (ForbiddenError, 403))
+    for kind, code in kinds:
         if isinstance(error, kind):
             status = code
             break
@@ -173,7 +175,8 @@ def _of_input(error: InputError) -> ProblemError:
     if report is not None and hasattr(report, "to_dict"):
         more["report"] = cast("Json", report.to_dict())
         more["grader"] = str(getattr(error, "key", ""))
-    detail = f"{error.message} ({error.hint})" if error.hint else error.message
+    place = f"{error.location.field}: " if error.location.field else ""
+    detail = place + (f"{error.message} ({error.hint})" if error.hint else error.message)
     return ProblemError(status, detail, faults=faults, more=more)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from assay.registry.policy import Permissions
+
 __all__ = ["ServerSettings"]
 
 
@@ -53,3 +55,12 @@ class ServerSettings:
     poll_seconds: float = 0.5
     heartbeat_seconds: float = 15.0
     login_failures: int = 20
+
+    @property
+    def permissions(self) -> Permissions:
+        """What stored graders may do on this server."""
+        return Permissions(
+            custom_code=self.allow_custom_code,
+            internal=self.allow_internal_endpoints,
+            secrets=self.endpoint_secrets,
+        )

@@ -6,24 +6,55 @@ stored in one transaction when all of them are there and right.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from typing import IO, NoReturn, cast
+from typing import IO, Annotated, NoReturn, cast
+
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
-from assay.server.items import MAX_ID
+from assay.server.context import context
+from assay.server.door import Door, needs
+from assay.server.idempotency import Answer, Keep, carry_out
+from assay.server.openapi import problem_responses
+from assay.server.operations import Project
 from assay.server.problems import Fault, ProblemError
 from assay.server.settings import ServerSettings
 from assay.server.strict_json import parse_line
+from assay.service.operation import KEY_PATTERN
 from assay.store.catalog_records import DatasetRecord
 from assay.store.database import Database
 from assay.store.datasets import Datasets
+from assay.store.projects import Projects
 from assay.tasks.rows import read_row
 
-__all__ = ["MAX_FAULTS", "Upload", "store_upload"]
+__all__ = ["MAX_FAULTS", "Upload", "router"]
+
+router = APIRouter(route_class=Door, tags=["datasets"])
+
+_MAX_ID = 500
+_JSONL = "application/x-ndjson"
+_TYPES = (_JSONL, "application/jsonl", "application/jsonlines")
+_BODY: dict[str, Json] = {
+    "required": True,
+    "description": "One row as a JSON object on each line.",
+    "content": {
+        _JSONL: {
+            "schema": {"type": "string"},
+            "examples": {
+                "rows": {
+                    "value": '{"answer": "4", "expected": "4"}\n{"answer": "5", "expected": "4"}\n'
+                }
+            },
+        }
+    },
+}
+_SHOWN = {"application/json": {"schema": {"$ref": "#/components/schemas/DatasetRecord"}}}
 
 MAX_FAULTS = 20
 """Wrong lines that are told at once; with that many nothing more is read."""
@@ -125,8 +156,8 @@ class Upload:
             row = read_row(data, self.rows)
         except InputError as error:
             raise _refusal(number, error.message, error.hint) from error
-        if len(row.id) > MAX_ID or "\0" in row.id:
-            raise _refusal(number, f"the id is longer than {MAX_ID} or holds a zero character")
+        if len(row.id) > _MAX_ID or "\0" in row.id:
+            raise _refusal(number, f"the id is longer than {_MAX_ID} or holds a zero character")
 
     def _too_long(self, number: int) -> ProblemError:
         most = self._settings.max_line_bytes
@@ -139,14 +170,52 @@ class Upload:
             yield cast("dict[str, Json]", json.loads(line))
 
 
-def store_upload(location: str, project: str, key: str, name: str, upload: Upload) -> DatasetRecord:
-    """Store what came in, with a connection of its own. Blocks.
+@router.post(
+    "/api/v1/projects/{project}/datasets/{key}",
+    status_code=201,
+    response_class=Response,
+    openapi_extra=needs("editor", repeatable=True, requestBody=_BODY),
+    responses={
+        201: {"description": "Successful Response", "content": _SHOWN},
+        **problem_responses(400, 404, 409, 413, 415),
+    },
+)
+async def create_dataset(
+    request: Request,
+    project: Project,
+    key: Annotated[
+        str, Path(pattern=KEY_PATTERN, description="Key of the dataset.", examples=["arithmetic"])
+    ],
+    *,
+    name: Annotated[
+        str, Query(max_length=200, pattern=r"^[^\x00]*$", description="For people.")
+    ] = "",
+) -> Response:
+    """Store a dataset. Every line is checked first; one that is wrong, and nothing is stored."""
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in _TYPES:
+        fault = Fault("Content-Type", f"{given!r:.100}", f"send {_JSONL}")
+        raise ProblemError(415, f"the body must be {_JSONL}", faults=[fault])
+    server = context(request)
+    await server.storage.run(lambda database: Projects(database).get(project))
+    with tempfile.TemporaryFile() as spool:
+        upload = Upload(spool, server.settings)
+        await upload.take(request.stream())
 
-    Raises:
-        ConflictError: If the key is taken.
-        InputError: For two rows of one id.
-        StoreError: If the database cannot be written.
-    """
+        async def work(keep: Keep | None) -> Answer:
+            location = server.settings.location
+            made = await asyncio.to_thread(_store, location, project, key, name, upload)
+            place = f"/api/v1/projects/{project}/datasets/{made.key}"
+            answer = Answer(made.to_dict(), 201, {"Location": place})
+            if keep is not None:
+                await server.storage.run(lambda database: keep(database, answer))
+            return answer
+
+        return await carry_out(request, project, work, digest=upload.digest)
+
+
+def _store(location: str, project: str, key: str, name: str, upload: Upload) -> DatasetRecord:
+    """Store what came in, with a connection of its own. Blocks."""
     database = Database.open(location)
     try:
         return Datasets(database).create(project, key, name, upload.stored())

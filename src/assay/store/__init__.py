@@ -1,30 +1,36 @@
 """The database and the artifacts: what was run, how it ended, and what was left behind."""
 
-from assay.store.api_keys import ApiKeys
-from assay.store.catalog import Catalog
-from assay.store.catalog_records import (
-    DatasetRecord,
-    DatasetRow,
-    GraderRecord,
-    GraderVersion,
-    JobRecord,
-    JobStatus,
-    KeyRecord,
-    KeyRole,
-    ProjectRecord,
-    ScoreRecord,
-    ScoreSource,
-)
-from assay.store.database import Database
-from assay.store.datasets import Datasets
-from assay.store.jobs import Jobs
-from assay.store.projects import Projects
-from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
-from assay.store.replies import Replies
-from assay.store.restore import restore_snapshot
-from assay.store.runs import Store, new_run_id
-from assay.store.scores import Scores
-from assay.store.snapshots import Dropped, Snapshot, SnapshotLimits, take_snapshot
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.store.api_keys import ApiKeys
+    from assay.store.catalog import Catalog
+    from assay.store.catalog_records import (
+        DatasetRecord,
+        DatasetRow,
+        GraderRecord,
+        GraderVersion,
+        JobRecord,
+        JobStatus,
+        KeyRecord,
+        KeyRole,
+        ProjectRecord,
+        ScoreRecord,
+        ScoreSource,
+    )
+    from assay.store.database import Database
+    from assay.store.datasets import Datasets
+    from assay.store.jobs import Jobs
+    from assay.store.projects import Projects
+    from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
+    from assay.store.replies import Replies
+    from assay.store.restore import restore_snapshot
+    from assay.store.runs import Store, new_run_id
+    from assay.store.scores import Scores
+    from assay.store.snapshots import Dropped, Snapshot, SnapshotLimits, take_snapshot
 
 __all__ = [
     "ApiKeys",
@@ -59,3 +65,46 @@ __all__ = [
     "restore_snapshot",
     "take_snapshot",
 ]
+
+_HOMES = {
+    "ApiKeys": "api_keys",
+    "Catalog": "catalog",
+    "CellKey": "records",
+    "CellRecord": "records",
+    "CellStatus": "records",
+    "Counts": "records",
+    "Database": "database",
+    "DatasetRecord": "catalog_records",
+    "DatasetRow": "catalog_records",
+    "Datasets": "datasets",
+    "Dropped": "snapshots",
+    "GraderRecord": "catalog_records",
+    "GraderVersion": "catalog_records",
+    "JobRecord": "catalog_records",
+    "JobStatus": "catalog_records",
+    "Jobs": "jobs",
+    "KeyRecord": "catalog_records",
+    "KeyRole": "catalog_records",
+    "ProjectRecord": "catalog_records",
+    "Projects": "projects",
+    "Replies": "replies",
+    "RunRecord": "records",
+    "ScoreRecord": "catalog_records",
+    "ScoreSource": "catalog_records",
+    "Scores": "scores",
+    "Snapshot": "snapshots",
+    "SnapshotLimits": "snapshots",
+    "Store": "runs",
+    "new_run_id": "runs",
+    "restore_snapshot": "restore",
+    "take_snapshot": "snapshots",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'assay.store' has no attribute {name!r}")
+    value: object = getattr(import_module(f"assay.store.{home}"), name)
+    globals()[name] = value
+    return value

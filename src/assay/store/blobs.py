@@ -11,10 +11,14 @@ import re
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from assay.errors import StoreError
+
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressor, ZstdDecompressor
 
 __all__ = ["CHUNK", "Blobs", "disk_faults", "write_all"]
 
@@ -42,15 +46,23 @@ class Blobs:
     def __init__(self, directory: Path) -> None:
         import hashlib
 
-        import zstandard
-
         self._sha256 = hashlib.sha256
         self._directory = directory
-        self._compressor = zstandard.ZstdCompressor(level=3)
-        self._decompressor = zstandard.ZstdDecompressor()
         with disk_faults(f"the artifacts in {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
             self._root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    @cached_property
+    def _compressor(self) -> ZstdCompressor:
+        import zstandard
+
+        return zstandard.ZstdCompressor(level=3)
+
+    @cached_property
+    def _decompressor(self) -> ZstdDecompressor:
+        import zstandard
+
+        return zstandard.ZstdDecompressor()
 
     def __enter__(self) -> Self:
         return self

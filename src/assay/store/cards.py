@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from secrets import token_hex
 from typing import cast
 
 from assay.errors import NotFoundError
@@ -13,7 +12,6 @@ from assay.scoring.json_safe import Json, record_evidence
 from assay.store.checks import json_text, read_json, valid_limit, valid_text
 from assay.store.database import Database
 from assay.store.engine import Row
-from assay.store.projects import Projects
 from assay.store.rows import plain
 
 __all__ = ["CardRecord", "Cards"]
@@ -71,6 +69,10 @@ class Cards:
             NotFoundError: For an unknown project.
             StoreError: If the database cannot be written.
         """
+        from secrets import token_hex
+
+        from assay.store.projects import Projects
+
         texts = [
             valid_text(text, name, most=200)
             for name, text in (

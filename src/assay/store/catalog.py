@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
-from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError, nearest
+from assay.errors import ConflictError, InputError, Location, NotFoundError, nearest
 from assay.scoring.json_safe import Json
 from assay.store.catalog_records import GraderRecord, GraderVersion
-from assay.store.catalog_rows import SELECT_GRADERS, SELECT_VERSIONS, read_grader, read_version
 from assay.store.checks import (
     json_text,
+    read_json,
     valid_key,
     valid_limit,
     valid_number,
     valid_text,
 )
 from assay.store.database import Database
-from assay.store.engine import Scalar
+from assay.store.engine import Row, Scalar
 from assay.store.projects import Projects
 from assay.store.rows import plain
 
@@ -26,6 +26,16 @@ __all__ = ["MAX_DEFINITION_BYTES", "Catalog"]
 
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
+
+_VERSION = (
+    "v.project, v.key, v.number, v.kind, v.definition, v.digest, v.note, v.created_at, v.created_by"
+)
+_GRADER = "g.name, g.description, g.feedback_key, g.locked, g.created_at, g.updated_at"
+_SELECT_GRADERS = (  # only constants are put into SQL, every value is bound
+    f"SELECT {_VERSION}, {_GRADER} FROM grader g JOIN grader_version v "  # noqa: S608 - see above
+    "ON v.project = g.project AND v.key = g.key AND v.number = g.latest WHERE g.deleted_at = ''"
+)
+_SELECT_VERSIONS = f"SELECT {_VERSION} FROM grader_version v"  # noqa: S608 - see above
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -111,14 +121,10 @@ class Catalog:
         with self._database.writing():
             grader = self._claimed(project, key)
             latest = grader.latest
-            if expected is not None and expected != latest.number:
-                raise ConflictError(
-                    f"the newest version of grader {key!r} is {latest.number}, not {expected}",
-                    hint=f"look at what changed, then make the change to version {latest.number}",
-                )
+            grader.require_version(expected)
             if (latest.kind, latest.digest) == (kind, plain(digest)):
                 return grader
-            _require_unlocked(grader)
+            grader.require_unlocked()
             now = self._database.now()
             number = latest.number + 1
             self._append(project, key, number, version, now)
@@ -148,7 +154,7 @@ class Catalog:
         """
         with self._database.writing():
             grader = self._claimed(project, key)
-            _require_unlocked(grader)
+            grader.require_unlocked()
             texts = _texts(
                 grader.name if name is None else name or key,
                 grader.description if description is None else description,
@@ -171,11 +177,11 @@ class Catalog:
             StoreError: If the database cannot be read.
         """
         rows = self._database.rows(
-            f"{SELECT_GRADERS} AND g.project = ? AND g.key = ?", plain(project), plain(key)
+            f"{_SELECT_GRADERS} AND g.project = ? AND g.key = ?", plain(project), plain(key)
         )
         if not rows:
             raise self._unknown(project, key)
-        return read_grader(rows[0])
+        return _read_grader(rows[0])
 
     def version(self, project: str, key: str, number: int | None = None) -> GraderVersion:
         """One version of a grader; with a number also that of a grader that was deleted.
@@ -187,7 +193,7 @@ class Catalog:
         if number is None:
             return self.get(project, key).latest
         rows = self._database.rows(
-            f"{SELECT_VERSIONS} WHERE v.project = ? AND v.key = ? AND v.number = ?",
+            f"{_SELECT_VERSIONS} WHERE v.project = ? AND v.key = ? AND v.number = ?",
             *(plain(project), plain(key), valid_number(number, "version")),
         )
         if not rows:
@@ -195,7 +201,7 @@ class Catalog:
             raise NotFoundError(
                 f"grader {key!r} has no version {number}", hint=f"its newest is {newest}"
             )
-        return read_version(rows[0])
+        return _read_version(rows[0])
 
     def versions(
         self, project: str, key: str, limit: int = 50, after: int | None = None
@@ -216,11 +222,11 @@ class Catalog:
         newest = self.get(project, key).latest.number
         below = newest + 1 if after is None else valid_number(after, "after")
         rows = self._database.rows(
-            f"{SELECT_VERSIONS} JOIN grader g ON g.seq = v.grader AND g.deleted_at = '' "
+            f"{_SELECT_VERSIONS} JOIN grader g ON g.seq = v.grader AND g.deleted_at = '' "
             "WHERE v.project = ? AND v.key = ? AND v.number < ? ORDER BY v.number DESC LIMIT ?",
             *(project, key, below, valid_limit(limit)),
         )
-        return [read_version(row) for row in rows]
+        return [_read_version(row) for row in rows]
 
     def page(
         self,
@@ -257,10 +263,10 @@ class Catalog:
             values.append(f"%{pattern}%")
         Projects(self._database).get(project)
         rows = self._database.rows(
-            f"{SELECT_GRADERS} AND {' AND '.join(conditions)} ORDER BY g.key LIMIT ?",
+            f"{_SELECT_GRADERS} AND {' AND '.join(conditions)} ORDER BY g.key LIMIT ?",
             *(*values, valid_limit(limit)),
         )
-        return [read_grader(row) for row in rows]
+        return [_read_grader(row) for row in rows]
 
     def set_locked(self, project: str, key: str, locked: bool) -> GraderRecord:  # noqa: FBT001 - the one thing it says
         """Lock a grader against changes, or unlock it.
@@ -295,7 +301,7 @@ class Catalog:
         """
         with self._database.writing():
             grader = self._claimed(project, key)
-            _require_unlocked(grader)
+            grader.require_unlocked()
             ((seq, earliest),) = self._database.rows(
                 "SELECT seq, earliest FROM grader "
                 "WHERE project = ? AND key = ? AND deleted_at = ''",
@@ -391,6 +397,38 @@ def _words(key: str, name: str, description: str) -> str:
     return f"{key}\n{name}\n{description}".casefold()
 
 
-def _require_unlocked(grader: GraderRecord) -> None:
-    if grader.locked:
-        raise LockedError(f"grader {grader.key!r} is locked", hint="unlock it first")
+def _read_version(row: Row) -> GraderVersion:
+    """The version behind the columns of `_SELECT_VERSIONS`."""
+    project, key, number, kind, definition, digest, note, created_at, created_by = cast(
+        "tuple[str, str, int, str, str, str, str, str, str]", row
+    )
+    return GraderVersion(
+        project=project,
+        key=key,
+        number=number,
+        kind=kind,
+        definition=read_json(definition),
+        digest=digest,
+        note=note,
+        created_at=created_at,
+        created_by=created_by,
+    )
+
+
+def _read_grader(row: Row) -> GraderRecord:
+    """The grader behind the columns of `_SELECT_GRADERS`."""
+    latest = _read_version(row[:9])
+    name, description, feedback_key, locked, created_at, updated_at = cast(
+        "tuple[str, str, str, int, str, str]", row[9:]
+    )
+    return GraderRecord(
+        project=latest.project,
+        key=latest.key,
+        name=name,
+        description=description,
+        feedback_key=feedback_key,
+        locked=bool(locked),
+        created_at=created_at,
+        updated_at=updated_at,
+        latest=latest,
+    )

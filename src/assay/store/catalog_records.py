@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
+from assay.errors import ConflictError, LockedError
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 
@@ -109,6 +110,28 @@ class GraderRecord(_Record):
     created_at: str = ""
     updated_at: str = ""
     latest: GraderVersion
+
+    def require_unlocked(self) -> None:
+        """Refuse a change while it is locked.
+
+        Raises:
+            LockedError: If it is.
+        """
+        if self.locked:
+            raise LockedError(f"grader {self.key!r} is locked", hint="unlock it first")
+
+    def require_version(self, expected: int | None) -> None:
+        """Refuse a change that was made to another version than the newest; None is any.
+
+        Raises:
+            ConflictError: If another one is the newest by now.
+        """
+        newest = self.latest.number
+        if expected is not None and expected != newest:
+            raise ConflictError(
+                f"{self.key!r} is at version {newest}, not {expected}",
+                hint="look at what changed, then try again",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.scoring.json_safe import Json
 from assay.scoring.results import assurance_from, reaches
 from assay.store.database import Database
-from assay.store.labels import LabelRecord, Labels
 from assay.store.records import CellRecord
 
 __all__ = ["HELD", "Decision", "Decisions", "Ruling", "cell_digest", "decided"]
@@ -55,6 +54,8 @@ class Decisions:
     """
 
     def __init__(self, database: Database) -> None:
+        from assay.store.labels import Labels
+
         self._labels = Labels(database)
 
     def add(self, cell: CellRecord, decision: Decision) -> None:
@@ -64,6 +65,8 @@ class Decisions:
             InputError: For a note or name that is too long or no text.
             StoreError: If the database cannot be written.
         """
+        from assay.store.labels import LabelRecord
+
         row: dict[str, Json] = {
             "run": cell.run_id,
             "cell": list[Json](cell.key),
@@ -91,15 +94,21 @@ class Decisions:
         return found
 
 
-def decided(cells: Iterable[CellRecord], known: Mapping[str, Decision]) -> Iterator[CellRecord]:
+def decided(
+    cells: Iterable[CellRecord], read: Callable[[], Mapping[str, Decision]]
+) -> Iterator[CellRecord]:
     """Cells with the decisions beside them, and the rewards that follow.
 
     Args:
         cells: Cells as they are stored.
-        known: What `Decisions.all` gave.
+        read: `Decisions.all`; called once, and only where a cell can have been decided about.
     """
+    known: Mapping[str, Decision] | None = None
     for cell in cells:
-        found = known.get(cell_digest(cell)) if known and _is_reviewed(cell) else None
+        found = None
+        if _is_reviewed(cell):
+            known = read() if known is None else known
+            found = known.get(cell_digest(cell))
         yield cell if found is None else _decided(cell, found)
 
 

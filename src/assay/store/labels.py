@@ -11,7 +11,6 @@ from assay.scoring.json_safe import Json
 from assay.store.checks import json_text, read_json, valid_text
 from assay.store.database import Database
 from assay.store.engine import Row
-from assay.store.projects import Projects
 from assay.store.rows import plain
 
 __all__ = ["LabelRecord", "LabelledItem", "Labels"]
@@ -77,6 +76,8 @@ class Labels:
             NotFoundError: For an unknown project.
             StoreError: If the database cannot be written.
         """
+        from assay.store.projects import Projects
+
         values = [
             _named(record.field, "field", most=200),
             _named(record.item, "item", most=200),
@@ -114,6 +115,8 @@ class Labels:
             NotFoundError: For an unknown project.
             StoreError: If the database cannot be read.
         """
+        from assay.store.projects import Projects
+
         Projects(self._database).get(project)
         rows = self._database.rows(
             "SELECT item, field, rater, label, note, criterion, created_at FROM label "

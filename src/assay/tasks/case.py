@@ -37,7 +37,6 @@ from assay.tasks.document import (
     read_document,
 )
 from assay.tasks.grader_files import bind_injected, load_graders, read_graders
-from assay.tasks.harnesses import find_harnesses_file
 from assay.tasks.origin import Fixtures, Source
 from assay.tasks.permitted import SubmissionSpec
 from assay.types import codec
@@ -264,6 +263,8 @@ def _each_file(paths: Sequence[str], faults: list[Fault]) -> Iterator[tuple[str,
 
 
 def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
+    from assay.tasks.harnesses import find_harnesses_file
+
     problems: list[Problem] = []
     document = read_document(file, problems)
     # Where a given directory is itself a link, its case still lies where the user sees it.

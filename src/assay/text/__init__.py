@@ -10,16 +10,20 @@ counts where there are several (see `extract_answer`).
 
 from __future__ import annotations
 
-from assay.text.choice import choice_match
-from assay.text.compare import contains, contains_all, contains_any, exact_match, f1_score
-from assay.text.extract import extract_answer
-from assay.text.json_text import ParsedJson, parse_json
-from assay.text.math import math_equal
-from assay.text.normalize import normalize
-from assay.text.numbers import numeric_match
-from assay.text.regex import regex_match
-from assay.text.similarity import similarity
-from assay.text.structure import json_match, json_schema
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.text.choice import choice_match
+    from assay.text.compare import contains, contains_all, contains_any, exact_match, f1_score
+    from assay.text.extract import extract_answer
+    from assay.text.json_text import ParsedJson, parse_json
+    from assay.text.math import math_equal
+    from assay.text.normalize import normalize
+    from assay.text.numbers import numeric_match
+    from assay.text.regex import regex_match
+    from assay.text.similarity import similarity
+    from assay.text.structure import json_match, json_schema
 
 __all__ = [
     "ParsedJson",
@@ -39,3 +43,31 @@ __all__ = [
     "regex_match",
     "similarity",
 ]
+
+_HOMES = {
+    "ParsedJson": "json_text",
+    "choice_match": "choice",
+    "contains": "compare",
+    "contains_all": "compare",
+    "contains_any": "compare",
+    "exact_match": "compare",
+    "extract_answer": "extract",
+    "f1_score": "compare",
+    "json_match": "structure",
+    "json_schema": "structure",
+    "math_equal": "math",
+    "normalize": "normalize",
+    "numeric_match": "numbers",
+    "parse_json": "json_text",
+    "regex_match": "regex",
+    "similarity": "similarity",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'assay.text' has no attribute {name!r}")
+    value: object = getattr(import_module(f"assay.text.{home}"), name)
+    globals()[name] = value
+    return value

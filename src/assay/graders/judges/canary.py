@@ -1,19 +1,58 @@
 """Canaries: a question about an answer whose right reply is known to be no.
 
 An answer that shows a pattern of attack may have captured the judge that reads it, and another one
-may have in a way that no pattern shows. A judge that finds a made-up word in it is not believed.
+may have in a way that no pattern shows. A judge that finds a made-up word in it is not believed. In
+a list of things to be judged, one more with such a word is a probe that costs no call of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
+from dataclasses import replace
 
 from assay.errors import InputError, ModelError
-from assay.graders.judges.panel import Decision, Panel
-from assay.graders.judges.probe import captured, probe_word
+from assay.graders.judges.fence import fenced
+from assay.graders.judges.panel import Panel
+from assay.graders.judges.prompt import Prompt
+from assay.graders.judges.votes import Decision
 
-__all__ = ["check_canary", "is_probed", "refuted", "untruth"]
+__all__ = [
+    "captured",
+    "check_canary",
+    "is_probed",
+    "probe_word",
+    "refuted",
+    "unguessable",
+    "untruth",
+]
+
+
+def probe_word(text: str) -> str:
+    """A word that no text holds: nobody can guess it, and it differs from process to process.
+
+    Args:
+        text: What is judged; the same text has the same word.
+    """
+    _, nonce = fenced("probe", text)
+    return "".join(chr(ord("a") + int(digit, 16)) for digit in nonce[:8]) + "ium"
+
+
+def unguessable(prompt: Prompt, word: str) -> Prompt:
+    """The prompt, with the word left out of the cache's key."""
+    return replace(prompt, volatile=(*prompt.volatile, word)) if word else prompt
+
+
+def captured(what: str) -> ModelError:
+    """The error of a judge that a probe has found out.
+
+    Args:
+        what: What it said of the made-up word.
+    """
+    return ModelError(
+        f"the judge says of a made-up word that {what}: it cannot be believed", kind="unbelievable"
+    )
+
 
 _YES = 0.5
 """From which value a reply says that the word is there."""
@@ -30,7 +69,7 @@ _BY_THE_ANSWER = frozenset({"unreadable", "unbelievable", "refused", "truncated"
 
 
 def check_canary(share: object) -> None:
-    """Refuse a share of answers that is none.
+    """Reject a share of answers that is not in [0, 1].
 
     Raises:
         InputError: Unless it is a number in [0, 1].

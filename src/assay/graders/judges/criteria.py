@@ -77,11 +77,11 @@ class Criterion:
         if not math.isfinite(self.weight) or abs(self.weight) > 1e9:
             raise InputError(f"weight: must be finite, got {self.weight}")
         if self.polarity not in ("auto", "presence", "absence"):
-            raise InputError(f"polarity: {self.polarity!r} is none of auto, presence, absence")
+            raise InputError(f"polarity: {self.polarity!r} must be one of auto, presence, absence")
         if self.required and self.weight < 0:
             raise InputError("required: a fault (negative weight) cannot be required")
         if self.levels and self.children:
-            raise InputError("levels: a group has none; its children may")
+            raise InputError("levels: a group has no levels; its children may")
         names = [level.name for level in self.levels]
         if len(names) == 1 or len(set(names)) < len(names) or not all(names):
             raise InputError("levels: at least two, with different names")
@@ -149,7 +149,9 @@ def read_criteria(written: object, *, where: str = "criteria") -> tuple[Criterio
         raise InputError(f"{where} must be a list", hint="of texts, or of [text, weight]")
     items = cast("Sequence[object]", written)
     if not items:
-        raise InputError(f"{where}: there are none", hint="a rubric without criteria says nothing")
+        raise InputError(
+            f"{where}: the list is empty", hint="a rubric needs at least one criterion"
+        )
     if len(items) > _MOST:
         raise InputError(f"{where}: there are more than {_MOST:,} criteria")
     if where.count(".children") >= _DEEPEST:
@@ -179,7 +181,7 @@ def _read(item: object, where: str) -> Criterion:
     except InputError as error:
         message = error.message if error.message.startswith(where) else f"{where}.{error.message}"
         raise InputError(message, hint=error.hint) from None
-    raise InputError(f"{where} is no criterion", hint="text, [text, weight], or a mapping")
+    raise InputError(f"{where} is not a criterion", hint="text, [text, weight], or a mapping")
 
 
 def _read_mapping(item: Mapping[str, object], where: str) -> Criterion:

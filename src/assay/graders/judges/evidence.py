@@ -220,7 +220,7 @@ class Sought:
                 "what the evidence quotes is too short, or a part of a number; quote three letters "
                 "or more, word for word, and a number whole, with the words around it"
             )
-        return "none of the quotes in evidence stands in the answer word for word"
+        return "no quote in evidence stands in the answer word for word"
 
     def _has_part(self, quote: str) -> bool:
         """Whether a quote that does not count stands there all the same."""

@@ -14,7 +14,15 @@ import re
 import secrets
 import unicodedata
 
-__all__ = ["composed", "fenced", "hidden_characters", "unescaped", "unhidden", "visible"]
+__all__ = [
+    "FencedText",
+    "composed",
+    "fenced",
+    "hidden_characters",
+    "unescaped",
+    "unhidden",
+    "visible",
+]
 
 _KEY = secrets.token_bytes(32)
 
@@ -143,3 +151,42 @@ def unescaped(text: str) -> str:
 def _character(digits: str, written: str) -> str:
     number = int(digits, 16)
     return chr(number) if number < 0x110000 else written
+
+
+class FencedText:
+    """A text that is written piece by piece, in which each fence stands on lines of its own.
+
+    Attributes:
+        volatile: The names of its fences, which differ from process to process.
+        size: In characters.
+    """
+
+    def __init__(self) -> None:
+        self.volatile: list[str] = []
+        self.size = 0
+        self._parts: list[str] = []
+        self._is_after_fence = False
+
+    def __str__(self) -> str:
+        return "".join(self._parts)
+
+    def add(self, text: str) -> None:
+        """Add words of one's own."""
+        if not text:
+            return
+        if self._is_after_fence and not text.startswith(("\n", "\r\n")):
+            text = f"\n{text}"
+        self._is_after_fence = False
+        self._append(text)
+
+    def add_fence(self, name: str, text: str) -> None:
+        """Add material; see `fenced`."""
+        block, nonce = fenced(name, text)
+        ends_line = not self._parts or self._parts[-1].endswith("\n")
+        self._append(block if ends_line else f"\n{block}")
+        self.volatile.append(nonce)
+        self._is_after_fence = True
+
+    def _append(self, text: str) -> None:
+        self.size += len(text)
+        self._parts.append(text)

@@ -84,7 +84,7 @@ def emptiness(answer: str, *, openers: bool = True) -> str:
 
     Args:
         answer: The answer.
-        openers: Whether the mere beginning of an answer, such as "Solution:", is none either.
+        openers: Whether the mere beginning of an answer, such as "Solution:", counts as no content.
     """
     if _begins_plainly(answer):
         return ""

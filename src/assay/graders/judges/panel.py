@@ -1,53 +1,54 @@
-"""`Panel`: who is asked a question and how often, and how their votes make one decision.
+"""`Panel`: who is asked a question and how often, and `Voter`: how one of them is asked.
 
-A vote that could not be had, read or believed is an error and no number. A decision needs a quorum
-of votes, so that a panel does not quietly shrink to those who answered.
+A vote that could not be had, read or believed is an error and no number.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import statistics
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, TypeVar, cast
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeAlias, TypeVar, cast
 
 from assay.errors import InputError, ModelError
 from assay.graders.judges.prompt import Prompt
 from assay.models import current_client
 from assay.models.messages import Reply, Request
 from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
 
 __all__ = [
     "DEFAULT_MODEL",
-    "FAR_APART",
-    "Decision",
+    "TEXT",
     "Form",
     "Opinion",
     "Panel",
     "RefutedError",
     "Vote",
-    "poll",
+    "Voter",
+    "list_schema",
+    "object_schema",
     "together",
 ]
 
 _T = TypeVar("_T")
 
 DEFAULT_MODEL = "claude-haiku-4-5"
+MAX_CALLS = 512
+"""Most questions of one voter about one sample: what it costs is bounded, whatever is graded."""
+
+TEXT: Json = {"type": "string"}
+
 Aggregate: TypeAlias = Literal["majority", "mean", "median", "min"]
 Tie: TypeAlias = Literal["fail", "na", "error"]
-
-FAR_APART = 0.25
-"""Scores whose range is more than this disagree."""
 
 
 class RefutedError(Exception):
     """What a judge says is well-formed, and refuted by what can be checked.
 
     Attributes:
-        complaint: What is wrong, for the judge to mend.
+        complaint: What is wrong, for the judge to fix.
     """
 
     def __init__(self, complaint: str) -> None:
@@ -57,42 +58,56 @@ class RefutedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What one reply says.
+    """What one voter says.
 
     Attributes:
         word: The verdict: ``MET``, ``PASS``, ``B``, the name of a level; "" where it is a number.
         value: What that is worth, in [0, 1]; None where the question does not apply.
         reason: Why.
         evidence: Quotes.
+        metadata: More evidence, of a voter that asked several questions.
+        children: A node for each thing that it judged; likewise.
     """
 
     word: str
     value: float | None
     reason: str = ""
     evidence: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    children: tuple[SubScore, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Form(Generic[_T]):
     """What shape a reply has and what it says.
 
     Attributes:
-        name: Of the schema, for providers.
+        name: Of the question; also of the schema, for providers.
         schema: JSON Schema; evidence and reasoning before the verdict, so that it rests on them.
-        read: The opinion in a reply that has the shape.
-        is_fault: Whether a high value speaks against what is judged, and not for it.
-
-    ``read`` raises `RefutedError` for an opinion that is not believed.
+            One object for all questions of a kind.
+        read: What a reply of that shape says; raises `RefutedError` where it is not believed,
+            which gives the model one chance to fix it.
     """
 
     name: str
     schema: Mapping[str, Json]
-    read: Callable[[Mapping[str, Json]], Opinion]
-    is_fault: bool = False
+    read: Callable[[Mapping[str, Json]], _T]
 
-    def against(self, opinions: Iterable[Opinion]) -> Opinion:
-        """Of opinions that have a value, the one that speaks most against what is judged."""
-        return (max if self.is_fault else min)(opinions, key=lambda one: one.value or 0.0)
+
+def object_schema(**properties: Json) -> dict[str, Json]:
+    """The JSON Schema of an object that has these properties in this order, and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list[Json](properties),
+        "additionalProperties": False,
+    }
+
+
+def list_schema(name: str, **properties: Json) -> dict[str, Json]:
+    """The JSON Schema of an object with one list, of objects that have these properties."""
+    items: Json = {"type": "array", "items": object_schema(**properties)}
+    return object_schema(**{name: items})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +118,9 @@ class Panel:
         models: Model references; each is asked.
         repeats: How often each is asked. The repeats are apart in the cache.
         aggregate: ``majority`` of the words, or ``mean``, ``median`` or ``min`` of the values.
-            A mean has no bound under one broken judge; a median has. ``min`` is what speaks most
-            against the answer: of a fault (a `Form` that says so), the highest value.
+            It is taken over the votes, as quorum and agreement are: a model's repeats count as
+            votes of their own. A mean has no bound under one broken judge; a median has. ``min``
+            is what speaks most against the answer: of a fault, the highest value.
         quorum: Fewest votes that decide; more than half of those asked by default (0).
         tie: What an even split of words is: ``fail`` (that which speaks most against the answer),
             ``na`` (does not apply) or ``error``.
@@ -140,11 +156,10 @@ class Panel:
         if not 0 <= self.quorum <= self.asked:
             raise InputError(f"quorum must be in 1..{self.asked}, got {self.quorum}")
         if self.aggregate not in ("majority", "mean", "median", "min"):
-            raise InputError(
-                f"aggregate: {self.aggregate!r} is none of majority, mean, median, min"
-            )
+            names = "majority, mean, median, min"
+            raise InputError(f"aggregate: {self.aggregate!r} must be one of {names}")
         if self.tie not in ("fail", "na", "error"):
-            raise InputError(f"tie: {self.tie!r} is none of fail, na, error")
+            raise InputError(f"tie: {self.tie!r} must be one of fail, na, error")
         temperature = self.temperature
         if temperature is not None and not 0.0 <= temperature <= 2.0:
             raise InputError(f"temperature must be in 0..2, or null, got {temperature}")
@@ -152,30 +167,6 @@ class Panel:
             raise InputError(f"timeout_seconds must be more than 0, got {self.timeout_seconds}")
         if self.max_tokens < 1:
             raise InputError(f"max_tokens must be 1 or more, got {self.max_tokens}")
-
-    def request(
-        self, prompt: Prompt, name: str, schema: Mapping[str, Json], *, model: str, repeat: int
-    ) -> Request:
-        """One asking of one of its models, with the panel's limits.
-
-        Args:
-            prompt: The question.
-            name: What providers are told the schema is called.
-            schema: JSON Schema of the reply.
-            model: Whom to ask.
-            repeat: Which asking, from 0.
-        """
-        return Request(
-            model=model,
-            messages=prompt.messages,
-            schema=schema,
-            schema_name=name,
-            max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            repeat=repeat,
-            volatile=prompt.volatile,
-            timeout_seconds=self.timeout_seconds,
-        )
 
     @property
     def asked(self) -> int:
@@ -188,69 +179,161 @@ class Panel:
         return self.quorum or self.asked // 2 + 1
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question to a model: its name, and the reply or why there is none."""
+
+    name: str
+    reply: Reply | None = None
+    error: ModelError | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        kept: dict[str, Json] = {"asked": self.name}
+        if self.error is not None:
+            kept.update({"error": str(self.error), "error_kind": self.error.kind})
+        return kept if self.reply is None else {**kept, **_record(self.reply)}
+
+
+@dataclass(slots=True)
+class Voter:
+    """One asking of one model, which may take several calls.
+
+    Attributes:
+        panel: Whose voter it is.
+        model: Whom to ask.
+        repeat: Which asking, from 0.
+        calls: What was asked so far.
+    """
+
+    panel: Panel
+    model: str
+    repeat: int = 0
+    calls: list[Call] = field(default_factory=list[Call])
+
+    async def ask(self, prompt: Prompt, form: Form[_T]) -> _T:
+        """Ask one question.
+
+        Raises:
+            ModelError: If no reply could be had, read or believed.
+        """
+        self.plan(1)
+        place, found = len(self.calls), list[_T]()
+        self.calls.append(Call(form.name))
+
+        def check(data: Json) -> str:
+            found.clear()
+            try:
+                found.append(form.read(cast("Mapping[str, Json]", data)))
+            except RefutedError as error:
+                return error.complaint
+            return ""
+
+        try:
+            reply = await current_client().ask(self._request(prompt, form), check)
+        except ModelError as error:
+            self.calls[place] = Call(form.name, error=error)
+            raise
+        self.calls[place] = Call(form.name, reply)
+        return found[0]
+
+    def plan(self, questions: int) -> None:
+        """Refuse to ask more questions than one sample may cost, before any of them is asked.
+
+        Raises:
+            ModelError: Of the kind ``overflow`` where all together are more than `MAX_CALLS`.
+        """
+        if len(self.calls) + questions > MAX_CALLS:
+            raise ModelError(
+                f"this takes {len(self.calls) + questions} questions to one judge, or more; "
+                f"at most {MAX_CALLS} are asked about a sample",
+                kind="overflow",
+                hint="give fewer documents, a smaller max_claims, or a larger max_tokens",
+            )
+
+    def _request(self, prompt: Prompt, form: Form[_T]) -> Request:
+        return Request(
+            model=self.model,
+            messages=prompt.messages,
+            schema=form.schema,
+            schema_name=form.name,
+            max_tokens=self.panel.max_tokens,
+            temperature=self.panel.temperature,
+            repeat=self.repeat,
+            volatile=prompt.volatile,
+            timeout_seconds=self.panel.timeout_seconds,
+        )
+
+
+Judge: TypeAlias = Callable[[Voter], Awaitable[Opinion]]
+"""What each voter of a panel does."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """One model's answer to one asking.
+    """What one voter came to.
 
     Attributes:
         model: Whom.
         repeat: Which asking, from 0.
         opinion: What it says; None where it could not be had.
         error: Why not.
-        reply: How it was had.
+        calls: What was asked.
     """
 
     model: str
     repeat: int = 0
     opinion: Opinion | None = None
     error: ModelError | None = None
-    reply: Reply | None = None
+    calls: tuple[Call, ...] = ()
 
-    def to_dict(self) -> dict[str, Json]:
-        """What is kept of it: what was said, and everything needed to find the call again."""
+    @classmethod
+    async def of(cls, voter: Voter, judge: Judge) -> Vote:
+        """Have a voter vote."""
+        opinion, failed = None, None
+        try:
+            opinion = await judge(voter)
+        except ModelError as error:
+            failed = error
+        return cls(
+            model=voter.model,
+            repeat=voter.repeat,
+            opinion=opinion,
+            error=failed,
+            calls=tuple(voter.calls),
+        )
+
+    def to_dict(self, *, in_steps: bool = False) -> dict[str, Json]:
+        """What is kept of it: what was said, and everything needed to find the calls again.
+
+        Args:
+            in_steps: Whether it took several questions, each of which is kept.
+        """
         kept: dict[str, Json] = {"model": self.model}
         if self.repeat:
             kept["repeat"] = self.repeat
         if self.opinion is not None:
-            if self.opinion.word:
-                kept["verdict"] = self.opinion.word
-            kept["value"] = self.opinion.value
-            kept["reason"] = self.opinion.reason
-            if self.opinion.evidence:
-                kept["evidence"] = list(self.opinion.evidence)
+            kept.update(self._said(in_steps=in_steps))
         if self.error is not None:
-            kept["error"] = str(self.error)
-            kept["error_kind"] = self.error.kind
-        if self.reply is not None:
-            kept.update(_record(self.reply))
+            kept.update({"error": str(self.error), "error_kind": self.error.kind})
+        if in_steps:
+            kept["calls"] = self.calls_to_list()
+        elif self.calls and (reply := self.calls[-1].reply) is not None:
+            kept.update(_record(reply))
         return kept
 
+    def _said(self, *, in_steps: bool) -> dict[str, Json]:
+        said = self.opinion
+        if said is None:
+            return {}
+        if in_steps:
+            return {"value": said.value, **said.metadata}
+        word: dict[str, Json] = {"verdict": said.word} if said.word else {}
+        quotes: dict[str, Json] = {"evidence": list(said.evidence)} if said.evidence else {}
+        return {**word, "value": said.value, "reason": said.reason, **quotes}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What a panel decided.
-
-    Attributes:
-        word: As in `Opinion`.
-        value: In [0, 1]; None where the question does not apply, or there is an error.
-        reason: Of a vote that agrees with the decision.
-        evidence: Likewise.
-        agreement: Share of the votes that say the same, in [0, 1]; None without votes.
-        votes: All of them.
-        error: Why nothing was decided; None where something was.
-    """
-
-    word: str = ""
-    value: float | None = None
-    reason: str = ""
-    evidence: tuple[str, ...] = ()
-    agreement: float | None = None
-    votes: tuple[Vote, ...] = ()
-    error: ModelError | None = None
-
-    def told(self) -> list[Json]:
-        """The votes as plain JSON."""
-        return [vote.to_dict() for vote in self.votes]
+    def calls_to_list(self) -> list[Json]:
+        """The calls as plain JSON."""
+        return [call.to_dict() for call in self.calls]
 
 
 async def together(calls: Iterable[Awaitable[_T]]) -> list[_T]:
@@ -260,152 +343,6 @@ async def together(calls: Iterable[Awaitable[_T]]) -> list[_T]:
         if isinstance(result, BaseException):
             raise result
     return cast("list[_T]", results)
-
-
-async def poll(prompt: Prompt, form: Form, panel: Panel) -> Decision:
-    """Ask a panel one question.
-
-    Args:
-        prompt: The question.
-        form: What shape an answer has.
-        panel: Who is asked.
-
-    Returns:
-        The decision; its ``error`` says why there is none.
-    """
-    if panel.asked == 1:
-        votes = [await _ask(prompt, form, panel, panel.models[0], 0)]
-    else:
-        calls = (
-            _ask(prompt, form, panel, model, repeat)
-            for model in panel.models
-            for repeat in range(panel.repeats)
-        )
-        votes = await together(calls)
-    decision = _decide(votes, form, panel)
-    if panel.escalate and _is_doubtful(votes):
-        final = await _ask(prompt, form, panel, panel.escalate, 0)
-        alone = replace(panel, models=(panel.escalate,), repeats=1, quorum=0, escalate="")
-        return replace(
-            _decide([final], form, alone), votes=(*votes, final), agreement=decision.agreement
-        )
-    return decision
-
-
-@dataclass(slots=True)
-class _Reading:
-    """Reads a reply while it is checked, so that it is not read twice."""
-
-    form: Form
-    opinion: Opinion | None = field(default=None)
-
-    def check(self, data: Json) -> str:
-        try:
-            self.opinion = self.form.read(cast("Mapping[str, Json]", data))
-        except RefutedError as error:
-            self.opinion = None
-            return error.complaint
-        return ""
-
-
-async def _ask(prompt: Prompt, form: Form, panel: Panel, model: str, repeat: int) -> Vote:
-    request = panel.request(prompt, form.name, form.schema, model=model, repeat=repeat)
-    reading = _Reading(form)
-    try:
-        reply = await current_client().ask(request, reading.check)
-    except ModelError as error:
-        return Vote(model=model, repeat=repeat, error=error)
-    return Vote(model=model, repeat=repeat, opinion=reading.opinion, reply=reply)
-
-
-def _decide(votes: Sequence[Vote], form: Form, panel: Panel) -> Decision:
-    if len(votes) == 1 and (opinion := votes[0].opinion) is not None:
-        return _decision(opinion, [opinion], votes)
-    valid = [(vote, vote.opinion) for vote in votes if vote.opinion is not None]
-    if len(valid) < panel.needed:
-        return Decision(votes=tuple(votes), error=_missing(votes, panel))
-    opinions = [opinion for _, opinion in valid]
-    if panel.aggregate == "majority" and all(opinion.word for opinion in opinions):
-        return _most(opinions, votes, form, panel)
-    applied = [opinion for opinion in opinions if opinion.value is not None]
-    values = [cast("float", opinion.value) for opinion in applied]
-    if 2 * len(values) < len(opinions):  # most say that it does not apply
-        first = next(opinion for opinion in opinions if opinion.value is None)
-        return _decision(first, opinions, votes)
-    if 2 * len(values) == len(opinions) and panel.tie != "fail":
-        return _undecided(f"{len(values)} of {len(opinions)} say that it applies", votes, panel)
-    if panel.aggregate == "min":
-        value = cast("float", form.against(applied).value)
-    elif panel.aggregate == "mean":
-        value = min(max(math.fsum(values) / len(values), min(values)), max(values))
-    else:  # the majority of numbers is their median
-        value = statistics.median(values)
-    nearest = min(applied, key=lambda opinion: abs(cast("float", opinion.value) - value))
-    word = nearest.word if nearest.value == value else ""  # between words there is none
-    return _decision(replace(nearest, word=word, value=value), opinions, votes)
-
-
-def _most(opinions: Sequence[Opinion], votes: Sequence[Vote], form: Form, panel: Panel) -> Decision:
-    """The word that most opinions have."""
-    counts = Counter(opinion.word for opinion in opinions)
-    top = max(counts.values())
-    words = [word for word, count in counts.items() if count == top]
-    tied = [opinion for opinion in opinions if opinion.word in words]
-    if len(words) == 1:
-        return _decision(tied[0], opinions, votes)
-    if panel.tie != "fail":
-        told = " and ".join(f"{top} for {word}" for word in words)
-        return _undecided(told, votes, panel)
-    # Not applicable is worth no more than the worst: else a split would be a way out.
-    applied = [opinion for opinion in tied if opinion.value is not None]
-    return _decision(form.against(applied), opinions, votes)
-
-
-def _undecided(told: str, votes: Sequence[Vote], panel: Panel) -> Decision:
-    """What an even split is, where it is no failure."""
-    if panel.tie == "error":
-        error = ModelError(f"the judges are split: {told}", kind="unbelievable")
-        return Decision(votes=tuple(votes), error=error)
-    return Decision(word="NA", reason=f"the judges are split: {told}", votes=tuple(votes))
-
-
-def _decision(chosen: Opinion, opinions: Sequence[Opinion], votes: Sequence[Vote]) -> Decision:
-    same = sum(opinion.word == chosen.word and _alike(opinion, chosen) for opinion in opinions)
-    return Decision(
-        word=chosen.word,
-        value=chosen.value,
-        reason=chosen.reason,
-        evidence=chosen.evidence,
-        agreement=same / len(opinions),
-        votes=tuple(votes),
-    )
-
-
-def _alike(one: Opinion, other: Opinion) -> bool:
-    if one.word or one.value is None or other.value is None:
-        return one.word != "" or one.value == other.value
-    return abs(one.value - other.value) <= FAR_APART
-
-
-def _is_doubtful(votes: Sequence[Vote]) -> bool:
-    """Whether votes disagree, or some are missing."""
-    opinions = [vote.opinion for vote in votes]
-    first = opinions[0]
-    return first is None or any(
-        one is None or one.word != first.word or not _alike(one, first) for one in opinions
-    )
-
-
-def _missing(votes: Sequence[Vote], panel: Panel) -> ModelError:
-    errors = [vote.error for vote in votes if vote.error is not None]
-    if panel.asked == 1 and errors:
-        return errors[0]
-    told = "; ".join(dict.fromkeys(f"{vote.model}: {vote.error}" for vote in votes if vote.error))
-    given = len(votes) - len(errors)
-    return ModelError(
-        f"{given} of {len(votes)} judges gave a verdict, and {panel.needed} decide: {told}",
-        kind=errors[0].kind if errors else "unreadable",
-    )
 
 
 def _record(reply: Reply) -> dict[str, Json]:

@@ -131,7 +131,7 @@ def compose(form: str, parts: Sequence[Part], ending: str, *, system: str = "") 
             raise ModelError(
                 f"the {part.name} makes a prompt of more than {MAX_MATERIAL:,} characters",
                 kind="overflow",
-                hint="a judge reads the whole of it or none; grade such work in parts",
+                hint="a judge reads all of it or nothing; grade such work in parts",
             )
         block, nonce = fenced(part.name, part.text)
         lines.append(block)

@@ -6,21 +6,28 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import cast
 
 from assay.errors import ModelError
-from assay.graders.judges.canary import is_probed, refuted, untruth
+from assay.graders.judges.canary import is_probed, refuted, unguessable, untruth
 from assay.graders.judges.criteria import Criterion, leaves, signed
 from assay.graders.judges.evidence import Sought
-from assay.graders.judges.panel import Decision, Form, Opinion, Panel, RefutedError, poll, together
-from assay.graders.judges.probe import unguessable
+from assay.graders.judges.panel import (
+    TEXT,
+    Form,
+    Opinion,
+    Panel,
+    RefutedError,
+    object_schema,
+    together,
+)
 from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
+from assay.graders.judges.votes import Decision, poll
 from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
 
-__all__ = ["Combined", "Judged", "Material", "combined", "described", "judge_criteria"]
+__all__ = ["Combined", "Judged", "Material", "combined", "judge_criteria", "rubric_node"]
 
 _MET = ("MET", "UNMET")
-_TEXT: Json = {"type": "string"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +67,14 @@ class Judged:
     """What came of all criteria.
 
     Attributes:
-        decisions: One for each leaf of the rubric, in order.
+        criteria: The rubric.
+        decisions: One for each of its leaves, in order.
         captured: Why the judge cannot be trusted with this answer; None if it can.
         suspicions: Patterns of attack that the answer shows; noted, never scored.
         probe: What was said of a question whose answer is known; None where none was asked.
     """
 
+    criteria: tuple[Criterion, ...]
     decisions: tuple[Decision, ...]
     captured: ModelError | None = None
     suspicions: tuple[str, ...] = ()
@@ -77,8 +86,19 @@ class Judged:
         if self.suspicions:
             kept["injection_suspected"] = list(self.suspicions)
         if self.probe is not None:
-            kept["probe"] = cast("Json", self.probe.told())
+            kept["probe"] = self.probe.votes_to_list()
         return kept
+
+    def fault(self, total: Combined, min_coverage: float) -> ModelError | None:
+        """Why the rubric has no score; None where enough of it was judged."""
+        errors = [one.error for one in self.decisions if one.error is not None]
+        if self.captured is not None or not errors:
+            return self.captured
+        if total.value is not None and total.coverage >= min_coverage:
+            return None
+        told, many = "; ".join(dict.fromkeys(map(str, errors))), len(self.decisions)
+        said = told if many == 1 else f"{len(errors)} of {many} criteria were not judged: {told}"
+        return ModelError(said, kind=errors[0].kind)
 
 
 async def judge_criteria(
@@ -93,6 +113,7 @@ async def judge_criteria(
         canary: Share of answers, in [0, 1], about which a question is asked whose answer is known
             to be no. Answers that show a pattern of attack are always among them.
     """
+    rubric = tuple(criteria)
     asked, sought, parts = list(signed(criteria)), Sought(material.answer), material.parts()
     found = suspicions(material.answer)
     calls = [_decide(one, parts, sought, panel, is_fault=is_fault) for one, is_fault in asked]
@@ -100,10 +121,16 @@ async def judge_criteria(
     if is_probed(material.answer, about, canary, is_suspicious=bool(found)):
         *decisions, probe = await together([*calls, _probe(material.answer, parts, panel)])
         error = refuted(probe, panel, is_suspicious=bool(found))
-        return Judged(decisions=tuple(decisions), captured=error, suspicions=found, probe=probe)
+        return Judged(
+            criteria=rubric,
+            decisions=tuple(decisions),
+            captured=error,
+            suspicions=found,
+            probe=probe,
+        )
     if len(calls) == 1:
-        return Judged(decisions=(await calls[0],), suspicions=found)
-    return Judged(decisions=tuple(await together(calls)), suspicions=found)
+        return Judged(criteria=rubric, decisions=(await calls[0],), suspicions=found)
+    return Judged(criteria=rubric, decisions=tuple(await together(calls)), suspicions=found)
 
 
 async def _decide(
@@ -115,7 +142,7 @@ async def _decide(
         prompt = compose(name, parts, _asked(criterion))
     except ModelError as error:
         return Decision(error=error)
-    return await poll(prompt, replace(form, is_fault=True) if is_fault else form, panel)
+    return await poll(prompt, form, panel, is_fault=is_fault)
 
 
 @lru_cache(maxsize=4_096)
@@ -140,7 +167,7 @@ def _asked(criterion: Criterion) -> str:
     return "\n".join(lines)
 
 
-def _criterion_form(criterion: Criterion, sought: Sought | None) -> Form:
+def _criterion_form(criterion: Criterion, sought: Sought | None) -> Form[Opinion]:
     """MET or UNMET, with quotes that are looked up."""
     words = (*_MET, "NA") if criterion.allow_na else _MET
 
@@ -161,7 +188,7 @@ def _is_quoted(criterion: Criterion) -> bool:
     return criterion.is_presence
 
 
-def _levels_form(criterion: Criterion) -> Form:
+def _levels_form(criterion: Criterion) -> Form[Opinion]:
     values = {level.name: level.value for level in criterion.levels}
     words = (*values, "NA") if criterion.allow_na and "NA" not in values else tuple(values)
 
@@ -173,28 +200,12 @@ def _levels_form(criterion: Criterion) -> Form:
     return Form("level", _schema("level", words), read)
 
 
-_SCHEMAS: dict[tuple[str, ...], dict[str, Json]] = {}
-
-
+@lru_cache(maxsize=1_000)
 def _schema(key: str, words: tuple[str, ...]) -> dict[str, Json]:
     """One object for each menu: what is compiled from it is kept by the object."""
-    known = _SCHEMAS.get((key, *words))
-    if known is not None:
-        return known
-    properties: dict[str, Json] = {
-        "evidence": {"type": "array", "items": _TEXT},
-        "reasoning": _TEXT,
-        key: {"type": "string", "enum": list[Json](words)},
-    }
-    made: dict[str, Json] = {
-        "type": "object",
-        "properties": properties,
-        "required": list[Json](properties),
-        "additionalProperties": False,
-    }
-    if len(_SCHEMAS) < 1_000:
-        _SCHEMAS[(key, *words)] = made
-    return made
+    menu: Json = {"type": "string", "enum": list[Json](words)}
+    evidence: Json = {"type": "array", "items": TEXT}
+    return object_schema(**{"evidence": evidence, "reasoning": TEXT, key: menu})
 
 
 def _texts(data: Json) -> tuple[str, ...]:
@@ -362,7 +373,50 @@ def _clipped(value: float | None) -> float | None:
     return None if value is None else min(max(value, 0.0), 1.0)
 
 
-def described(criterion: Criterion, decision: Decision) -> dict[str, Json]:
+def rubric_node(
+    name: str, judged: Judged, metadata: Mapping[str, Json], *, min_coverage: float = 1.0
+) -> SubScore:
+    """The node of a rubric, with a child for each criterion.
+
+    Args:
+        name: Of the node.
+        judged: What came of its criteria.
+        metadata: What is kept beside them.
+        min_coverage: Share of the weight, in (0, 1], that must have been judged; with less it is
+            an error. Where nothing applies, it is skipped.
+    """
+    total = combined(judged.criteria, judged.decisions)
+    pairs = list(zip(leaves(judged.criteria), judged.decisions, strict=True))
+    listed: list[Json] = [_described(*pair) for pair in pairs]
+    kept: dict[str, Json] = {**metadata, "criteria": listed, "raw": total.raw}
+    kept.update({"coverage": total.coverage, **judged.noted()})
+    if total.coverage < 1.0:
+        kept["bounds"] = [total.low, total.high]
+    children = [_criterion_node(*pair) for pair in pairs]
+    if (error := judged.fault(total, min_coverage)) is not None:
+        kept["_outcome"] = error.kind
+        return SubScore(name, status="error", reason=str(error), metadata=kept, children=children)
+    reason = f"required and not met: {total.failed}" if total.failed else ""
+    if total.value is None:
+        reason = "no criterion applies"
+    status = "skipped" if total.value is None else "scored"
+    return SubScore(
+        name, total.value, metadata=kept, children=children, reason=reason, status=status
+    )
+
+
+def _criterion_node(criterion: Criterion, decision: Decision) -> SubScore:
+    """The node of one criterion; its name is its words, its evidence stands in the parent."""
+    if decision.error is not None:
+        return SubScore.error(criterion.label, str(decision.error), weight=criterion.weight)
+    if decision.value is None:
+        return SubScore.skipped(criterion.label, decision.reason, weight=criterion.weight)
+    value, weight = decision.value, criterion.weight
+    is_good = value >= 1.0 if weight >= 0 else value <= 0.0
+    return SubScore(criterion.label, value, weight, reason=decision.reason, passed=is_good)
+
+
+def _described(criterion: Criterion, decision: Decision) -> dict[str, Json]:
     """What is kept of one criterion."""
     kept: dict[str, Json] = {
         "criterion": criterion.requirement,
@@ -374,5 +428,5 @@ def described(criterion: Criterion, decision: Decision) -> dict[str, Json]:
         kept["evidence"] = list(decision.evidence)
     if decision.agreement is not None and len(decision.votes) > 1:
         kept["agreement"] = decision.agreement
-    kept["votes"] = cast("Json", decision.told())
+    kept["votes"] = decision.votes_to_list()
     return kept

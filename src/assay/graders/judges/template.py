@@ -13,22 +13,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from assay.errors import InputError
-from assay.graders.judges.fence import fenced
+from assay.errors import InputError, nearest
+from assay.graders.judges.fence import FencedText
 from assay.graders.judges.template_syntax import (
     MAX_TEMPLATE_BYTES,
-    Each,
+    Block,
     Expression,
-    If,
     Literally,
     Lookup,
     Node,
     Path,
     Put,
-    With,
-    parsed,
+    parse,
+    place_of,
 )
-from assay.graders.judges.template_tags import place_of
 from assay.scoring.json_safe import Json
 
 __all__ = [
@@ -36,9 +34,10 @@ __all__ = [
     "MAX_STEPS",
     "MAX_TEMPLATE_BYTES",
     "Rendered",
+    "check_template",
+    "names_used",
     "render",
     "render_fenced",
-    "step_into",
 ]
 
 MAX_OUTPUT = 1 << 20
@@ -66,7 +65,7 @@ class Rendered:
 class _Value(NamedTuple):
     value: Json
     source: str
-    """The fence that it goes into; empty for what needs none."""
+    """The fence that it goes into; empty for trusted text."""
 
 
 _NOTHING = _Value(None, "")
@@ -82,7 +81,7 @@ def render(template: str, context: Mapping[str, Json]) -> str:
         context: Plain JSON. Lists have ``length``; a list or a mapping is written as JSON.
 
     Raises:
-        InputError: For a template that is none, with its line; for more than `MAX_STEPS` or
+        InputError: For an invalid template, with its line; for more than `MAX_STEPS` or
             `MAX_OUTPUT`.
     """
     return _rendered(template, context, {}).text
@@ -108,7 +107,7 @@ def render_fenced(
 def _rendered(template: str, context: Mapping[str, Json], untrusted: Mapping[str, str]) -> Rendered:
     if not template:
         return Rendered("", (), 0)
-    nodes = parsed(template)
+    nodes = parse(template)
     try:
         plain = cast("dict[str, Json]", json.loads(_PLAIN.encode(dict(context))))
     except (TypeError, ValueError, RecursionError) as error:
@@ -116,17 +115,14 @@ def _rendered(template: str, context: Mapping[str, Json], untrusted: Mapping[str
     output = _Output()
     scope = _Scope(_Value(plain, ""), None, {}, untrusted)
     _Renderer(output, scope).all(nodes, scope)
-    return Rendered("".join(output.parts), tuple(output.volatile), output.material)
+    return Rendered(str(output.text), tuple(output.text.volatile), output.material)
 
 
 @dataclass(slots=True)
 class _Output:
-    parts: list[str] = field(default_factory=list[str])
-    volatile: list[str] = field(default_factory=list[str])
+    text: FencedText = field(default_factory=FencedText)
     material: int = 0
-    size: int = 0
     steps: int = 0
-    is_after_fence: bool = False
 
     def step(self, line: int, many: int = 1) -> None:
         self.steps += many
@@ -137,34 +133,21 @@ class _Output:
                 hint="loops in loops over long lists do that",
             )
 
-    def text(self, text: str, line: int) -> None:
-        if not text:
-            return
-        if self.is_after_fence and not text.startswith(("\n", "\r\n")):
-            text = f"\n{text}"
-        self.is_after_fence = False
-        self._add(text, line)
+    def add(self, text: str, line: int, fence: str = "") -> None:
+        self._check_room(len(text), line)
+        if fence:
+            self.material += len(text)
+            self.text.add_fence(fence, text)
+        else:
+            self.text.add(text)
+        self._check_room(0, line)
 
-    def fence(self, name: str, text: str, line: int) -> None:
-        self._room(len(text), line)
-        block, nonce = fenced(name, text)
-        ends_line = not self.parts or self.parts[-1].endswith("\n")
-        self._add(block if ends_line else f"\n{block}", line)
-        self.volatile.append(nonce)
-        self.material += len(text)
-        self.is_after_fence = True
-
-    def _add(self, text: str, line: int) -> None:
-        self._room(len(text), line)
-        self.size += len(text)
-        self.parts.append(text)
-
-    def _room(self, more: int, line: int) -> None:
-        if self.size + more > MAX_OUTPUT:
+    def _check_room(self, more: int, line: int) -> None:
+        if self.text.size + more > MAX_OUTPUT:
             raise InputError(
                 f"the template becomes more than {MAX_OUTPUT:,} characters",
                 location=place_of(line),
-                hint="a judge reads the whole of it or none: show it less",
+                hint="a judge reads all of it or nothing: show it less",
             )
 
 
@@ -218,10 +201,10 @@ class _Scope:
 
 
 def _walk(start: _Value, steps: Iterable[str]) -> _Value:
-    return _Value(step_into(start.value, steps), start.source)
+    return _Value(_step_into(start.value, steps), start.source)
 
 
-def step_into(value: Json, steps: Iterable[str]) -> Json:
+def _step_into(value: Json, steps: Iterable[str]) -> Json:
     """What keys lead to; None where there is none. Lists have ``length``, and nothing else does."""
     for step in steps:
         if isinstance(value, dict):
@@ -244,28 +227,29 @@ class _Renderer:
         for node in nodes:
             if isinstance(node, str):
                 self.output.step(0)
-                self.output.text(node, 0)
+                self.output.add(node, 0)
+                continue
+            self.output.step(node.line)
+            found = self._value(node.value, scope)
+            if isinstance(node, Put):
+                self._put(found, node.line, _key(node.value))
+            elif node.name == "each":
+                self._each(node, found, scope)
             else:
-                self.output.step(node.line)
-                self._one(node, scope)
+                self._choose(node, found, scope)
 
-    def _one(self, node: Put | If | Each | With, scope: _Scope) -> None:
-        found = self._value(node.value, scope)
-        if isinstance(node, Put):
-            self._put(found, node.line, _key(node.value))
-        elif isinstance(node, If):
-            shows = _is_shown(found.value, takes_zero=node.takes_zero) is not node.is_negated
-            self.all(node.body if shows else node.otherwise, scope)
-        elif isinstance(node, With):
-            if _is_shown(found.value, takes_zero=True):
-                named = dict(zip(node.names, (found,), strict=False))
-                self.all(node.body, _Scope(found, scope, {}, {}, named))
-            else:
-                self.all(node.otherwise, scope)
+    def _choose(self, node: Block, found: _Value, scope: _Scope) -> None:
+        is_with = node.name == "with"
+        shows = _is_shown(found.value, takes_zero=node.takes_zero or is_with)
+        if shows is (node.name == "unless"):
+            self.all(node.otherwise, scope)
+        elif is_with:
+            named = dict(zip(node.names, (found,), strict=False))
+            self.all(node.body, _Scope(found, scope, {}, {}, named))
         else:
-            self._each(node, found, scope)
+            self.all(node.body, scope)
 
-    def _each(self, node: Each, found: _Value, scope: _Scope) -> None:
+    def _each(self, node: Block, found: _Value, scope: _Scope) -> None:
         if isinstance(found.value, list | dict):
             self.output.step(node.line, len(found.value))
         pairs = list(_pairs(found))
@@ -303,9 +287,9 @@ class _Renderer:
         text = _text(found.value)
         is_material = found.source and isinstance(found.value, str | list | dict)
         if is_material and text and text not in _harmless(found.source, key):
-            self.output.fence(found.source, text, line)
+            self.output.add(text, line, fence=found.source)
         else:
-            self.output.text(text, line)
+            self.output.add(text, line)
 
 
 _ROLES = frozenset({"system", "user", "assistant", "tool", "document"})
@@ -349,3 +333,71 @@ def _text(value: Json) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return json.dumps(value, ensure_ascii=False)
+
+
+def check_template(template: str, known: Mapping[str, Json]) -> list[str]:
+    """What is worth a look in a template: variables that do not exist.
+
+    Args:
+        template: The template.
+        known: A sample of the variables. Of a list its first item says what the others are like;
+            an empty mapping may hold anything.
+
+    Returns:
+        Warnings, each with its line.
+
+    Raises:
+        InputError: For an invalid template, with its line.
+    """
+    warnings: list[str] = []
+    for line, path, scope in _uses(parse(template), [dict(known)]):
+        if isinstance(scope, dict) and scope and path.steps[0] not in scope:
+            hint = nearest(path.steps[0], list(scope))
+            if path.steps[0] == "template_variables":
+                hint = "its entries are variables themselves: {{NAME}}"
+            warnings.append(f"line {line}: there is no variable {path.text!r} ({hint})")
+    return list(dict.fromkeys(warnings))
+
+
+def names_used(template: str) -> frozenset[str]:
+    """The first names of all paths in a template."""
+    return frozenset(path.steps[0] for _, path, _ in _uses(parse(template), [{}]))
+
+
+def _uses(nodes: Sequence[Node], scopes: list[Json]) -> Iterator[tuple[int, Path, Json]]:
+    """Every path with a name, its line, and a sample of what it is looked up in."""
+    for node in nodes:
+        if isinstance(node, str):
+            continue
+        for path in _paths(node.value):
+            if path.is_data or not path.steps:
+                continue
+            scope = scopes[-1 - path.up] if path.up < len(scopes) else {}
+            yield node.line, path, scope
+        if isinstance(node, Put):
+            continue
+        inside = scopes
+        if node.name in ("each", "with"):
+            # What names of one's own stand for is not followed.
+            is_item = node.name == "each"
+            inner = {} if node.names else _sample(node.value, scopes, is_item=is_item)
+            inside = [*scopes, inner]
+        yield from _uses(node.body, inside)
+        yield from _uses(node.otherwise, scopes)
+
+
+def _paths(expression: Expression) -> Iterator[Path]:
+    if isinstance(expression, Path):
+        yield expression
+    elif isinstance(expression, Lookup):
+        yield from _paths(expression.of)
+        yield from _paths(expression.key)
+
+
+def _sample(expression: Expression, scopes: Sequence[Json], *, is_item: bool) -> Json:
+    if not isinstance(expression, Path) or expression.is_data or expression.up >= len(scopes):
+        return {}
+    found = _step_into(scopes[-1 - expression.up], expression.steps)
+    if is_item:
+        found = found[0] if isinstance(found, list) and found else None
+    return found if isinstance(found, dict) else {}

@@ -1,33 +1,29 @@
-"""Read a Handlebars template into nodes: what it may say, and where it says what it may not.
+"""Read a Handlebars template into a tree: what it may say, and where it says what it may not.
 
-The tags are looked over first, so that every complaint has its line; `dotpromptz_handlebars` then
-settles white space, comments and nesting. What it does with values is not used: see `template`.
+The tags are found first, then the white space around them is settled, then blocks are nested. All
+three are loops: no template, however deep, takes more of the stack than another.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias, cast
+from typing import Literal, NoReturn, TypeAlias
 
-from assay.errors import InputError
-from assay.graders.judges.template_tags import (
-    MOST_NESTED,
-    Tag,
-    check_nesting,
-    place_of,
-    tags_of,
-)
+from assay.errors import InputError, Location
 
-__all__ = ["MAX_TEMPLATE_BYTES", "Each", "Expression", "If", "Literally", "Lookup", "Node", "Path",
-           "Put", "With", "parsed"]  # fmt: skip
+__all__ = ["MAX_TEMPLATE_BYTES", "Block", "Expression", "Literally", "Lookup", "Node", "Path",
+           "Put", "parse", "place_of", "tags_in"]  # fmt: skip
 
 MAX_TEMPLATE_BYTES = 65_536
 """Size of one template."""
 
+_BLOCKS = ("if", "unless", "each", "with")
+_MOST_NESTED = 20  # an `else` is one deeper than its block
 _DEEPEST_CALL = 4
+_LONGEST_TAG = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class Path:
 
     Attributes:
         up: How many scopes to go up.
-        steps: Names from there; none for the scope itself.
+        steps: Names from there; empty for the scope itself.
         is_data: Whether it began with ``@``.
         text: As it was written.
     """
@@ -74,48 +70,40 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
-    """``#if`` and ``#unless``."""
+class Block:
+    """``#if``, ``#unless``, ``#each`` or ``#with``.
+
+    Attributes:
+        name: Which of them.
+        names: Those of ``as |item key|``.
+        takes_zero: Whether 0 counts as true.
+        body: What is written where the value is true, or for each item.
+        otherwise: What stands behind ``else``.
+    """
 
     line: int
+    name: str
     value: Expression
-    is_negated: bool
+    names: tuple[str, ...]
     takes_zero: bool
     body: tuple[Node, ...]
     otherwise: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
-    """``#each``; ``names`` are those of ``as |item key|``."""
-
-    line: int
-    value: Expression
-    names: tuple[str, ...]
-    body: tuple[Node, ...]
-    otherwise: tuple[Node, ...]
+Node: TypeAlias = "str | Put | Block"
 
 
-@dataclass(frozen=True, slots=True)
-class With:
-    """``#with``."""
-
-    line: int
-    value: Expression
-    names: tuple[str, ...]
-    body: tuple[Node, ...]
-    otherwise: tuple[Node, ...]
-
-
-Node: TypeAlias = "str | Put | If | Each | With"
+def place_of(line: int) -> Location:
+    """A line of a template, which has no file."""
+    return Location(field=f"line {line}" if line else "")
 
 
 @lru_cache(maxsize=32)
-def parsed(template: str) -> tuple[Node, ...]:
-    """The nodes of a template.
+def parse(template: str) -> tuple[Node, ...]:
+    """Read a template.
 
     Raises:
-        InputError: For what is no template, or says what is not allowed; names the line.
+        InputError: For what is no valid template, or says what is not allowed; names the line.
     """
     size = len(template.encode("utf-8", "replace"))
     if size > MAX_TEMPLATE_BYTES:
@@ -123,72 +111,253 @@ def parsed(template: str) -> tuple[Node, ...]:
             f"the template has {size:,} bytes; the limit is {MAX_TEMPLATE_BYTES:,}",
             hint="long material belongs into variables",
         )
-    found = list(tags_of(template))
-    check_nesting(found)
-    written = _with_indices(template, found)
-    # Of the package's parts this one alone is used, and it has no public name.
-    from dotpromptz_handlebars._render import compile_template
-
-    try:
-        program = compile_template(written, max_depth=2 * MOST_NESTED + 2)
-    except (ValueError, IndexError, RecursionError) as error:
-        raise InputError(
-            f"the template cannot be read: {error}", location=place_of(_last_line(found))
-        ) from error
-    lines = iter([tag for tag in found if tag.makes_node])
-    return _nodes(cast("Sequence[object]", program), lines)
+    texts, tags = _split(template)
+    _trim(texts, tags)
+    return _Tree(texts[0]).build(tags, texts)
 
 
-def _last_line(found: Sequence[Tag]) -> int:
-    return found[-1].line if found else 1
+# Tags
 
 
-_INDEX = re.compile(r"(?<=[\w\]])\.(\d+)(?=[.\s)~}/]|$)")
-_QUOTED = re.compile(r"(\"[^\"]*\"|'[^']*')")
+@dataclass(frozen=True, slots=True)
+class _Tag:
+    """One tag; ``body`` is what stands between the braces, without ``~``."""
+
+    line: int
+    end: int
+    body: str
+    kind: Literal["comment", "open", "else", "else_if", "close", "put"]
+    strips_before: bool
+    strips_after: bool
+
+    @property
+    def shown(self) -> str:
+        return f"{{{{{self.body[:40]}}}}}"
+
+    def refuse(self, message: str, hint: str = "") -> NoReturn:
+        raise InputError(message, location=place_of(self.line), hint=hint)
 
 
-def _with_indices(template: str, found: Sequence[Tag]) -> str:
-    """``list.0`` as ``list.[0]``, which is how the package wants it."""
-    parts: list[str] = []
+def tags_in(text: str) -> Iterator[tuple[str, int, int]]:
+    """Each ``{{...}}`` of a text without comments and escapes, in order.
+
+    Yields:
+        What stands between the braces, and where the tag begins and ends.
+
+    Raises:
+        InputError: For a tag that is not closed.
+    """
     place = 0
-    for tag in found:
-        if tag.kind == "comment":
+    while (start := text.find("{{", place)) >= 0:
+        end = text.find("}}", start)
+        if end < 0:
+            raise InputError(f"'{{{{' at character {start + 1} is never closed by '}}}}'")
+        place = end + 2
+        yield text[start + 2 : end].strip(), start, place
+
+
+def _split(template: str) -> tuple[list[str | None], list[_Tag]]:
+    """The tags, and the text before each and behind the last; None where there is nothing.
+
+    A backslash before a tag makes it text; of several, one is taken away and the tag stays a tag.
+    """
+    texts, tags = list[str | None](), list[_Tag]()
+    place, line, counted, text = 0, 1, 0, ""
+    while (start := template.find("{{", place)) >= 0:
+        line += template.count("\n", counted, start)
+        counted = start
+        slashes = 0
+        while start - slashes > place and template[start - slashes - 1] == "\\":
+            slashes += 1
+        text += template[place : start - 1] if slashes else template[place:start]
+        if slashes == 1:
+            text += "{{"
+            place = start + 2
             continue
-        pieces = _QUOTED.split(template[tag.start : tag.end])
-        pieces[::2] = [_INDEX.sub(r".[\1]", piece) for piece in pieces[::2]]
-        parts += [template[place : tag.start], *pieces]
-        place = tag.end
-    return "".join([*parts, template[place:]])
+        tag = _read_tag(template, start, line)
+        texts.append(text or None)
+        tags.append(tag)
+        place, text = tag.end, ""
+    text += template[place:]
+    return [*texts, text or None], tags
 
 
-def _nodes(program: Sequence[object], tags: Iterator[Tag]) -> tuple[Node, ...]:
-    from dotpromptz_handlebars import Block, Mustache, Text
-
-    nodes: list[Node] = []
-    for node in program:
-        if isinstance(node, Text):
-            nodes.append(node.value)
-        elif isinstance(node, Mustache):
-            tag = _next(tags)
-            nodes.append(Put(tag.line, _put(tag)))
-        elif isinstance(node, Block):
-            nodes.append(_block(node.body, node.inverse, _next(tags), tags))
-        else:  # what was looked over makes no other
-            raise InputError(f"the template has a {type(node).__name__}, which is not supported")
-    return tuple(nodes)
+_OPEN, _CLOSE = re.compile(r"\{\{~?"), re.compile(r"~?\}\}")
+_LONG_COMMENT = re.compile(r"\{\{~?!--")
+_LONG_COMMENT_END = re.compile(r"--~?\}\}")
+_TRIPLE = re.compile(r"\{\{~?\{")
+_TRIPLE_END = re.compile(r"\}~?\}\}")
 
 
-def _next(tags: Iterator[Tag]) -> Tag:
-    tag = next(tags, None)
-    if tag is None:  # the two readings of the template do not agree
-        raise InputError("the template cannot be read", hint="write it in a simpler way")
+def _read_tag(template: str, start: int, line: int) -> _Tag:
+    where = place_of(line)
+    if template.startswith("{{{{", start):
+        raise InputError("raw blocks are not supported", location=where, hint="write \\{{")
+    if begun := _LONG_COMMENT.match(template, start):
+        ended = _LONG_COMMENT_END.search(template, begun.end())
+    elif begun := _TRIPLE.match(template, start):
+        ended = _TRIPLE_END.search(template, begun.end())
+    else:
+        begun = _OPEN.match(template, start)
+        ended = _CLOSE.search(template, start + 2)
+    if begun is None or ended is None:
+        raise InputError("a tag is not closed", location=where, hint="end it with }}")
+    body = template[begun.end() : ended.start()].strip()
+    strips = "~" in begun[0], "~" in ended[0]
+    if begun[0].endswith("!--") or body.startswith("!"):
+        return _Tag(line, ended.end(), body, "comment", *strips)
+    if len(body) > _LONGEST_TAG:
+        raise InputError(f"a tag of more than {_LONGEST_TAG} characters", location=where)
+    tag = _Tag(line, ended.end(), body, _kind(body), *strips)
+    _check_supported(tag)
     return tag
 
 
-def _block(
-    body: Sequence[object], inverse: Sequence[object], tag: Tag, tags: Iterator[Tag]
-) -> Node:
-    text = tag.body[1:] if tag.kind == "open" else tag.body.removeprefix("else ").strip()
+def _kind(body: str) -> Literal["open", "else", "else_if", "close", "put"]:
+    if body.startswith("#"):
+        return "open"
+    if body.startswith("/"):
+        return "close"
+    if body.split(None, 1)[:1] == ["else"]:
+        return "else" if body == "else" else "else_if"
+    return "put"
+
+
+def _check_supported(tag: _Tag) -> None:
+    body = tag.body
+    if not body:
+        tag.refuse("a tag is empty", "name a variable, or remove it")
+    if body.startswith((">", "#>", "*", "#*")):
+        message = f"{tag.shown}: partials, inline partials and decorators are not supported"
+        tag.refuse(message, "write the text here")
+    if body.startswith("^"):
+        tag.refuse(f"{tag.shown} is not supported", "write {{else}}, or {{#unless NAME}}")
+    words = body.split()
+    if tag.kind == "open" and words[0][1:] not in _BLOCKS:
+        name = words[1] if words[0] == "#" and words[1:] else words[0][1:]
+        tag.refuse(f"there is no block {name[:40]!r}", "there are #if, #unless, #each and #with")
+    if tag.kind == "else_if" and (len(words) < 3 or words[1] not in ("if", "unless")):
+        tag.refuse(f"{tag.shown} is not supported", "write {{else if NAME}}, or {{else}}")
+
+
+# White space
+
+
+def _trim(texts: list[str | None], tags: Sequence[_Tag]) -> None:
+    """Take away white space that ``~`` asks for, and lines that hold nothing but one tag."""
+    for place, tag in enumerate(tags):
+        before, after = texts[place], texts[place + 1]
+        if tag.strips_before and before is not None:
+            texts[place] = before.rstrip()
+        if tag.strips_after and after is not None:
+            texts[place + 1] = after.lstrip()
+    # Decided for all before any is trimmed: the end of one tag's line begins that of the next.
+    alone = [(place, end) for place, tag in enumerate(tags)
+             if tag.kind != "put" and (end := _rest_of_line(texts, place)) is not None]  # fmt: skip
+    for place, end in alone:
+        before, after = texts[place] or "", texts[place + 1]
+        texts[place] = before[: before.rfind("\n") + 1]
+        texts[place + 1] = None if after is None else after[end:]
+
+
+_LINE_END = re.compile(r"[ \t]*(?:\r?\n|\Z)")
+
+
+def _rest_of_line(texts: Sequence[str | None], place: int) -> int | None:
+    """Characters from a tag to the end of its line, if it stands on that line alone."""
+    before, after = texts[place] or "", texts[place + 1]
+    newline = before.rfind("\n")
+    if before[newline + 1 :].strip(" \t") or (newline < 0 and place > 0):
+        return None
+    if after is None:
+        return 0 if place + 2 == len(texts) else None
+    found = _LINE_END.match(after)
+    return None if found is None else found.end()
+
+
+# The tree
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A block that is not closed yet; a chained one was opened by ``else if``."""
+
+    tag: _Tag
+    name: str
+    value: Expression
+    names: tuple[str, ...]
+    takes_zero: bool
+    is_chained: bool
+    body: list[Node] = field(default_factory=list["Node"])
+    otherwise: list[Node] | None = None
+    depth: int = 1
+
+    def closed(self) -> Block:
+        body, otherwise = tuple(self.body), tuple(self.otherwise or ())
+        return Block(self.tag.line, self.name, self.value, self.names, self.takes_zero, body,
+                     otherwise)  # fmt: skip
+
+
+class _Tree:
+    def __init__(self, text: str | None) -> None:
+        self._nodes: list[Node] = [text] if text else []
+        self._open: list[_Opened] = []
+
+    def build(self, tags: Sequence[_Tag], texts: Sequence[str | None]) -> tuple[Node, ...]:
+        for place, tag in enumerate(tags):
+            if tag.kind == "put":
+                self._here.append(Put(tag.line, _put(tag)))
+            elif tag.kind == "close":
+                self._close(tag)
+            elif tag.kind != "comment":
+                self._begin(tag)
+            if sum(block.depth for block in self._open) > _MOST_NESTED:
+                tag.refuse(f"blocks are nested more than {_MOST_NESTED} deep")
+            if text := texts[place + 1]:
+                self._here.append(text)
+        if self._open:
+            block = next(one for one in reversed(self._open) if not one.is_chained)
+            message = f"{{{{#{block.name}}}}} is not closed"
+            block.tag.refuse(message, f"end it with {{{{/{block.name}}}}}")
+        return tuple(self._nodes)
+
+    @property
+    def _here(self) -> list[Node]:
+        """Where the next node goes."""
+        if not self._open:
+            return self._nodes
+        last = self._open[-1]
+        return last.body if last.otherwise is None else last.otherwise
+
+    def _begin(self, tag: _Tag) -> None:
+        if tag.kind == "open":
+            self._open.append(_opened(tag, tag.body[1:]))
+            return
+        if not self._open:
+            tag.refuse(f"{tag.shown} outside of a block")
+        last = self._open[-1]
+        if last.otherwise is not None:
+            tag.refuse("a block has one {{else}}, and it is its last")
+        last.otherwise = []
+        if tag.kind == "else":
+            last.depth += 1
+        else:
+            self._open.append(_opened(tag, tag.body.removeprefix("else")))
+
+    def _close(self, tag: _Tag) -> None:
+        name = tag.body[1:].strip()
+        opener = next((one for one in reversed(self._open) if not one.is_chained), None)
+        if opener is None or opener.name != name:
+            inside = f"; {{{{#{opener.name}}}}} is open" if opener else ""
+            tag.refuse(f"{{{{/{name[:40]}}}}} closes nothing{inside}")
+        while True:
+            block = self._open.pop()
+            self._here.append(block.closed())
+            if not block.is_chained:
+                return
+
+
+def _opened(tag: _Tag, text: str) -> _Opened:
     words, options, names = _words(text, tag)
     name = words[0]
     if len(words) != 2:
@@ -199,54 +368,46 @@ def _block(
         tag.refuse(f"#{name} takes no option {next(iter(options))!r:.40}")
     if names and name not in ("each", "with"):
         tag.refuse(f"#{name} names nothing: remove 'as |...|'")
-    inside, otherwise = _nodes(body, tags), _nodes(inverse, tags)
-    if name == "each":
-        return Each(tag.line, value, names, inside, otherwise)
-    if name == "with":
-        return With(tag.line, value, names, inside, otherwise)
-    return If(tag.line, value, name == "unless", takes_zero, inside, otherwise)
+    return _Opened(tag, name, value, names, takes_zero, is_chained=tag.kind == "else_if")
 
 
-def _put(tag: Tag) -> Expression:
+def _put(tag: _Tag) -> Expression:
     words, options, names = _words(tag.body.removeprefix("&").strip(), tag)
     if options or names:
-        tag.refuse(f"{{{{{tag.body[:40]}}}}} takes no options")
-    if len(words) == 1:
-        return _expression(words[0], tag, 0)
-    return _call(words, tag, 0)
+        tag.refuse(f"{tag.shown} takes no options")
+    return _expression(words[0], tag, 0) if len(words) == 1 else _call(words, tag, 0)
 
 
 _NAMES = re.compile(r"\sas\s*\|([^|]*)\|\s*$")
-_WORD = re.compile(r"\s*((?:\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s\"'()\[\]]|\()+)")
 _OPTION = re.compile(r"([A-Za-z]\w*)=(.*)", re.DOTALL)
 
 
-def _words(text: str, tag: Tag) -> tuple[list[str], dict[str, str], tuple[str, ...]]:
+def _words(text: str, tag: _Tag) -> tuple[list[str], dict[str, str], tuple[str, ...]]:
     """The words of a tag, its options, and the names that it gives."""
     names: tuple[str, ...] = ()
     if given := _NAMES.search(text):
         text, names = text[: given.start()], tuple(given[1].split())
     words, options = list[str](), dict[str, str]()
-    for word in _split(text, tag):
+    for word in _split_words(text, tag):
         if option := _OPTION.fullmatch(word):
             options[option[1]] = option[2]
         else:
             words.append(word)
     if not words or len(names) > 2:
-        tag.refuse(f"{{{{{tag.body[:40]}}}}} cannot be read")
+        tag.refuse(f"{tag.shown} cannot be read")
     return words, options, names
 
 
 _PIECE = re.compile(r"\s+|\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[()]|[^\s\"'()\[\]]+")
 
 
-def _split(text: str, tag: Tag) -> list[str]:
+def _split_words(text: str, tag: _Tag) -> list[str]:
     """Words at white space, but not within quotes, brackets and parentheses."""
     words, current, depth, place = list[str](), "", 0, 0
     while place < len(text):
         piece = _PIECE.match(text, place)
         if piece is None:
-            tag.refuse(f"{{{{{tag.body[:40]}}}}}: a quote or a bracket is not closed")
+            tag.refuse(f"{tag.shown}: a quote or a bracket is not closed")
         place, said = piece.end(), piece[0]
         depth += (said == "(") - (said == ")")
         if depth < 0:
@@ -258,7 +419,7 @@ def _split(text: str, tag: Tag) -> list[str]:
         else:
             current += said
     if depth != 0:
-        tag.refuse(f"{{{{{tag.body[:40]}}}}}: parentheses do not match")
+        tag.refuse(f"{tag.shown}: parentheses do not match")
     return [*words, current] if current else words
 
 
@@ -266,11 +427,11 @@ _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?", re.ASCII)
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
 
 
-def _expression(word: str, tag: Tag, depth: int) -> Expression:
+def _expression(word: str, tag: _Tag, depth: int) -> Expression:
     if word[0] == "(" and word[-1] == ")":
         if depth >= _DEEPEST_CALL:
             tag.refuse(f"calls are nested more than {_DEEPEST_CALL} deep")
-        return _call(_split(word[1:-1], tag), tag, depth + 1)
+        return _call(_split_words(word[1:-1], tag), tag, depth + 1)
     if len(word) >= 2 and word[0] == word[-1] and word[0] in "\"'":
         return Literally(word[1:-1])
     if word in _CONSTANTS:
@@ -280,7 +441,7 @@ def _expression(word: str, tag: Tag, depth: int) -> Expression:
     return _path(word, tag)
 
 
-def _call(words: Sequence[str], tag: Tag, depth: int) -> Expression:
+def _call(words: Sequence[str], tag: _Tag, depth: int) -> Expression:
     if not words or words[0] != "lookup":
         name = words[0] if words else ""
         tag.refuse(f"there is no helper {name[:40]!r}", "the one helper is: lookup LIST KEY")
@@ -291,9 +452,12 @@ def _call(words: Sequence[str], tag: Tag, depth: int) -> Expression:
 
 _SEGMENT = re.compile(r"\[([^\]]*)\]|([^\s!\"#%&'()*+,./;<=>@\[\\\]^`{|}~]+)")
 _UP = re.compile(r"\.\.(?:/|$)")
+_NUMBERED = re.compile(r"@|@?\d+(?:[./].*)?")
 
 
-def _path(word: str, tag: Tag) -> Path:
+def _path(word: str, tag: _Tag) -> Path:
+    if _NUMBERED.fullmatch(word):
+        tag.refuse(f"{word[:60]!r} is not the name of a variable")
     rest, up = word, 0
     is_data = rest.startswith("@")
     rest = rest.removeprefix("@")
@@ -308,12 +472,12 @@ def _path(word: str, tag: Tag) -> Path:
     while place < len(rest):
         found = _SEGMENT.match(rest, place)
         if found is None:
-            tag.refuse(f"{word[:60]!r} is no name of a variable")
+            tag.refuse(f"{word[:60]!r} is not the name of a variable")
         if found[2] != "this":  # `a.this.b` is `a.b`; in brackets it is a key like any other
             steps.append(found[1] if found[2] is None else found[2])
         place = found.end()
         if place < len(rest):
             if rest[place] not in "./" or place + 1 == len(rest):
-                tag.refuse(f"{word[:60]!r} is no name of a variable")
+                tag.refuse(f"{word[:60]!r} is not the name of a variable")
             place += 1
     return Path(up, tuple(steps), is_data, word)

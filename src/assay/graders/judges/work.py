@@ -1,22 +1,296 @@
-"""`Work`: an agent's work as a judge is shown it, and what of it may be quoted as evidence."""
+"""`Work`: an agent's work as a judge is shown it, what of it may be quoted, and who did it.
+
+A diff and a trace are bounded, and never cut unsaid. Both are material: names and texts are an
+agent's, and stand in a fence. A name is one line whatever characters it has. What is too large to
+be shown is named with its size; a whole that is too large is an error.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import difflib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
 
+from assay.errors import ModelError
 from assay.graders.judges.gate import emptiness
-from assay.graders.judges.prompt import Part, Untrusted, suspicions
+from assay.graders.judges.prompt import MAX_MATERIAL, Part, Untrusted, suspicions
 from assay.graders.judges.rubric import Material
-from assay.graders.judges.workspace_view import NOT_SHOWN, View, diff_view, trace_view
+from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
+from assay.graders.usage import missing_part, walk
+from assay.models import family_of
 from assay.scoring.json_safe import Json
+from assay.types.steps import AgentStep, AnyStep, ToolStep
 from assay.types.submission import Workspace
 from assay.types.trace import Trace
 
-__all__ = ["Work"]
+__all__ = ["Work", "diff_view", "judged_model", "kin", "trace_view"]
+
+
+def judged_model(trace: Trace | None, metadata: Mapping[str, Json] | None) -> str:
+    """The model whose work it is, as the trace or the metadata say; "" where neither does."""
+    if trace is not None:
+        steps = [step for _, step in walk(trace) if isinstance(step, AgentStep)]
+        if found := next((step.model for step in reversed(steps) if step.model), None):
+            return found
+        if isinstance(found := trace.extra.get("model"), str):
+            return found
+    found = (metadata or {}).get("model")
+    return found if isinstance(found, str) else ""
+
+
+def kin(judges: Sequence[str], judged: str) -> list[str]:
+    """The judges that are of the same family as the model whose work they judge."""
+    family = family_of(judged) if judged else ""
+    return [judge for judge in judges if family and family_of(judge) == family]
+
+
+NOT_SHOWN = ", ".join(sorted(SKIPPED_DIRECTORIES))
+"""Directories of which no file is shown."""
+
+_MAX_FILES = 100_000
+_MAX_FILE = 256 * 1024
+_PIECE = 2_000
+_OWN = ("[said] ", "[called ")
+_MOST_NO_TEXT = 0.3
+"""Share of characters that are no text from which a file is taken for binary. One such byte is not
+enough: whoever wrote the file would choose what the judge is shown of it."""
+_EFFORT = 4_000_000
+"""Pairs of lines that are compared in all: a text can be made to be slow to compare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a judge is shown of work.
+
+    Attributes:
+        text: All of it; "" if there is nothing.
+        own: What of it is the work's own, so that it may be quoted as evidence: what was added
+            to files, what the agent said and called. Not what it was given, took out, was
+            answered by a tool, or merely moved.
+        hidden: What changed in files and is not in the text: each with its name and why.
+    """
+
+    text: str
+    own: str = ""
+    hidden: tuple[str, ...] = ()
+
+
+def diff_view(workspace: Workspace) -> View:
+    """The unified diff of what was left against what was given.
+
+    Without a source every file is a new one. Links, files that are mostly no text and files of
+    more than 256 KiB are named only. Of a text, other bytes are shown as U+FFFD.
+
+    Raises:
+        ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
+    """
+    left = Path(workspace.submitted or workspace.path)
+    source = Path(workspace.source) if workspace.source is not None else None
+    names = _names(left) | (_names(source) if source is not None else set[str]())
+    effort, shown, size, hidden = _EFFORT, list[list[str]](), 0, list[str]()
+    for name in sorted(names):
+        before = _content(source, name) if source is not None else None
+        after = _content(left, name)
+        if before == after:
+            continue
+        if _text_of(after) is None:
+            hidden.append(f"{_line(name)}: {_told(after)}")
+        lines, effort = _file_diff(name, before, after, effort)
+        size += sum(map(len, lines)) + len(lines)
+        if size > MAX_MATERIAL:
+            raise _overflow("diff")
+        shown.append(lines)
+    text = "\n".join(line for lines in shown for line in lines)
+    return View(text=text, own=_added(shown), hidden=tuple(hidden))
+
+
+def _added(diffs: Sequence[Sequence[str]]) -> str:
+    """Lines that were added, with their ``+`` and without; of a block that was moved, nothing."""
+    blocks: list[list[str]] = []
+    removed: set[str] = set()
+    for lines in diffs:
+        block: list[str] = []
+        for line in lines[2:]:  # behind the names of the file
+            if line.startswith("+"):
+                if not block:
+                    blocks.append(block)
+                block.append(line[1:])
+                continue
+            block = []
+            if line.startswith("-"):
+                removed.add(line[1:].strip())
+    new = [block for block in blocks if any(line.strip() not in removed for line in block)]
+    # Apart from each other, so that no quote goes from one block into the next.
+    marked = ["\n".join(f"+{line}" for line in block) for block in new]
+    return "\n@@\n".join([*marked, *("\n".join(block) for block in new)])
+
+
+def trace_view(trace: Trace) -> View:
+    """What was said and done, step by step, each in a line that nothing in it can begin.
+
+    Of each message, argument and result at most 2,000 characters are shown, its beginning and its
+    end, and what is left out between them is said.
+
+    Raises:
+        ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
+    """
+    lines: list[str] = []
+    own: list[str] = []
+    size = 0
+    for _, step in walk(trace):
+        for line in _step(step):
+            size += len(line) + 1
+            if size > MAX_MATERIAL:
+                raise _overflow("trace")
+            lines.append(line)
+            if line.startswith(_OWN):
+                own.append(line)
+    if lines and (why := missing_part(trace)):
+        lines.append(f"[a part of the trace is missing: {_piece(why)}]")
+    return View(text="\n".join(lines), own="\n@@\n".join(own))
+
+
+def _overflow(what: str) -> ModelError:
+    return ModelError(
+        f"the {what} is longer than {MAX_MATERIAL:,} characters",
+        kind="overflow",
+        hint="a judge reads all of it or nothing; grade such work by other graders",
+    )
+
+
+def _names(root: Path) -> set[str]:
+    """Paths of files and links below a directory."""
+    found: set[str] = set()
+    for name in _entries(root):
+        found.add(name)
+        if len(found) > _MAX_FILES:
+            raise ModelError(
+                f"there are more than {_MAX_FILES:,} files to be compared", kind="overflow"
+            )
+    return found
+
+
+def _entries(root: Path) -> Iterator[str]:
+    for path in regular_files(root):
+        yield path.as_posix()
+    waiting = [""]
+    while waiting:  # the links, which are no regular files
+        directory = waiting.pop()
+        try:
+            with os.scandir(root / directory) as found:
+                entries = list(found)
+        except OSError:  # not ours to read, or its path is longer than the system takes
+            continue
+        for entry in entries:
+            name = f"{directory}/{entry.name}" if directory else entry.name
+            if entry.is_symlink():
+                yield name
+            elif entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_DIRECTORIES:
+                waiting.append(name)
+
+
+def _content(root: Path, name: str) -> bytes | str | None:
+    """A file's bytes; as text, what stands for them; None where there is no such file."""
+    try:
+        place = root / name
+        if place.is_symlink():
+            return f"a link to {_line(os.readlink(place))}"  # noqa: PTH115 - as it is written
+    except (OSError, ValueError):
+        return "a link that cannot be read"
+    found = read_regular(root, name, limit=_MAX_FILE)
+    if not isinstance(found, str):
+        return found
+    if found == "is missing":
+        return None
+    if found == "is too large":
+        return f"a file that is too large to be shown: {place.lstat().st_size:,} bytes"
+    return f"a file that {found}"
+
+
+def _file_diff(
+    name: str, before: bytes | str | None, after: bytes | str | None, effort: int
+) -> tuple[list[str], int]:
+    """The lines about one file, and the effort that is left for others."""
+    old, new = _text_of(before), _text_of(after)
+    shown = _line(name)
+    header = [
+        f"--- {'/dev/null' if before is None else f'a/{shown}'}",
+        f"+++ {'/dev/null' if after is None else f'b/{shown}'}",
+    ]
+    if new is None:
+        return [*header, f"[{_told(before)}, now {_told(after)}]"], effort
+    if old is None:
+        header.append(f"[in place of {_told(before)}]")
+        old = []
+    elif old == new and before and after:
+        return [*header, "[only bytes that are not text changed]"], effort
+    pairs = len(old) * len(new)
+    if pairs <= effort:
+        body = list(difflib.unified_diff(old, new, lineterm=""))[2:]
+        return [*header, *body], effort - pairs
+    whole = f"@@ -1,{len(old)} +1,{len(new)} @@"
+    return [*header, whole, *(f"-{line}" for line in old), *(f"+{line}" for line in new)], effort
+
+
+def _text_of(content: bytes | str | None) -> list[str] | None:
+    """The lines of a text file; None where there is no text to be shown."""
+    if content is None or content == b"":
+        return []
+    if isinstance(content, str):
+        return None
+    text = content.decode("utf-8", "replace")
+    strange = text.count("\ufffd") + text.count("\0")
+    return text.split("\n") if strange <= _MOST_NO_TEXT * len(text) else None
+
+
+def _told(content: bytes | str | None) -> str:
+    if content is None:
+        return "no file"
+    if isinstance(content, str):
+        return content
+    return f"a file of {len(content):,} bytes{'' if _text_of(content) is not None else ', binary'}"
+
+
+def _line(name: str) -> str:
+    """A name as one line, quoted where it has characters that are no part of a plain one."""
+    return name if name.isprintable() else json.dumps(name)
+
+
+def _step(step: AnyStep) -> Iterator[str]:
+    if isinstance(step, AgentStep):
+        if step.reasoning:
+            yield f"[thought] {_piece(step.reasoning)}"
+        if step.content:
+            yield f"[said] {_piece(step.content)}"
+        for call in step.tool_calls:
+            yield f"[asked for {_line(call.name)}] {_piece(dict(call.arguments))}"
+    elif isinstance(step, ToolStep):
+        did = "was denied" if step.permission == "denied" else "called"
+        yield f"[{did} {_line(step.call.name)}] {_piece(dict(step.call.arguments))}"
+        if step.result is not None:
+            how = "failed" if step.result.is_error else "result"
+            yield f"[{how}] {_piece(step.result.content)}"
+    if step.error:
+        yield f"[error] {_piece(step.error)}"
+
+
+def _piece(value: Json | dict[str, Json]) -> str:
+    text = value if isinstance(value, str) else json.dumps(cast("Json", value), ensure_ascii=False)
+    if len(text) > _PIECE:
+        half = _PIECE // 2
+        left_out = len(text) - 2 * half
+        text = f"{text[:half]} [... {left_out:,} characters are not shown ...] {text[-half:]}"
+    # Indented, so that nothing in it reads like a step of its own.
+    return "\n    ".join(text.splitlines())
+
 
 _MOST_NAMED = 100
-_DIFF = (
+_ABOUT_DIFF = (
     f"What changed in the files (nothing of {NOT_SHOWN} is shown); as evidence count only lines "
     "that were added:"
 )
@@ -104,7 +378,7 @@ class Work(Material):
         elif self.note:
             parts.append(self.note)
         if self.diff is not None and self.diff.text:
-            parts += [_DIFF, Untrusted("diff", self.diff.text)]
+            parts += [_ABOUT_DIFF, Untrusted("diff", self.diff.text)]
             if hidden := self.diff.hidden:
                 parts.append(
                     f"Of {len(hidden):,} changed files only the name is shown, as they are no "

@@ -12,8 +12,7 @@ from typing import ClassVar, cast
 from assay.errors import InputError, Location
 from assay.graders.base import Grader, Parameter
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
-from assay.graders.openai.scope import is_sampled, scope_of
-from assay.graders.openai.template import Scope, Template, parse_template
+from assay.graders.openai.template import Scope, Template, is_sampled, parse_template, scope_of
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import Assurance, SubScore
 from assay.types.codec import from_json

@@ -22,8 +22,7 @@ from assay.graders.openai.base import (
     template_of,
     wrong,
 )
-from assay.graders.openai.fences import Fences
-from assay.graders.openai.messages import Message
+from assay.graders.openai.messages import Fences, Message
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
@@ -232,7 +231,7 @@ class ScoreModel(ModelDefinition):
         """The number in ``result``, cut to the range."""
         result = _result(reply)
         if isinstance(result, bool) or not isinstance(result, int | float):
-            raise _unreadable("the judge's result is no number")
+            raise _unreadable("the judge's result is not a number")
         try:
             given = float(result)
         except OverflowError as error:
@@ -280,7 +279,7 @@ class LabelModel(ModelDefinition):
             raise wrong("labels", "must be different, and at least one")
         strange = [label for label in self.passing_labels if label not in self.labels]
         if strange or not self.passing_labels:
-            listed = f"{strange[0]!r} is none of labels" if strange else "are none"
+            listed = f"{strange[0]!r} is not one of labels" if strange else "is empty"
             raise wrong("passing_labels", listed, "some of " + ", ".join(self.labels))
 
     @property
@@ -292,7 +291,7 @@ class LabelModel(ModelDefinition):
         """1.0 for a passing label, 0.0 for another one."""
         result = _result(reply)
         if result not in self.labels:
-            raise _unreadable("the judge's result is no label")
+            raise _unreadable("the judge's result is not one of the labels")
         passed = result in self.passing_labels
         details = {"reply": reply, "model": self.model, "label": result}
         return Reward(value=float(passed), passed=passed, details=details)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
-from assay.errors import ProgramError
+from assay.errors import ProgramError, SandboxError
 from assay.graders.openai.base import (
     Definition,
     OpenAIGrader,
@@ -17,21 +19,101 @@ from assay.graders.openai.base import (
     wrong,
 )
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
-from assay.graders.openai.source import MAX_SOURCE_BYTES, Examination, check_size, examine_source
 from assay.graders.openai.template import Scope
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.types.codec import Problem, ShapeError
 
 if TYPE_CHECKING:
+    from assay.sandbox.functions import Program
+if TYPE_CHECKING:
     from assay.sandbox.functions import Outcome, Program
 
-__all__ = [
-    "MEMORY_BYTES",
-    "SECONDS",
-    "OpenAIPython",
-    "OpenAIPythonGrader",
-]
+__all__ = ["OpenAIPython", "OpenAIPythonGrader"]
+
+MAX_SOURCE_BYTES = 256_000
+"""Size from which a source is refused."""
+
+_EXAMINER = """\
+import json
+
+from assay.graders.openai.static import examine
+
+
+def grade(source):
+    print(json.dumps(examine(source)))
+    return 1.0
+"""
+_REMEMBERED = 64
+_known: OrderedDict[str, Examination] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What was found in a source.
+
+    Attributes:
+        fault: What is wrong, or empty.
+        hint: How to fix it, or empty.
+        foreign: Packages it imports that are not in the standard library, sorted; the first 50.
+    """
+
+    fault: str = ""
+    hint: str = ""
+    foreign: tuple[str, ...] = ()
+
+
+def check_size(source: str) -> None:
+    """Refuse a source that is too long.
+
+    Raises:
+        InputError: Saying so.
+    """
+    size = len(source.encode("utf-8", "surrogatepass"))
+    if size >= MAX_SOURCE_BYTES:
+        raise wrong("source", f"is {size:,} bytes long", f"less than {MAX_SOURCE_BYTES:,}")
+
+
+async def examine_source(source: str) -> Examination:
+    """Whether a source is Python that defines ``grade(sample, item)``, and what it imports.
+
+    It is parsed in the sandbox, within the time and memory of a function's call: a source that
+    takes more is refused. The latest findings are remembered.
+
+    Raises:
+        SandboxError: If the sandbox fails, or this machine has none.
+    """
+    found = _known.get(source)
+    if found is None:
+        found = _known[source] = await _examined(source)
+        if len(_known) > _REMEMBERED:
+            _known.popitem(last=False)
+    return found
+
+
+async def _examined(source: str) -> Examination:
+    from assay.sandbox.functions import pool_for
+
+    outcome = await pool_for(_examiner()).call(json.dumps(source).encode())
+    if outcome.status == "ok":
+        said = cast("dict[str, str]", json.loads(outcome.output))
+        foreign = tuple(cast("list[str]", said["foreign"]))
+        return Examination(fault=said["fault"], hint=said["hint"], foreign=foreign)
+    # A parser does not sleep: if it ran out of real time, the machine was busy.
+    if outcome.status in ("sandbox_error", "error", "bad_return", "wall_timeout"):
+        raise SandboxError(f"a source could not be checked: {outcome.message}")
+    fault = f"is not Python that can be read within bounds ({outcome.message or outcome.status})"
+    return Examination(fault=fault, hint="write it more simply")
+
+
+@lru_cache(maxsize=1)
+def _examiner() -> Program:
+    from assay.sandbox.functions import Program
+
+    text = Path(__file__).with_name("static.py").read_text("utf-8")
+    modules = {"assay.graders.openai.static": text}
+    return Program(source=_EXAMINER, modules=modules)
+
 
 SECONDS = 120.0
 """What one call may take, of CPU time and of real time; loading the source may take half of it."""
@@ -62,7 +144,7 @@ class OpenAIPython(Definition):
         image_tag: What OpenAI ran it in; kept, and of no effect here.
         pass_threshold: Reward from which it passes.
         range: What is worth 0 and what is worth 1; ``[0, 1]`` by default.
-        compat: ``openai``: an exception or a return that is no number is worth 0, and flagged;
+        compat: ``openai``: an exception or a return that is not a number is worth 0, and flagged;
             it is an error otherwise.
         pass_fail: Whether it is worth 1 where it passes and 0 where it does not; its reward stays
             in the evidence.
@@ -116,7 +198,7 @@ class OpenAIPython(Definition):
         return await examine_source(self.text)
 
     async def check(self) -> None:
-        """Refuse a source that is no Python, or does not define ``grade(sample, item)``."""
+        """Reject a source that is not Python, or does not define ``grade(sample, item)``."""
         found = await self.examined()
         if found.fault:
             field = "source" if self.file is None else "file"

@@ -1,18 +1,45 @@
 """What can be said of a python grader's source without running it.
 
 Standard library only, and never called in our own process: Python's parser takes minutes over some
-texts and gigabytes over others, so this runs in the sandbox (`assay.graders.openai.source`), where
-it finds `imports` beside it.
+texts and gigabytes over others, so this runs in the sandbox (`assay.graders.openai.python`).
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
+from collections.abc import Iterator
 
-from assay.graders.openai.imports import foreign_imports
+__all__ = ["examine", "foreign_imports", "imported_packages"]
 
-__all__ = ["examine"]
+_IMPORTERS = ("__import__", "import_module")
+
+
+def imported_packages(tree: ast.AST) -> tuple[str, ...]:
+    """Top-level names that a syntax tree imports anywhere, sorted.
+
+    ``__import__("x")`` and ``import_module("x")`` are found where the name is written out.
+    """
+    return tuple(sorted({name.partition(".")[0] for node in ast.walk(tree) for name in _of(node)}))
+
+
+def foreign_imports(tree: ast.AST) -> tuple[str, ...]:
+    """Those of `imported_packages` that are not in the standard library."""
+    return tuple(name for name in imported_packages(tree) if name not in sys.stdlib_module_names)
+
+
+def _of(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        yield node.module
+    elif isinstance(node, ast.Call) and node.args:
+        called, first = node.func, node.args[0]
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name in _IMPORTERS and isinstance(first, ast.Constant) and isinstance(first.value, str):
+            yield first.value
+
 
 _MOST, _LONGEST = 50, 100  # what is said must fit into what is kept of a call's output
 
@@ -29,7 +56,7 @@ def examine(source: str) -> dict[str, object]:
     """Check a source.
 
     Returns:
-        Plain JSON: ``fault`` (what is wrong, or empty), ``hint`` (the mend, or empty) and
+        Plain JSON: ``fault`` (what is wrong, or empty), ``hint`` (how to fix it, or empty) and
         ``foreign`` (packages it imports that are not in the standard library, sorted).
     """
     try:

@@ -6,16 +6,32 @@ no attribute, call or expression is. What is put in is never read as a template 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.errors import InputError
+from assay.graders.judges.template_syntax import tags_in
 from assay.graders.openai.rewards import FaultError, SubmissionFaultError
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
+from assay.types.thread import StringThread
+from assay.types.trace import Trace
 
-__all__ = ["MAX_RENDERED", "MAX_TEMPLATE", "Reference", "Scope", "Template", "parse_template"]
+__all__ = [
+    "MAX_NESTING",
+    "MAX_RENDERED",
+    "Reference",
+    "Scope",
+    "Template",
+    "is_sampled",
+    "parse_template",
+    "sample_of",
+    "scope_of",
+]
 
 MAX_TEMPLATE = 1_000_000
 """Characters of a template."""
@@ -82,6 +98,22 @@ class Reference:
                 raise self._missing(scope, number) from None
         return here
 
+    def render(self, scope: Scope) -> str:
+        """What it names: a text as it is, all else as JSON.
+
+        Raises:
+            FaultError: As `find`, and for what is nested too deeply.
+        """
+        found = self.find(scope)
+        if isinstance(found, str):
+            return found
+        try:
+            return json.dumps(found, ensure_ascii=False)
+        except RecursionError as error:
+            fault = SubmissionFaultError if self.is_by_the_model else FaultError
+            message = f"{{{{ {self.text} }}}} is nested too deeply to be written"
+            raise fault(message, flag="invalid_variable_error") from error
+
     def _missing(self, scope: Scope, number: int) -> FaultError:
         message = f"{{{{ {self.text} }}}} is not there: {_path(self, number)} is missing"
         # Without any answer nothing is known of the model; an answer that lacks a part does.
@@ -135,7 +167,7 @@ class Template:
         done: list[str] = []
         length = {False: 0, True: 0}  # of what the author wrote, and of what the model did
         for part in self.parts:
-            text = part if isinstance(part, str) else _written(part, scope)
+            text = part if isinstance(part, str) else part.render(scope)
             length[isinstance(part, Reference) and part.is_by_the_model] += len(text)
             if sum(length.values()) > MAX_RENDERED:
                 fault = FaultError if length[False] > MAX_RENDERED else SubmissionFaultError
@@ -143,18 +175,6 @@ class Template:
                 raise fault(message, flag="other_error", outcome="too_long")
             done.append(text)
         return "".join(done)
-
-
-def _written(reference: Reference, scope: Scope) -> str:
-    found = reference.find(scope)
-    if isinstance(found, str):
-        return found
-    try:
-        return json.dumps(found, ensure_ascii=False)
-    except RecursionError as error:
-        fault = SubmissionFaultError if reference.is_by_the_model else FaultError
-        message = f"{{{{ {reference.text} }}}} is nested too deeply to be written"
-        raise fault(message, flag="invalid_variable_error") from error
 
 
 def parse_template(text: str) -> Template:
@@ -171,17 +191,14 @@ def _parsed(text: str) -> Template:
     if len(text) > MAX_TEMPLATE:
         raise InputError(f"is longer than {MAX_TEMPLATE:,} characters")
     parts: list[str | Reference] = []
-    start = 0
-    while (opened := text.find("{{", start)) >= 0:
-        closed = text.find("}}", opened)
-        if closed < 0:
-            raise InputError(f"'{{{{' at character {opened + 1} is never closed by '}}}}'")
-        if opened > start:
-            parts.append(text[start:opened])
-        parts.append(_reference(text[opened + 2 : closed].strip(), opened + 1))
-        start = closed + 2
-    if start < len(text):
-        parts.append(text[start:])
+    place = 0
+    for body, start, end in tags_in(text):
+        if start > place:
+            parts.append(text[place:start])
+        parts.append(_reference(body, start + 1))
+        place = end
+    if place < len(text):
+        parts.append(text[place:])
     return Template(tuple(parts))
 
 
@@ -206,3 +223,98 @@ def _reference(text: str, column: int) -> Reference:
             hint="item or sample, then .name or [number], such as {{ item.answer }}",
         )
     return Reference(text, namespace, tuple(steps))
+
+
+MAX_NESTING = 200
+"""Depth of JSON from which an answer is not read as JSON."""
+
+
+def scope_of(
+    *,
+    answer: str | None = None,
+    question: str | None = None,
+    expected: Json = None,
+    thread: StringThread | None = None,
+    trace: Trace | None = None,
+    metadata: Mapping[str, Json] | None = None,
+) -> Scope:
+    """The namespaces of a submission.
+
+    The item is the row's field ``item``. A row without one is an item itself: its metadata, with
+    ``question`` and ``expected`` beside them.
+
+    The sample is made of the answer (or, without one, of what the assistant said last), and of
+    what was recorded beside it in the row's field ``sample``: its tool calls, its model. What the
+    recording says of the text does not count. Tool calls are those of the trace where it has any.
+    """
+    known = dict(metadata or {})
+    item = known.get("item")
+    if not isinstance(item, dict):
+        item = {name: value for name, value in known.items() if name != "sample"}
+        for name, value in (("question", question), ("expected", expected)):
+            if value is not None:
+                item.setdefault(name, value)
+    recorded = known.get("sample")
+    if answer is None and thread is not None:
+        answer = thread.completion()
+    calls = (_tool_calls(trace) if trace is not None else None) or None
+    return Scope(item, sample_of(answer, recorded if isinstance(recorded, dict) else {}, calls))
+
+
+def sample_of(
+    answer: str | None,
+    recorded: Mapping[str, Json] | None = None,
+    tool_calls: list[Json] | None = None,
+) -> dict[str, Json]:
+    """The namespace ``sample`` of one answer.
+
+    Args:
+        answer: What the model said; None where nothing is known.
+        recorded: What else was recorded of it: model, usage, ``output_tools``, ``output_audio``.
+        tool_calls: The calls it made, in the form of chat completions; those recorded by default.
+
+    Returns:
+        ``output_tools`` and what was recorded; with an answer also ``output_text``, ``choices``
+        and, if it is JSON, ``output_json``.
+    """
+    sample = dict(recorded or {})
+    for name in ("output_text", "output_json", "choices"):
+        sample.pop(name, None)
+    said = sample.get("output_tools")
+    calls = tool_calls if tool_calls is not None else said if isinstance(said, list) else []
+    sample["output_tools"] = calls
+    if answer is None:
+        return sample
+    sample["output_text"] = answer
+    message: dict[str, Json] = {"role": "assistant", "content": answer}
+    if calls:
+        message["tool_calls"] = calls
+    finish = sample.get("finish_reason")
+    choice: dict[str, Json] = {"index": 0, "message": message, "finish_reason": finish or "stop"}
+    sample["choices"] = [choice]
+    with contextlib.suppress(NotJsonError):  # not JSON: then the name is not there
+        sample["output_json"] = decode_json(answer, max_depth=MAX_NESTING)
+    return sample
+
+
+def is_sampled(sample: Mapping[str, Json]) -> bool:
+    """Whether there is anything of the model's in a sample: a text, even an empty one, or more."""
+    said = isinstance(sample.get("output_text"), str)
+    return said or bool(sample.get("output_tools") or sample.get("output_audio"))
+
+
+def _tool_calls(trace: Trace) -> list[Json]:
+    """The calls of a trajectory as ``choices[0].message.tool_calls`` has them."""
+    from assay.graders.tool_calls import observed_calls
+
+    return [
+        {
+            "id": seen.call.id,
+            "type": "function",
+            "function": {
+                "name": seen.call.raw_name or seen.call.name,
+                "arguments": json.dumps(dict(seen.call.arguments)),
+            },
+        }
+        for seen in observed_calls(trace)
+    ]

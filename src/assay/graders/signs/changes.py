@@ -12,12 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
-from assay.graders.signs.other import HEADERS
-from assay.graders.signs.sign import SIGNS, SUMMARY, TEST_LIBRARIES, Sign, names_a_test
+from assay.graders.signs.sign import HEADERS, SIGNS, SUMMARY, TEST_LIBRARIES, Sign, names_a_test
 from assay.graders.stubs.reader import SourceReader
-from assay.graders.stubs.treesitter import can_read
-from assay.graders.tool_calls import observed_calls
-from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
+from assay.graders.tree import SKIPPED_DIRECTORIES, is_small, read_regular, regular_files
 from assay.scoring.json_safe import Json
 from assay.text.pattern import compile_pattern
 from assay.types.steps import ToolCall
@@ -136,6 +133,14 @@ class Search:
         self.findings.sort(key=lambda one: (one.file, one.line, one.sign))
 
     @property
+    def is_quick(self) -> bool:
+        """Whether there is so little to look at, and no program, that no thread is needed."""
+        changes = self.workspace.changes
+        if changes is None or not is_small(self._left):
+            return False
+        return not any(map(language_of, (*changes, *self.workspace.left_out)))
+
+    @property
     def _left(self) -> Path:
         return Path(self.workspace.submitted or self.workspace.path)
 
@@ -170,7 +175,7 @@ class Search:
         is_new: bool = False,
     ) -> list[Sign]:
         language = str(language_of(path))
-        if language != "python" and not can_read(language):
+        if language != "python" and not _can_read(language):
             if is_new:
                 needs = "" if language.startswith("other") else ": it needs the extra 'languages'"
                 self.not_read.append(f"{path} ({language}){needs}")
@@ -315,6 +320,12 @@ def _helpers(root: Path) -> frozenset[str]:
     )
 
 
+def _can_read(language: str) -> bool:
+    from assay.graders.stubs.treesitter import can_read
+
+    return can_read(language)
+
+
 _NOTHING = re.compile(r"\s*(?::|true|false|exit(?: 0)?|echo|sleep 0|cd \.)?\s*;?\s*")
 _ODD_DIRECTORY = re.compile(r"(?:^|[\s/'\"])[\w.$-]*(?:\?|\[[\w-]\])[\w.-]*/\S+")
 _WRITES = re.compile(r"write|edit|create|delete|remove|move|rename", re.IGNORECASE)
@@ -322,6 +333,8 @@ _WRITES = re.compile(r"write|edit|create|delete|remove|move|rename", re.IGNORECA
 
 def call_findings(trace: Trace) -> list[Finding]:
     """Signs in a trace, each once."""
+    from assay.graders.tool_calls import observed_calls
+
     found = {found for seen in observed_calls(trace) if seen.ran for found in _signs(seen.call)}
     return sorted(found, key=lambda one: (one.sign, one.what))[:20]
 

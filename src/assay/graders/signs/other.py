@@ -11,7 +11,7 @@ from assay.graders.signs.sign import SUMMARY, Sign, names_a_test, words_of
 from assay.graders.stubs.treesitter import parse
 from assay.graders.stubs.treesitter_bodies import Node, text_of
 
-__all__ = ["HEADERS", "other_signs"]
+__all__ = ["other_signs"]
 
 NodeHit: TypeAlias = tuple[str, Node, str]
 """A sign: its name, where it is, what stands there."""
@@ -240,11 +240,6 @@ _LIBRARY_FUNCTIONS = re.compile(
 )
 _AT_START = re.compile(r"\b(?:__)?(?:con|de)structor(?:__)?\b")
 _ENDS = re.compile(r"(?:std::)?(?:_?_?exit|_Exit|quick_exit)")
-HEADERS = words_of(
-    "assert complex ctype errno fenv float inttypes limits locale math setjmp signal stdalign "
-    "stdarg stdatomic stdbool stddef stdint stdio stdlib string strings time unistd threads "
-    "wchar gtest gmock check cmocka unity catch doctest criterion cassert"
-)
 _RUST_MACROS = words_of(
     "assert assert_eq assert_ne debug_assert debug_assert_eq panic matches debug_assert_ne "
     "println print vec format unreachable todo test"

@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["SIGNS", "SUMMARY", "TEST_LIBRARIES", "Sign", "names_a_test", "words_of"]
+__all__ = ["HEADERS", "SIGNS", "SUMMARY", "TEST_LIBRARIES", "Sign", "names_a_test", "words_of"]
 
 
 def words_of(text: str) -> frozenset[str]:
     """The words of a text, as a set."""
     return frozenset(text.split())
 
+
+HEADERS = words_of(
+    "assert complex ctype errno fenv float inttypes limits locale math setjmp signal stdalign "
+    "stdarg stdatomic stdbool stddef stdint stdio stdlib string strings time unistd threads "
+    "wchar gtest gmock check cmocka unity catch doctest criterion cassert"
+)
+"""Names of C's headers and of test libraries' that a submission's own would stand in for."""
 
 SIGNS: dict[str, str] = {
     "arguments": "empties what it was given, so that an expectation made of it is empty too",

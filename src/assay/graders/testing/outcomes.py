@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from assay.errors import InputError
-from assay.graders.testing.commands import Runner, read_command
 from assay.sandbox import CommandResult
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance
+
+if TYPE_CHECKING:
+    from assay.graders.testing.commands import Runner
 
 __all__ = [
     "BOUNDARY",
@@ -45,6 +47,8 @@ def is_separable(cmd: str, tree: str | None = None) -> bool:
         cmd: The shell line.
         tree: Where ``package.json`` and ``Makefile`` are looked up, if anywhere.
     """
+    from assay.graders.testing.commands import read_command
+
     try:
         return read_command(cmd, tree).runner in _SEPARABLE
     except InputError:  # what is wrong with it will be said when it is to be run
@@ -90,6 +94,8 @@ def mode_of(isolation: Isolation, cmd: str, tree: str | None = None) -> Mode:
 
 
 def _not_separable(cmd: str) -> InputError:
+    from assay.graders.testing.commands import read_command
+
     program = read_command(cmd).program or cmd
     return InputError(
         f"isolation: process is not available for {program!r}",

@@ -1,0 +1,306 @@
+"""What ``assay graders`` takes."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from assay.cli.judging import add_judging
+from assay.cli.options import add_json, add_trust_authors, bounds, explain, positive
+
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup  # pyright: ignore[reportPrivateUsage] - the only name of it
+
+    ArgumentGroup: TypeAlias = ArgumentParser | _ArgumentGroup
+
+__all__ = ["add", "run"]
+
+
+class _Action(Protocol):
+    """Adds one action: its name, what it does, more of that, and examples."""
+
+    def __call__(
+        self, name: str, summary: str, more: str = "", examples: str = ""
+    ) -> ArgumentParser: ...
+
+
+_MORE = """\
+A grader has a key, versions that never change, and a lock. What is stored was validated before;
+scores say which version gave them. State is in .assay (or ASSAY_HOME), or where --db says.
+
+exit status: 0 done, 1 invalid or not passed, 2 bad input, 3 something could not be graded,
+130 interrupted"""
+
+_EXAMPLES = """\
+  assay graders validate exact.py --sample answers.jsonl
+  assay graders create exact --function exact.py --description "Equal, but for white space"
+  assay graders test exact answers.jsonl
+  assay graders export --into graders && git add graders"""
+
+_CREATE = """\
+  assay graders create exact --function exact.py --sample answers.jsonl
+  assay graders create helpful --judge "Answers the question" --model llama-3.1-8b-instruct
+  assay graders create grounded --prebuilt FAITHFULNESS --model llama-3.1-8b-instruct
+  assay graders create rewards --endpoint https://rewards.example.com \\
+      --secret-env ASSAY_SECRET_REWARDS
+  assay graders create totals --graders graders.yaml --threshold 0.8
+  assay graders create human --custom
+  assay graders create exact --file graders/exact.yaml"""
+_UPDATE_MORE = """\
+What no option speaks of stays as it was, where the kind stays the same: a function's range and
+isolation, a threshold, a model. With --file the whole definition is the file's."""
+_VALIDATE_MORE = """\
+A function goes through five checks in the sandbox: syntax, structure, signature, execution and a
+test run. With --sample it also grades those rows.
+
+exit status: 0 valid, 1 not valid, 2 bad input"""
+_EXPORT_MORE = """\
+Each grader is KEY.yaml, a function's source KEY.py beside it. The same grader always gives the
+same bytes, so a difference in git is a difference of the grader. Files in the directory of
+graders that are not stored are named; --prune removes them. Nothing else there is touched."""
+_IMPORT_MORE = """\
+All graders are imported, or none. What did not change makes no version; what is locked is not
+changed. A KEY.py that defines `grade` needs its KEY.yaml; other files are ignored."""
+_DELETE_MORE = """\
+Refused when it is locked, and without --force when jobs or scores use it. The key is free again;
+versions that scores name stay readable."""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Add the commands below ``assay graders``."""
+    explain(parser, _MORE, _EXAMPLES)
+    forms = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+
+    def action(name: str, summary: str, more: str = "", examples: str = "") -> ArgumentParser:
+        added = forms.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.\n{more}",
+            epilog=f"examples:\n{examples}" if examples else None,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        _add_common(added)
+        return added
+
+    _add_create(action("create", "store a new grader", examples=_CREATE))
+    _add_update(
+        action(
+            "update",
+            "store a new version of a grader, or change what is said of it",
+            _UPDATE_MORE,
+            examples='  assay graders update exact --function exact.py --note "ignore case"\n'
+            "  assay graders update exact --file graders/exact.yaml --expected 3\n"
+            '  assay graders update exact --description "Equal, whatever the case"',
+        )
+    )
+    _add_validate(
+        action(
+            "validate",
+            "check a function or a grader's file, and store nothing",
+            _VALIDATE_MORE,
+            "  assay graders validate exact.py\n"
+            "  assay graders validate exact.py --sample answers.jsonl --json\n"
+            "  assay graders validate graders/exact.yaml",
+        )
+    )
+    _add_list(action("list", "list graders, by key"))
+    _add_show(action("show", "show a grader: definition, versions, digest, lock"))
+    _add_use(action)
+
+
+def run(given: Namespace) -> int:
+    """Run one of the actions.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        AssayError: For bad input, and for what failed.
+    """
+    from assay.cli.graders_actions import run_action
+
+    return run_action(given)
+
+
+def _add_use(action: _Action) -> None:
+    _add_test(
+        action(
+            "test",
+            "grade rows with a stored grader; nothing is recorded",
+            examples="  assay graders test exact answers.jsonl\n"
+            "  assay graders test exact answers.jsonl --version 2 --json\n"
+            "  assay graders test exact answers.jsonl --fail-under 0.9",
+        )
+    )
+    _add_diff(
+        action(
+            "diff",
+            "show what changed between two versions",
+            examples="  assay graders diff exact       # the newest against the one before\n"
+            "  assay graders diff exact@2     # version 2 against the one before\n"
+            "  assay graders diff exact 1 3",
+        )
+    )
+    lock = action("lock", "forbid changes and deletion of a grader, or allow them again")
+    lock.add_argument("key", metavar="KEY")
+    lock.add_argument("--unlock", action="store_true", help="allow them again")
+    delete = action("delete", "delete a grader", _DELETE_MORE)
+    delete.add_argument("key", metavar="KEY")
+    delete.add_argument("--force", action="store_true", help="also when jobs or scores use it")
+    _add_files(
+        action(
+            "export",
+            "write graders as files that can live in git",
+            _EXPORT_MORE,
+            "  assay graders export\n  assay graders export exact helpful --into evals/graders",
+        ),
+        action(
+            "import",
+            "store the graders that files describe",
+            _IMPORT_MORE,
+            "  assay graders import graders\n  assay graders import graders/exact.yaml",
+        ),
+    )
+
+
+def _add_common(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--project", default="default", metavar="KEY", help="the project; `default` by default")
+    add("--db", metavar="URL|DIR", help="a directory, or postgresql://user@host/database")
+    add_json(parser)
+
+
+def _add_create(parser: ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY", help="small letters, digits, '.', '_' and '-'")
+    _add_said(parser)
+    _add_definition(parser, update=False)
+
+
+def _add_update(parser: ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY")
+    _add_said(parser)
+    parser.add_argument(
+        "--expected", type=positive, metavar="N", help="only if N is still the newest version"
+    )
+    _add_definition(parser, update=True)
+
+
+def _add_said(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--name", help="name for people; the key by default")
+    add("--description", metavar="TEXT", help="what it is for")
+    add("--feedback-key", metavar="METRIC", help="where its scores go; the key by default")
+    add("--note", default="", metavar="TEXT", help="why this version was made")
+
+
+def _add_definition(parser: ArgumentParser, *, update: bool) -> None:
+    kinds = parser.add_argument_group("what it is")
+    one = kinds.add_mutually_exclusive_group(required=not update)
+    add = one.add_argument
+    add("--function", metavar="FILE.py", help="async def grade(thread: StringThread) -> float")
+    add("--judge", metavar="CRITERIA", help="a model says whether this is met; --model names it")
+    add("--prebuilt", metavar="TYPE", help="FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY")
+    add("--endpoint", metavar="URL", help="a service that grades")
+    add("--graders", metavar="FILE.yaml", help="a list of graders, as cases declare them")
+    add(
+        "--custom",
+        nargs="?",
+        const="",
+        metavar="python:MODULE:CLASS",
+        help="a Grader class of your own; without one, scores that are written in",
+    )
+    add("--file", metavar="KEY.yaml", help="a grader's file, as `export` writes it")
+    _add_options(parser.add_argument_group("how it grades"), update=update)
+
+
+def _add_options(group: ArgumentGroup, *, update: bool) -> None:
+    add = group.add_argument
+    add("--sample", action="append", default=[], metavar="DATA.jsonl", help="rows it must grade")
+    _add_function_options(group, update=update)
+    _add_judge_options(group)
+    add("--threshold", type=float, metavar="X", help="--graders: reward that an item needs to pass")
+    add("--protocol", metavar="NAME", help="--endpoint: assay, adaptive, openrlhf or nemo_gym")
+    add("--secret-env", metavar="NAME", help="--endpoint: variable that holds its secret")
+    add("--auth", metavar="HOW", help="--endpoint: bearer, hmac or none")
+    add("--timeout", type=float, metavar="SECONDS", help="--endpoint: time for one answer")
+    add("--batch", type=positive, metavar="N", help="--endpoint: items in one request")
+    add("--allow-internal", action="store_true", help="--endpoint: it is on a private network")
+
+
+def _add_judge_options(group: ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--model", metavar="NAME", help="--judge, --prebuilt: the model that judges")
+    add("--examples", metavar="FILE.jsonl", help="--judge: {input, output, pass, reasoning} each")
+    add("--system-template", metavar="FILE", help="--judge: Handlebars, behind assay's own words")
+    add("--user-template", metavar="FILE", help="--judge: Handlebars instead of assay's own")
+    add("--variables", metavar="FILE.json", help="--judge: variables for the templates")
+    add("--allow-na", action="store_true", help="--judge: it may say that it does not apply")
+
+
+def _add_function_options(group: ArgumentGroup, *, update: bool = False) -> None:
+    add = group.add_argument
+    add(
+        "--isolation", choices=("call", "batch"), help="--function: a process for each call, or one"
+    )
+    ranges = group.add_mutually_exclusive_group()
+    ranges.add_argument(
+        "--range", type=_range, metavar="LOW,HIGH", help="scores are within these, such as -1,1"
+    )
+    if update:
+        ranges.add_argument("--no-range", action="store_true", help="drop the range there was")
+    else:
+        group.set_defaults(no_range=False)
+
+
+def _add_validate(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("file", metavar="FILE", help="FILE.py, or KEY.yaml as `export` writes it")
+    add("--sample", action="append", default=[], metavar="DATA.jsonl", help="rows to grade")
+    _add_function_options(parser)
+
+
+def _add_list(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--kind", help="only this kind: function, binary_judge, prebuilt_judge ...")
+    add("--query", default="", metavar="TEXT", help="only where key, name or description has it")
+    add("--limit", type=positive, default=50, metavar="N", help="how many; 50 by default")
+    add("--after", default="", metavar="KEY", help="those after this key")
+
+
+def _add_show(parser: ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY[@N]")
+    parser.add_argument("--version", type=positive, metavar="N", help="the newest by default")
+
+
+def _add_test(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("key", metavar="KEY[@N]")
+    add("data", metavar="DATA.jsonl", help="rows of recorded answers")
+    add("--version", type=positive, metavar="N", help="the newest by default")
+    add("--fail-under", type=float, metavar="X", help="exit with 1 if the mean is below")
+    add_trust_authors(parser)
+    add_judging(parser)
+
+
+def _add_diff(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("key", metavar="KEY[@N]")
+    add("older", nargs="?", type=positive, metavar="A", help="the version before B by default")
+    add("newer", nargs="?", type=positive, metavar="B", help="the newest by default")
+
+
+def _add_files(export: ArgumentParser, import_: ArgumentParser) -> None:
+    export.add_argument("keys", nargs="*", metavar="KEY", help="which; all by default")
+    export.add_argument("--into", default="graders", metavar="DIR", help="`graders` by default")
+    export.add_argument(
+        "--prune", action="store_true", help="remove files of graders that are not stored"
+    )
+    import_.add_argument("path", metavar="PATH", help="a directory of them, or one KEY.yaml")
+    import_.add_argument(
+        "--no-update", action="store_true", help="refuse to change graders that are there"
+    )
+
+
+def _range(text: str) -> list[float]:
+    return list(bounds(text))  # as JSON has it

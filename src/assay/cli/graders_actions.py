@@ -1,0 +1,382 @@
+"""What ``assay graders`` does: create, list, show, validate, lock, delete, export, import, diff."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from assay.cli.graders_definition import (
+    described,
+    grader_of_file,
+    kept_fields,
+    key_and_version,
+    opened,
+    read_samples,
+    standing_of,
+)
+from assay.cli.graders_output import (
+    print_diff,
+    print_grader,
+    print_graders,
+    print_imported,
+    print_preview,
+    print_report,
+    print_warnings,
+)
+from assay.cli.graders_trial import try_grader
+from assay.cli.options import is_shared
+from assay.errors import InputError
+from assay.graders.functions.report import ValidationReport
+from assay.registry import (
+    BinaryJudgeDefinition,
+    Definition,
+    FunctionDefinition,
+    PrebuiltJudgeDefinition,
+    ValidationFailedError,
+    definition_from,
+)
+from assay.registry.validation import version_warnings
+from assay.reports.plain import one_line
+from assay.scoring.json_safe import Json
+from assay.store.catalog_records import GraderRecord, GraderVersion
+
+__all__ = ["run_action"]
+
+T = TypeVar("T")
+
+_NOT_VALID = 1
+_SAID = ("name", "description", "feedback_key")
+
+
+def run_action(given: Namespace) -> int:
+    """Run one of the actions.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        AssayError: For bad input, and for what failed.
+    """
+    try:
+        return _ACTIONS[given.action](given)
+    except ValidationFailedError as error:
+        _invalid(given, error)
+        return _NOT_VALID
+
+
+def _invalid(given: Namespace, error: ValidationFailedError) -> None:
+    file = error.file or getattr(given, "function", None) or _source_of(given) or ""
+    if given.json:
+        _print({"stored": False, "key": error.key, "file": file, **error.report.to_dict()})
+    else:
+        print_report(error.report, what=file or error.key, file=file)
+        print("nothing was stored", file=sys.stderr)
+
+
+def _source_of(given: Namespace) -> str | None:
+    """The file that holds the source of the function that a grader's file stands for."""
+    file: str | None = getattr(given, "file", None)
+    return None if file is None else grader_of_file(file).file
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def _print(data: Mapping[str, Json]) -> None:
+    print(json.dumps(data))
+
+
+def _create(given: Namespace) -> int:
+    grader = described(given)
+    if grader is None:
+        raise InputError("nothing says what the grader is", hint="such as --function FILE.py")
+    samples = read_samples(given.sample)
+    with opened(given, make=True) as registry:
+        record = _run(
+            registry.create(
+                given.key,
+                grader.definition,
+                name=grader.name,
+                description=grader.description,
+                feedback_key=grader.feedback_key,
+                note=given.note,
+                samples=samples,
+            )
+        )
+    if given.json:
+        _print({"grader": record.to_dict(), "change": "created", **_warnings(record.latest)})
+    else:
+        _print_stored(record, "stored")
+    return 0
+
+
+def _update(given: Namespace) -> int:
+    samples = read_samples(given.sample)
+    with opened(given) as registry:
+        before = record = registry.get(given.key)
+        kept = kept_fields(given, before.latest)
+        grader = described(given, kept)
+        said: dict[str, str | None] = {
+            field: getattr(given, field) if grader is None else getattr(grader, field) or None
+            for field in _SAID
+        }
+        is_said = any(text is not None for text in said.values())
+        if grader is None and not is_said:
+            raise InputError("nothing says what changes", hint="such as --function FILE.py")
+        if grader is not None:
+            record = _run(
+                registry.update(
+                    given.key,
+                    grader.definition,
+                    note=given.note,
+                    expected=given.expected or (before.latest.number if kept else None),
+                    samples=samples,
+                )
+            )
+        if is_said:
+            record = registry.describe(given.key, **said)
+    return _updated(given, before, record, kept)
+
+
+def _updated(
+    given: Namespace, before: GraderRecord, record: GraderRecord, kept: Mapping[str, Json]
+) -> int:
+    is_new = record.latest.number != before.latest.number
+    is_described = any(getattr(record, field) != getattr(before, field) for field in _SAID)
+    did = {"stored": is_new, "described": is_described}
+    what = " and ".join(name for name, done in did.items() if done) or "unchanged"
+    change = "updated" if is_new else what
+    if given.json:
+        found = _warnings(record.latest)
+        _print({"grader": record.to_dict(), "change": change, "kept": dict(kept), **found})
+        return 0
+    _print_stored(record, what)
+    if kept:
+        shown = ", ".join(f"{name} {one_line(str(value), 60)}" for name, value in kept.items())
+        print(f"kept of version {before.latest.number}: {shown}")
+    return 0
+
+
+def _print_stored(record: GraderRecord, what: str) -> None:
+    latest = record.latest
+    print(f"{record.key}@{latest.number} {what}  {latest.kind}  digest {latest.digest[:16]}")
+    print_warnings(_warned(latest))
+
+
+def _warned(version: GraderVersion) -> tuple[str, ...]:
+    """What is worth a look in a version, and why a judge would grade nothing here."""
+    found = version_warnings(version)
+    definition = definition_from(version.kind, version.definition)
+    if isinstance(definition, BinaryJudgeDefinition | PrebuiltJudgeDefinition):
+        from assay.registry.grading import Permissions, refusal
+
+        refused = refusal(definition, Permissions(internal=True))
+        return found if refused is None else (*found, str(refused))
+    return found
+
+
+def _warnings(version: GraderVersion) -> dict[str, Json]:
+    return {"warnings": list[Json](_warned(version))}
+
+
+def _list(given: Namespace) -> int:
+    with opened(given) as registry:
+        found = registry.page(
+            limit=given.limit, after=given.after, kind=given.kind, query=given.query
+        )
+        following = (
+            registry.page(limit=1, after=found[-1].key, kind=given.kind, query=given.query)
+            if len(found) == given.limit
+            else []
+        )
+    more = found[-1].key if following else ""
+    if given.json:
+        rows: list[Json] = [record.to_dict() for record in found]
+        _print({"graders": rows, "next": more or None})
+    else:
+        print_graders(found, more=more)
+    return 0
+
+
+def _show(given: Namespace) -> int:
+    key, number = key_and_version(given)
+    with opened(given) as registry:
+        record = registry.get(key)
+        version = registry.version(key, number)
+        versions = registry.versions(key)
+    standing = standing_of(given, version)
+    if given.json:
+        rows: list[Json] = [{**v.to_dict(), "definition": None} for v in versions]
+        shown: dict[str, Json] = {"grader": record.to_dict(), "version": version.to_dict()}
+        shown["calibration"] = None if standing is None else standing.to_dict()
+        _print({**shown, "versions": rows, **_warnings(version)})
+    else:
+        card = None if standing is None else standing.line
+        print_grader(record, version, versions, card=card)
+        print_warnings(_warned(version))
+    return 0
+
+
+def _validate(given: Namespace) -> int:
+    definition = _definition_to_validate(given)
+    samples = read_samples(given.sample)
+    from assay.registry.grading import Permissions
+    from assay.registry.validation import validate
+
+    trusted = Permissions(custom_code=not is_shared(given), internal=True)
+    report: ValidationReport = _run(validate(definition, samples, trusted))
+    preview = definition.preview() if isinstance(definition, BinaryJudgeDefinition) else None
+    if given.json:
+        shown: dict[str, Json] = {} if preview is None else {"preview": list[Json](preview)}
+        _print({**report.to_dict(), **shown})
+    else:
+        if preview is not None:
+            print_preview(*preview)
+        is_source = given.file.endswith(".py")
+        print_report(report, what=given.file, file=given.file if is_source else _source_of(given))
+    return 0 if report.valid else _NOT_VALID
+
+
+def _no_list(file: str) -> str:
+    """A grader's file; one with a list of graders is another command's."""
+    from assay.tasks.document import read_document
+
+    if Path(file).is_file() and isinstance(read_document(file).data, list):
+        raise InputError(
+            f"{file} is a list of graders, and `assay graders validate` takes a KEY.yaml as "
+            "`export` writes it, or FILE.py",
+            hint=f"assay validate {shlex.quote(file)}",
+        )
+    return file
+
+
+def _definition_to_validate(given: Namespace) -> Definition:
+    if not given.file.endswith(".py"):
+        if given.isolation or given.range:
+            raise InputError("--isolation and --range go with FILE.py", hint="write them there")
+        return grader_of_file(_no_list(given.file)).definition
+    from assay.graders.functions.source import read_source
+
+    data: dict[str, Json] = {"source": read_source(given.file)}
+    data |= {name: getattr(given, name) for name in ("isolation", "range") if getattr(given, name)}
+    return definition_from(FunctionDefinition.kind, data)
+
+
+def _diff(given: Namespace) -> int:
+    key, version = key_and_version(given)
+    older, newer = given.older, given.newer
+    if version is not None:
+        if newer is not None:
+            raise InputError(f"{given.key!r}, {older} and {newer} are three versions")
+        older, newer = (None, version) if older is None else (version, older)
+    with opened(given) as registry:
+        after = registry.version(key, newer)
+        before = registry.before(after) if older is None else registry.version(key, older)
+        text = "" if before is None else registry.diff(key, before.number, after.number)
+    if given.json:
+        number = None if before is None else before.number
+        _print({"key": key, "older": number, "newer": after.number, "diff": text})
+    elif before is not None:
+        print_diff(text)
+    elif newer is None:
+        print(f"{key} has only one version, {key}@{after.number}: nothing to compare it with")
+    else:
+        print(f"{key} has no version before {after.number}: nothing to compare it with")
+    return 0
+
+
+def _lock(given: Namespace) -> int:
+    with opened(given) as registry:
+        record = registry.lock(given.key, locked=not given.unlock)
+    if given.json:
+        _print({"grader": record.to_dict()})
+    else:
+        print(f"{record.key} is {'locked' if record.locked else 'open'}")
+    return 0
+
+
+def _delete(given: Namespace) -> int:
+    with opened(given) as registry:
+        registry.delete(given.key, force=given.force)
+    if given.json:
+        _print({"deleted": given.key})
+    else:
+        print(f"{given.key} is deleted")
+    return 0
+
+
+def _export(given: Namespace) -> int:
+    """Write graders as files, and name or remove those of graders that are gone.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: For an unknown grader, and a file that cannot be written or removed.
+    """
+    with opened(given) as registry:
+        files = [str(path) for path in registry.export(given.keys or None, given.into)]
+        stale = [str(path) for path in registry.stale(given.into, remove=given.prune)]
+    removed, left = (stale, []) if given.prune else ([], stale)
+    if given.json:
+        found: dict[str, Json] = {
+            "files": list[Json](files),
+            "stale": list[Json](left),
+            "removed": list[Json](removed),
+        }
+        print(json.dumps(found))
+        return 0
+    for file in files:
+        print(f"  {file}")
+    for file in removed:
+        print(f"  {file} removed")
+    if not files:
+        print("no graders to export", file=sys.stderr)
+    if left:
+        names = ", ".join(left)
+        print(f"of no grader in the store: {names} (--prune removes them)", file=sys.stderr)
+    return 0
+
+
+def _import(given: Namespace) -> int:
+    """Store the graders of files.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: For what is wrong in the files; nothing is stored then.
+    """
+    with opened(given, make=True) as registry:
+        done = asyncio.run(registry.import_(given.path, update=not given.no_update))
+    if given.json:
+        rows: list[Json] = [
+            {"key": one.record.key, "change": one.change, "version": one.record.latest.number}
+            for one in done
+        ]
+        print(json.dumps({"imported": rows}))
+    else:
+        print_imported(done)
+    return 0
+
+
+_ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
+    "create": _create,
+    "update": _update,
+    "list": _list,
+    "show": _show,
+    "validate": _validate,
+    "test": try_grader,
+    "diff": _diff,
+    "lock": _lock,
+    "delete": _delete,
+    "export": _export,
+    "import": _import,
+}

@@ -1,0 +1,176 @@
+"""``assay report``, and how every command with results ends: reports, verdict, exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from assay.cli.options import (
+    EXITS,
+    NOT_GRADED,
+    Outputs,
+    add_outputs,
+    check_targets,
+    explain,
+    state_home,
+)
+from assay.errors import InputError
+from assay.reports.changes import changes_of
+from assay.reports.review import Review, review
+from assay.reports.summary import summarize, verdict
+from assay.store.cards import Cards
+from assay.store.database import Database
+from assay.store.decisions import Decision, Decisions, decided
+from assay.store.records import CellRecord
+from assay.store.runs import Store
+
+if TYPE_CHECKING:
+    from assay.reports.standing import Shelf
+
+__all__ = ["add", "conclude", "run"]
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay report`` takes."""
+    explain(parser, EXITS)
+    parser.add_argument(
+        "run",
+        nargs="?",
+        default="latest",
+        metavar="RUN",
+        help="a run's id, a prefix of it, its label, or latest (the default)",
+    )
+    parser.add_argument("--all", action="store_true", help="open every failing cell")
+    add_outputs(parser)
+
+
+def conclude(
+    store: Store,
+    run_id: str,
+    outputs: Outputs,
+    *,
+    labels: Mapping[str, bool | float] | None = None,
+    shown: int | None = 5,
+) -> int:
+    """Write what was asked for and give the exit status of the verdict that was printed.
+
+    Args:
+        store: Where the run is.
+        run_id: The run.
+        outputs: What to write.
+        labels: The truth by row id, to measure agreement with.
+        shown: Failing cells to open; None for all.
+
+    Returns:
+        The verdict's exit status, also where whoever reads the output stopped reading; 3 where a
+        report could not be written.
+    """
+    run = store.run(run_id)
+
+    fail_under, shelf = outputs.fail_under, _shelf(as_json=outputs.json)
+
+    def cells() -> Iterator[CellRecord]:
+        return decided(store.cells(run_id), _decisions)
+
+    def junit() -> None:
+        from assay.reports.junit import write_junit
+
+        write_junit(outputs.junit or "", run, cells)
+
+    def as_json() -> None:
+        from assay.reports.json_report import cells_json
+
+        again = changes_of(store, run_id)
+        cells_json(
+            sys.stdout,
+            run,
+            cells,
+            fail_under=fail_under,
+            labels=labels,
+            changes=again,
+            shelf=shelf,
+        )
+
+    written = [_write(outputs.junit, junit)] if outputs.junit else []
+    if outputs.json and not outputs.html:
+        summary = summarize(cells, run=run)
+    else:
+        limit = None if shown is None else 200
+        again = changes_of(store, run_id)
+        found = review(run, cells, limit=limit, labels=labels, changes=again, shelf=shelf)
+        summary = found.summary
+        if outputs.html:
+            written.append(
+                _write(outputs.html, lambda: _html(outputs.html or "", found, fail_under))
+            )
+        if not outputs.json:
+            written.append(_write(_OUT, lambda: _table(found, fail_under, shown)))
+    if outputs.json:
+        written.append(_write(_OUT, as_json))
+    return verdict(summary, fail_under=fail_under).code if all(written) else NOT_GRADED
+
+
+_OUT = "standard output"
+
+
+def _decisions() -> Mapping[str, Decision]:
+    """What people decided about held and flagged cells."""
+    with Database.open(state_home()) as database:
+        return Decisions(database).all()
+
+
+def _shelf(*, as_json: bool) -> Shelf | None:
+    """The calibration cards that stand beside scores; JSON has a place for them without any."""
+    with Database.open(state_home()) as database:
+        cards = Cards(database).newest()
+    if not cards and not as_json:
+        return None
+    from assay.reports import standing
+
+    return standing.Shelf(cards)
+
+
+def _html(file: str, found: Review, fail_under: float | None) -> None:
+    from assay.reports.html import write_html
+
+    write_html(file, found, fail_under=fail_under)
+
+
+def _table(found: Review, fail_under: float | None, shown: int | None) -> None:
+    from rich.console import Console
+
+    from assay.reports.table import render
+
+    render(Console(highlight=False), found, fail_under=fail_under, shown=shown)
+
+
+def _write(target: str, report: Callable[[], None]) -> bool:
+    """Write one report; whether nobody has to be told that it is not there."""
+    try:
+        report()
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich leaves by SystemExit where the reader has gone
+        # What is left in the buffer has nowhere to go, and must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, InputError) as error:
+        print(f"error: cannot write {target}: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def run(given: Namespace) -> int:
+    """Report a stored run.
+
+    Returns:
+        The exit status of its verdict.
+
+    Raises:
+        InputError: For an unknown run.
+    """
+    outputs = Outputs.of(given)
+    check_targets((outputs.junit, outputs.html), inputs=())
+    with Store.open(state_home()) as store:
+        return conclude(store, store.run(given.run).id, outputs, shown=None if given.all else 5)

@@ -1,0 +1,302 @@
+"""``assay run`` and ``assay regrade``: cases through the matrix, and kept results graded again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from assay.cli.judging import add_judging, cost_so_far
+from assay.cli.options import (
+    EXITS,
+    INTERRUPTED,
+    Outputs,
+    add_outputs,
+    add_workers,
+    check_targets,
+    explain,
+    positive,
+    state_home,
+    worker_count,
+)
+from assay.cli.report import conclude
+from assay.errors import InputError
+from assay.eval.isolation import CaseLock, Settle, isolated_graders
+from assay.eval.matrix import Launch, MatrixRequest, launch, resume, unused_parts
+from assay.reports.plain import one_line
+from assay.store.runs import Store
+from assay.tasks.case import Case
+
+__all__ = ["add", "add_regrade", "isolation_notes", "run", "run_regrade"]
+
+_MOST = 400
+_EXAMPLES = """\
+  assay run evals/
+  assay run evals/ --harness replay --model fix --trials 3
+  assay run evals/ --json > result.json
+  assay run --resume latest"""
+_REGRADE = """\
+  assay regrade latest
+  assay regrade latest --graders stricter.yaml
+  assay regrade 20261121-0908 --only tests"""
+_REGRADE_MORE = """\
+What was kept is graded by the cases as they are now, or by other graders. Results are added to
+the run with the digest of what gave them; the report says what changed and why.
+"""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay run`` takes."""
+    explain(parser, EXITS, _EXAMPLES)
+    option = parser.add_argument
+    option("paths", nargs="*", metavar="PATH", help="case files, or directories of cases")
+    option("--case", action="append", default=[], metavar="ID", help="only this case")
+    for part in ("harness", "model"):
+        option(
+            f"--{part}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"only this {part}; one that no case lists is used instead of theirs",
+        )
+    option("--trials", type=positive, metavar="N", help="repeats of every cell")
+    option(
+        "--resume", metavar="RUN", help="finish a run: its id, a prefix of it, its label, or latest"
+    )
+    option(
+        "--regrade",
+        action="store_true",
+        help="with --resume: grade what was kept of changed cases again",
+    )
+    option("--label", default="", help="a name of your own for the run")
+    option(
+        "--locked",
+        action="store_true",
+        help="refuse cases whose lock file is missing or stale instead of deciding anew",
+    )
+    add_workers(parser)
+    add_judging(parser)
+    add_outputs(parser)
+
+
+def add_regrade(parser: ArgumentParser) -> None:
+    """Say what ``assay regrade`` takes."""
+    explain(parser, f"{_REGRADE_MORE}\n{EXITS}", _REGRADE)
+    option = parser.add_argument
+    option("run", metavar="RUN", help="a run's id, a prefix of it, its label, or latest")
+    option(
+        "--graders",
+        metavar="FILE",
+        help="YAML file: graders to use instead of the cases' own; a dataset's run needs it",
+    )
+    option(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this grader; the other scores are taken over",
+    )
+    add_workers(parser)
+    add_judging(parser)
+    add_outputs(parser)
+
+
+def settling(*, workers: int, locked: bool = False) -> Settle:
+    """What settles the isolation of the cases of a run.
+
+    Args:
+        workers: Cases at once.
+        locked: Whether to refuse what no lock file has decided.
+    """
+
+    def settle(locks: Sequence[CaseLock]) -> list[Case]:
+        open_ = [lock for lock in locks if lock.undecided]
+        if locked and open_:
+            raise _not_locked(open_[0])
+        for lock in open_:
+            if lock.stale and not lock.reference:
+                _tell(f"warning: {_file(lock)}: {lock.problem}")
+        if not any(lock.reference for lock in open_):
+            return [lock.resolved() for lock in locks]
+        return asyncio.run(_decide(locks, workers))
+
+    return settle
+
+
+async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
+    from assay.eval.isolation_proof import decide
+    from assay.eval.trials import arena
+
+    def tell(case: Case, file: str) -> None:
+        modes = "; ".join(map(str, isolated_graders(case)))
+        kept = f"written to {os.path.relpath(file)}" if file else "not kept"
+        _tell(f"{case.id}: {modes} ({kept})")
+
+    count = sum(1 for lock in locks if lock.undecided and lock.reference)
+    _tell(f"playing the reference of {_cases(count)} to learn how its tests can be isolated")
+    with redirect_stdout(sys.stderr):
+        cache = str(Path(state_home(), "cache"))
+        async with arena(cache=cache, workers=workers) as place:
+            return await decide(locks, place, tell=tell)
+
+
+def isolation_notes(case: Case) -> list[str]:
+    """What is worth knowing of a case whose isolation nobody decided."""
+    lock = CaseLock(case, str(Path(state_home(), "cache")))
+    return [lock.problem] if lock.undecided else []
+
+
+def _not_locked(lock: CaseLock) -> InputError:
+    return InputError(
+        f"{_file(lock)}: {lock.problem}",
+        hint="run assay selftest and keep the lock file with the case; or give the grader "
+        "isolation: shared",
+    )
+
+
+def _cases(number: int) -> str:
+    return "a case" if number == 1 else f"each of {number} cases"
+
+
+def _file(lock: CaseLock) -> str:
+    return os.path.relpath(lock.case.lock_file)
+
+
+def _tell(line: str) -> None:
+    print(one_line(line, _MOST), file=sys.stderr)
+
+
+def run(given: Namespace) -> int:
+    """Run a matrix, or finish one.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        InputError: For whatever is wrong with the cases or the options.
+    """
+    outputs = Outputs.of(given)
+    check_targets((outputs.junit, outputs.html), inputs=given.paths)
+    workers = worker_count(given.workers)
+    with Store.open(state_home()) as store:
+        ready = _launch(given, store, settling(workers=workers, locked=given.locked))
+        return _carry_out(ready, store, workers=workers, outputs=outputs)
+
+
+def _launch(given: Namespace, store: Store, settle: Settle) -> Launch:
+    if given.resume is not None:
+        chosen = (given.paths, given.case, given.harness, given.model)
+        if any(chosen) or given.trials is not None:
+            raise InputError(
+                "--resume takes up a run as it was asked for", hint="leave the other choices out"
+            )
+        _require_matrix(store, given.resume)
+        return resume(given.resume, store, regrade=given.regrade, settle=settle)
+    if not given.paths:
+        raise InputError("nothing to run", hint="assay run PATH, or assay init for a start")
+    if given.regrade:
+        raise InputError("--regrade goes with --resume")
+    request = MatrixRequest(
+        paths=tuple(given.paths),
+        cases=tuple(given.case),
+        harnesses=tuple(given.harness),
+        models=tuple(given.model),
+        trials=given.trials,
+        label=given.label,
+    )
+    return launch(request, store, settle)
+
+
+def _require_matrix(store: Store, reference: str) -> None:
+    """Refuse to go on with a run that `assay grade` made, naming the one to go on with."""
+    run = store.run(reference)
+    if run.config.get("kind") == "matrix":
+        return
+    others = (one.id for one in store.runs() if one.config.get("kind") == "matrix")
+    newest = next(others, None)
+    raise InputError(
+        f"run {run.id} was made by `assay grade`, and only runs of `assay run` can be resumed",
+        hint="give the `assay grade` command again; replies of models that are kept cost nothing"
+        + ("" if newest is None else f". The newest run of cases: --resume {newest}"),
+    )
+
+
+def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -> int:
+    """Run what a launch still has to do, show progress, and conclude.
+
+    Returns:
+        The exit status; 130 if it was interrupted, with what was finished kept.
+    """
+    from rich.console import Console
+
+    from assay.reports.progress import progress
+
+    _note_unused(ready)
+    count = len(ready.todo) + len(ready.regrade)
+    console = Console(stderr=True, highlight=False)
+    try:
+        # What a grader of one's own prints must not end up inside the JSON.
+        with redirect_stdout(sys.stderr), progress(console, count, note=cost_so_far) as shown:
+            asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
+    except KeyboardInterrupt:
+        done = len(store.finished(ready.run.id))
+        print(
+            f"interrupted: {done} of {ready.total} cells are kept; "
+            f"go on with: assay run --resume {ready.run.id}",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    return conclude(store, ready.run.id, outputs)
+
+
+def _note_unused(ready: Launch) -> None:
+    cases = {coordinate.case.id: coordinate.case for coordinate in ready.todo}
+    for name, case in cases.items():
+        if unused := unused_parts(case):
+            said = ", ".join(unused)
+            print(f"note: case {name!r}: no harness here acts on {said}", file=sys.stderr)
+
+
+def run_regrade(given: Namespace) -> int:
+    """Grade a stored run again and report it.
+
+    Returns:
+        The exit status of its verdict; 130 if it was interrupted, with what was graded kept.
+
+    Raises:
+        InputError: For whatever is wrong with the run or the graders.
+    """
+    from rich.console import Console
+
+    from assay.eval.regrade import plan_regrade
+    from assay.reports.progress import progress
+    from assay.tasks.grader_files import load_graders
+
+    outputs = Outputs.of(given)
+    named = () if given.graders is None else (given.graders,)
+    check_targets((outputs.junit, outputs.html), inputs=named)
+    graders = load_graders(given.graders) if given.graders is not None else None
+    with Store.open(state_home()) as store:
+        workers = worker_count(given.workers)
+        settle = settling(workers=workers)
+        ready = plan_regrade(given.run, store, graders=graders, only=given.only, settle=settle)
+        if ready.left_out:
+            print(f"note: {ready.left_out} cells kept nothing to grade", file=sys.stderr)
+        console = Console(stderr=True, highlight=False)
+        try:
+            # What a grader of one's own prints must not end up inside the JSON.
+            with (
+                redirect_stdout(sys.stderr),
+                progress(console, len(ready.cells), note=cost_so_far) as shown,
+            ):
+                asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
+        except KeyboardInterrupt:
+            print(
+                "interrupted: what was graded is kept; assay regrade starts over", file=sys.stderr
+            )
+            return INTERRUPTED
+        return conclude(store, ready.run.id, outputs)

@@ -1,0 +1,222 @@
+"""`Decision`: how the votes of a panel make one verdict or one number, for every judge alike.
+
+A decision needs a quorum of votes, so that a panel does not quietly shrink to those who answered.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from assay.errors import ModelError
+from assay.graders.judges.panel import Form, Judge, Opinion, Panel, Vote, Voter, together
+from assay.graders.judges.prompt import Prompt
+from assay.scoring.json_safe import Json
+from assay.scoring.results import SubScore
+
+__all__ = ["Decision", "poll", "run_panel", "scored_by"]
+
+_FAR_APART = 0.25
+"""Scores whose range is more than this disagree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a panel decided.
+
+    Attributes:
+        word: As in `Opinion`.
+        value: In [0, 1]; None where the question does not apply, or there is an error.
+        reason: Of the vote that is nearest to the decision.
+        evidence: Likewise.
+        metadata: Likewise.
+        children: Likewise.
+        agreement: Share of the votes that say the same, in [0, 1]; None without votes. Where the
+            panel escalated, of the votes before.
+        votes: All of them.
+        error: Why nothing was decided; None where something was.
+    """
+
+    word: str = ""
+    value: float | None = None
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    children: tuple[SubScore, ...] = ()
+    agreement: float | None = None
+    votes: tuple[Vote, ...] = ()
+    error: ModelError | None = None
+
+    def votes_to_list(self) -> list[Json]:
+        """The votes as plain JSON."""
+        return [vote.to_dict() for vote in self.votes]
+
+
+async def poll(
+    prompt: Prompt, form: Form[Opinion], panel: Panel, *, is_fault: bool = False
+) -> Decision:
+    """Ask a panel one question; see `run_panel`.
+
+    Args:
+        prompt: The question.
+        form: What shape an answer has.
+        panel: Who is asked.
+        is_fault: As of `run_panel`.
+    """
+
+    async def judge(voter: Voter) -> Opinion:
+        return await voter.ask(prompt, form)
+
+    return await run_panel(panel, judge, is_fault=is_fault)
+
+
+async def run_panel(panel: Panel, judge: Judge, *, is_fault: bool = False) -> Decision:
+    """Have every voter of a panel judge, and make one decision of their votes.
+
+    Args:
+        panel: Who is asked. Of an even number, the ``majority`` of numbers and the ``median`` lie
+            in between.
+        judge: What one voter does; it may ask several questions.
+        is_fault: Whether a high value speaks against what is judged, and not for it.
+
+    Returns:
+        The decision; its ``error`` says why there is none. Most votes that the question does not
+        apply decide that; of as many, the panel's ``tie`` does: ``fail`` is what the others say.
+    """
+    voters = [Voter(panel, model, n) for model in panel.models for n in range(panel.repeats)]
+    if len(voters) == 1:
+        votes = [await Vote.of(voters[0], judge)]
+    else:
+        votes = await together(Vote.of(voter, judge) for voter in voters)
+    decision = _Count(panel, votes, is_fault=is_fault).decide()
+    if panel.escalate and _is_doubtful(votes):
+        final = await Vote.of(Voter(panel, panel.escalate), judge)
+        alone = replace(panel, models=(panel.escalate,), repeats=1, quorum=0, escalate="")
+        decided = _Count(alone, [final], is_fault=is_fault).decide()
+        return replace(decided, votes=(*votes, final), agreement=decision.agreement)
+    return decision
+
+
+async def scored_by(name: str, panel: Panel, judge: Judge) -> SubScore:
+    """`run_panel` of voters that ask several questions, as one node.
+
+    Its children and the evidence at its top are those of the vote nearest to the score; every
+    vote's own evidence and calls stand under ``votes``.
+    """
+    decision = await run_panel(panel, judge)
+    votes: list[Json] = [vote.to_dict(in_steps=True) for vote in decision.votes]
+    metadata: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
+    if decision.error is not None:
+        metadata.update({"votes": votes, "_outcome": decision.error.kind})
+        return SubScore.error(name, str(decision.error), metadata=metadata)
+    metadata.update(decision.metadata)
+    if len(votes) > 1:
+        metadata.update({"votes": votes, "agreement": decision.agreement})
+    else:
+        metadata["calls"] = decision.votes[0].calls_to_list()
+    return SubScore(
+        name,
+        decision.value,
+        metadata=metadata,
+        children=decision.children,
+        status="skipped" if decision.value is None else "scored",
+        reason=decision.reason,
+    )
+
+
+class _Count:
+    """The votes of a panel, and what they come to."""
+
+    def __init__(self, panel: Panel, votes: Sequence[Vote], *, is_fault: bool) -> None:
+        self._panel = panel
+        self._votes = tuple(votes)
+        self._opinions = [vote.opinion for vote in votes if vote.opinion is not None]
+        self._worst = max if is_fault else min
+
+    def decide(self) -> Decision:
+        opinions, panel = self._opinions, self._panel
+        if not opinions or len(opinions) < panel.needed:
+            return Decision(votes=self._votes, error=self._missing())
+        if panel.aggregate == "majority" and all(opinion.word for opinion in opinions):
+            return self._majority()
+        applied = [opinion for opinion in opinions if opinion.value is not None]
+        values = [cast("float", opinion.value) for opinion in applied]
+        if 2 * len(values) <= len(opinions):  # most say that it does not apply, or half of them
+            other = next(opinion for opinion in opinions if opinion.value is None)
+            if 2 * len(values) < len(opinions):
+                return self._decided(other)
+            if panel.tie != "fail":
+                told = f"{len(values)} of {len(opinions)} say that it applies"
+                return self._split(told, self._decided(other))
+        value = self._aggregate(values)
+        nearest = min(applied, key=lambda opinion: abs(cast("float", opinion.value) - value))
+        word = nearest.word if nearest.value == value else ""  # between words there is none
+        return self._decided(replace(nearest, word=word, value=value))
+
+    def _aggregate(self, values: Sequence[float]) -> float:
+        if self._panel.aggregate == "min":
+            return self._worst(values)
+        if self._panel.aggregate == "mean":
+            return min(max(math.fsum(values) / len(values), min(values)), max(values))
+        return statistics.median(values)  # the majority of numbers is their median
+
+    def _majority(self) -> Decision:
+        """The word that most opinions have."""
+        counts = Counter(opinion.word for opinion in self._opinions)
+        top = max(counts.values())
+        words = [word for word, count in counts.items() if count == top]
+        tied = [opinion for opinion in self._opinions if opinion.word in words]
+        if len(words) == 1:
+            return self._decided(tied[0])
+        if self._panel.tie != "fail":
+            return self._split(" and ".join(f"{top} for {word}" for word in words), Decision())
+        # Not applicable is worth no more than the worst: else a split would be a way out.
+        applied = [opinion for opinion in tied if opinion.value is not None]
+        return self._decided(self._worst(applied, key=lambda one: one.value or 0.0))
+
+    def _split(self, told: str, decision: Decision) -> Decision:
+        """What an even split is, where it is no failure."""
+        told = f"the judges are split: {told}"
+        if self._panel.tie == "error":
+            return Decision(votes=self._votes, error=ModelError(told, kind="unbelievable"))
+        return replace(decision, word="NA", reason=told, evidence=(), votes=self._votes)
+
+    def _decided(self, chosen: Opinion) -> Decision:
+        same = sum(_is_alike(opinion, chosen) for opinion in self._opinions)
+        return Decision(
+            word=chosen.word,
+            value=chosen.value,
+            reason=chosen.reason,
+            evidence=chosen.evidence,
+            metadata=chosen.metadata,
+            children=chosen.children,
+            agreement=same / len(self._opinions),
+            votes=self._votes,
+        )
+
+    def _missing(self) -> ModelError:
+        failed = [(vote.model, vote.error) for vote in self._votes if vote.error is not None]
+        if self._panel.asked == 1 and failed:
+            return failed[0][1]
+        told = "; ".join(dict.fromkeys(f"{model}: {error}" for model, error in failed))
+        given, asked = len(self._opinions), len(self._votes)
+        return ModelError(
+            f"{given} of {asked} judges gave a verdict, and {self._panel.needed} decide: {told}",
+            kind=failed[0][1].kind if failed else "unreadable",
+        )
+
+
+def _is_alike(one: Opinion, other: Opinion) -> bool:
+    if one.word or other.word or one.value is None or other.value is None:
+        return one.word == other.word and (one.word != "" or one.value == other.value)
+    return abs(one.value - other.value) <= _FAR_APART
+
+
+def _is_doubtful(votes: Iterable[Vote]) -> bool:
+    """Whether votes disagree, or some are missing."""
+    first, *others = [vote.opinion for vote in votes]
+    return first is None or any(one is None or not _is_alike(one, first) for one in others)

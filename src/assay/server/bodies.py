@@ -1,0 +1,166 @@
+"""Bodies of requests: no unknown fields, no silent conversions; each made of its operation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    create_model,
+)
+
+from assay.service.operation import KEY_PATTERN, Input, Operation, Spec
+
+__all__ = ["Body", "Row", "WrittenScore", "arguments_of", "body_of", "field_options", "inputs_of"]
+
+ItemId: TypeAlias = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00]*$")]
+
+
+class Body(BaseModel):
+    """What a client sends."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Message(BaseModel):
+    """One turn of a conversation; other fields are passed over, as chat APIs add their own."""
+
+    model_config = ConfigDict(strict=True)
+
+    role: str = Field(examples=["user"])
+    content: JsonValue = Field(
+        default=None, description="Text, null, or a list of parts.", examples=["What is 2 + 2?"]
+    )
+
+
+class Row(Body):
+    """One recorded answer: what is graded, and what it is graded against.
+
+    It is data: other fields belong to its metadata.
+    """
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["answer"]},
+                {"required": ["messages"]},
+                {"required": ["input"], "properties": {"input": {"type": "array"}}},
+            ],
+            "examples": [
+                {"id": "1", "question": "What is 2 + 2?", "answer": "4", "expected": "4"},
+                {
+                    "messages": [
+                        {"role": "user", "content": "What is 2 + 2?"},
+                        {"role": "assistant", "content": "4"},
+                    ],
+                    "metadata": {"level": 1},
+                },
+                {"answer": "4", "item": {"expected": "4"}, "split": "test"},
+            ],
+        },
+    )
+
+    id: ItemId | int | None = Field(
+        default=None, description="By which the result is told apart; its place by default."
+    )
+    answer: str | None = Field(default=None, description="The final text.")
+    messages: list[Message] | None = Field(
+        default=None, description="The conversation; it may end with the assistant's answer."
+    )
+    completion: str | None = Field(
+        default=None, description="The assistant's answer to `messages`, if they lack it."
+    )
+    question: str | None = Field(
+        default=None, description="What was asked; the last user turn by default."
+    )
+    expected: JsonValue = Field(default=None, description="The reference answer.")
+    metadata: dict[str, JsonValue] | None = Field(
+        default=None, description="Anything that belongs to the sample."
+    )
+
+
+def _a_number(value: float) -> float:
+    if abs(value) > 1e100:
+        raise ValueError("must be from -1e100 to 1e100")
+    return value
+
+
+class WrittenScore(Body):
+    """A score from elsewhere, for a grader of the kind `custom`."""
+
+    grader: Annotated[str, StringConstraints(pattern=KEY_PATTERN)]
+    item: ItemId
+    score: Annotated[
+        float, Field(allow_inf_nan=False, ge=-1e100, le=1e100), AfterValidator(_a_number)
+    ]
+    reason: Annotated[str, StringConstraints(max_length=10_000, pattern=r"^[^\x00]*$")] = ""
+    details: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+
+
+def _whole(value: object) -> object:
+    """1.0 is a whole number in JSON, whoever writes it so."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def inputs_of(operation: Operation[..., Any]) -> list[Input]:
+    """The parameters of an operation, with the types that a request is checked by."""
+    return operation.inputs(Json=JsonValue, Row=Row, WrittenScore=WrittenScore)
+
+
+def field_options(spec: Spec, *, alias: bool = False) -> dict[str, Any]:
+    """What FastAPI and pydantic are told of a parameter."""
+    told: dict[str, Any] = {
+        "description": spec.description or None,
+        "examples": None if spec.example is None else [spec.example],
+        "pattern": spec.pattern or None,
+        "min_length": spec.min_length,
+        "max_length": spec.max_length,
+        "ge": spec.ge,
+        "le": spec.le,
+        "alias": (spec.alias or None) if alias else None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+@cache
+def body_of(operation: Operation[..., Any]) -> type[BaseModel] | None:
+    """The model of an operation's body; None where it has none."""
+    fields: dict[str, Any] = {}
+    example: dict[str, Any] = {}
+    for one in inputs_of(operation):
+        if one.place != "body":
+            continue
+        kind = one.annotation
+        if kind in (int, int | None):
+            kind = Annotated[kind, BeforeValidator(_whole)]
+        default: Any = ... if one.default is inspect.Parameter.empty else one.default
+        default = list[Any]() if default == () else default
+        fields[one.name] = (kind, Field(default, **field_options(one.spec)))
+        if one.spec.example is not None:
+            example[one.name] = one.spec.example
+    if not fields:
+        return None
+    name = "".join(part.title() for part in operation.name.split("_")) + "Body"
+    config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [example]})
+    doc = (inspect.getdoc(operation.function) or "").partition("\n")[0]
+    return create_model(name, __config__=config, __doc__=doc, __module__=__name__, **fields)
+
+
+def arguments_of(body: BaseModel, raw: Mapping[str, JsonValue]) -> dict[str, Any]:
+    """The fields of a body as an operation takes them: rows and mappings as they were sent."""
+    given: dict[str, Any] = {}
+    for name in type(body).model_fields:
+        value = getattr(body, name)
+        is_plain = value is None or isinstance(value, str | int | float)
+        given[name] = value if is_plain or name not in raw else raw[name]
+    return given

@@ -1,0 +1,153 @@
+"""Whether the server is alive and ready, what it counts, and the link that logs in."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict
+from starlette.responses import RedirectResponse
+
+from assay.errors import SandboxError, StoreError
+from assay.server.access import COOKIE
+from assay.server.context import address_of, context
+from assay.server.door import Door, admit, needs
+from assay.server.metrics import CONTENT_TYPE_LATEST
+from assay.server.openapi import problem_responses
+from assay.server.problems import reply
+from assay.store.catalog_records import JobStatus
+from assay.store.database import Database
+from assay.store.jobs import Jobs
+from assay.store.projects import Projects
+from assay.version import __version__
+
+__all__ = ["router"]
+
+router = APIRouter(route_class=Door, tags=["server"])
+
+
+class StateShown(BaseModel):
+    """Whether the server can work."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_serialization_defaults_required=True,
+        json_schema_extra={
+            "examples": [
+                {"status": "ready", "database": "ok", "sandbox": "bwrap", "version": "0.1.0"}
+            ]
+        },
+    )
+
+    status: Literal["alive", "ready", "not ready"]
+    database: str = ""
+    sandbox: str = ""
+    version: str = ""
+
+
+@router.get("/healthz", response_model=StateShown, openapi_extra=needs("anyone"))
+async def show_life() -> Response:
+    """Whether the server runs. It is alive also while its database is away."""
+    return reply({"status": "alive", "database": "", "sandbox": "", "version": __version__})
+
+
+@router.get(
+    "/readyz",
+    response_model=StateShown,
+    openapi_extra=needs("anyone"),
+    responses={503: {"description": "It cannot grade now.", "model": StateShown}},
+)
+async def show_readiness(request: Request) -> Response:
+    """Whether the database answers and untrusted functions can be isolated."""
+    database, sandbox = await asyncio.gather(_database(request), _sandbox())
+    ready = database == "ok" and bool(sandbox)
+    body = {
+        "status": "ready" if ready else "not ready",
+        "database": database,
+        "sandbox": sandbox,
+        "version": __version__,
+    }
+    return reply(body, 200 if ready else 503)
+
+
+async def _database(request: Request) -> str:
+    try:
+        await context(request).storage.run(lambda database: Projects(database).all())
+    except StoreError:
+        return "away"
+    return "ok"
+
+
+async def _sandbox() -> str:
+    from assay.sandbox.functions.tiers import function_tier
+
+    try:
+        return await asyncio.to_thread(function_tier)
+    except SandboxError:
+        return ""
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    openapi_extra=needs("anyone"),
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Counts."},
+        **problem_responses(401, 403, 429),
+    },
+)
+async def show_metrics(request: Request) -> Response:
+    """Counts and times for Prometheus; needs a key where the server listens beyond this machine."""
+    server = context(request)
+    if not server.settings.is_local:
+        await admit(request, "member")
+    with suppress(StoreError):  # what else is counted is told also while the database is away
+        server.metrics.waiting(await server.storage.run(_waiting))
+    return Response(server.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _waiting(database: Database) -> int:
+    """Jobs that have not ended."""
+    statuses: tuple[JobStatus, ...] = ("queued", "running")
+    jobs, projects = Jobs(database), Projects(database).all()
+    return sum(
+        len(jobs.page(project.key, status=status, limit=1_000))
+        for project in projects
+        for status in statuses
+    )
+
+
+@router.get(
+    "/login",
+    status_code=303,
+    response_class=Response,
+    openapi_extra=needs("anyone"),
+    responses=problem_responses(403, 429),
+)
+async def log_in(
+    request: Request, once: Annotated[str, Query(max_length=200, description="The link's secret.")]
+) -> Response:
+    """Log in with the link that the server printed; it works once."""
+    session = context(request).access.exchange(once, address_of(request))
+    found = RedirectResponse("/api/v1/me", 303)
+    found.set_cookie(
+        COOKIE,
+        session,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+        path="/",
+    )
+    return found
+
+
+@router.post("/logout", status_code=204, response_class=Response, openapi_extra=needs("member"))
+async def log_out(request: Request) -> Response:
+    """End the session."""
+    if (session := request.cookies.get(COOKIE)) is not None:
+        context(request).access.end(session)
+    found = Response(status_code=204)
+    found.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return found

@@ -1,1 +1,0 @@
-"""The bodies of requests and replies, as the OpenAPI document shows them."""

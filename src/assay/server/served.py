@@ -1,0 +1,149 @@
+"""The wire forms of trainers and platforms: ``/serve/PROJECT/KEY``, and OpenAI's endpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import cast
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from assay.endpoint import Served, router_finding
+from assay.interop.openai_api import check_grader, run_grader
+from assay.registry import FunctionDefinition, definition_from
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.server.bodies import Body
+from assay.server.context import context
+from assay.server.door import Door, admit, needs
+from assay.server.grading import Item, grade_apart, version_of
+from assay.server.openapi import problem_responses
+from assay.server.problems import ProblemError, reply
+from assay.service.operation import KEY_PATTERN
+from assay.store.catalog_records import GraderVersion
+
+__all__ = ["PREFIX", "openai_router", "served_router"]
+
+PREFIX = "/serve/{project}/{key}"
+
+_KEY = re.compile(KEY_PATTERN)
+
+
+def served_router() -> APIRouter:
+    """The routes, to be included under `PREFIX`."""
+    return router_finding(_find)
+
+
+async def _find(request: Request) -> Served:
+    """The latest version of the grader that the path names.
+
+    Raises:
+        ProblemError: For who may not grade with it, and for one that is not there.
+    """
+    await admit(request, "editor")
+    project, key = request.path_params["project"], request.path_params["key"]
+    if not (_KEY.search(project) and _KEY.search(key)):
+        raise ProblemError(404, "no key of a project and a grader")
+    server = context(request)
+    version = await server.storage.run(
+        lambda database: version_of(database, project, key, None, server)
+    )
+
+    async def grade(items: Sequence[Item]) -> list[Graded]:
+        return await grade_apart(server, version, items)
+
+    return Served(
+        scorer=grade,
+        name=key,
+        version=str(version.number),
+        score_range=_range(version),
+        max_bytes=server.settings.max_body_bytes,
+    )
+
+
+def _range(version: GraderVersion) -> tuple[float, float] | None:
+    """The scores that a version may give; None for any number."""
+    definition = definition_from(version.kind, version.definition)
+    # Other kinds are graded on their own scale, and their scores brought to [0, 1].
+    return definition.range if isinstance(definition, FunctionDefinition) else (0.0, 1.0)
+
+
+# OpenAI's grader endpoints, at the paths that its clients call.
+
+openai_router = APIRouter(prefix="/v1/fine_tuning/alpha/graders", route_class=Door, tags=["openai"])
+
+_GRADER: dict[str, JsonValue] = {
+    "type": "string_check",
+    "name": "same",
+    "input": "{{ sample.output_text }}",
+    "reference": "{{ item.reference }}",
+    "operation": "eq",
+}
+
+
+class OpenaiRunBody(Body):
+    """A sample to grade."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"grader": _GRADER, "model_sample": "4", "item": {"reference": "4"}}]
+        },
+    )
+
+    grader: dict[str, JsonValue] = Field(examples=[_GRADER])
+    model_sample: str
+    item: dict[str, JsonValue] | None = None
+
+
+class OpenaiCheckBody(Body):
+    """A grader to check."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"grader": _GRADER}]})
+
+    grader: dict[str, JsonValue] = Field(examples=[_GRADER])
+
+
+class OpenaiRewardShown(BaseModel):
+    """What came of a sample."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={"examples": [{"reward": 1.0, "sub_rewards": {}, "metadata": {}}]},
+    )
+
+    reward: float
+
+
+class OpenaiGraderShown(BaseModel):
+    """A grader that is well formed."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"grader": _GRADER}]})
+
+    grader: dict[str, JsonValue]
+
+
+@openai_router.post(
+    "/run",
+    name="run",
+    response_model=OpenaiRewardShown,
+    openapi_extra=needs("editor", project="own"),
+    responses=problem_responses(503),
+)
+async def run_openai_grader(request: Request, body: OpenaiRunBody) -> Response:
+    """Grade one sample with a grader in OpenAI's format; nothing is stored."""
+    del body  # checked; what is passed on is what was sent
+    return reply(await run_grader(cast("dict[str, Json]", await request.json())))
+
+
+@openai_router.post(
+    "/validate",
+    name="validate",
+    response_model=OpenaiGraderShown,
+    openapi_extra=needs("editor", project="own"),
+    responses=problem_responses(503),
+)
+async def validate_openai_grader(request: Request, body: OpenaiCheckBody) -> Response:
+    """Check a grader in OpenAI's format."""
+    del body
+    return reply(await check_grader(cast("dict[str, Json]", await request.json())))

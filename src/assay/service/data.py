@@ -1,0 +1,320 @@
+"""Operations on stored datasets, scores and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from assay.errors import AssayError, InputError, Location, NotFoundError
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.scoring.results import finite_number
+from assay.service.graders import Calibration, calibration_of, version_to_run
+from assay.service.operation import (
+    Cursor,
+    DatasetKey,
+    Desk,
+    Force,
+    GraderKey,
+    Limit,
+    Page,
+    Spec,
+    cursor_number,
+    cursor_text,
+    operation,
+    page,
+)
+from assay.store.catalog_records import (
+    DatasetRecord,
+    DatasetRow,
+    GraderVersion,
+    JobRecord,
+    JobStatus,
+    ScoreRecord,
+)
+from assay.store.datasets import Datasets
+from assay.store.jobs import Jobs
+from assay.store.scores import Scores
+
+__all__ = ["ENDED", "Results", "ScorePage", "StoredScores", "WrittenScore"]
+
+ENDED = ("finished", "failed", "cancelled")
+"""How a job ends."""
+
+WrittenScore: TypeAlias = "Mapping[str, Json]"
+"""A score from elsewhere: ``grader``, ``item`` and ``score``, with ``reason`` and ``details``."""
+
+_SCORE_FIELDS = frozenset({"grader", "item", "score", "reason", "details"})
+_DATASETS = "/projects/{project}/datasets"
+_SCORES = "/projects/{project}/scores"
+_JOBS = "/projects/{project}/jobs"
+
+_Id = Annotated[
+    str,
+    Spec(
+        pattern=r"^[A-Za-z0-9-]{1,64}$",
+        description="Id of the job.",
+        example="20261121-090830-ab12cd34",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePage(Page[ScoreRecord]):
+    """Scores, oldest first, and the calibration cards of what gave them.
+
+    Attributes:
+        calibrations: Of the graders of this page that were measured.
+    """
+
+    items: Sequence[ScoreRecord]
+    next_cursor: str = ""
+    calibrations: tuple[Calibration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Results(Page[ScoreRecord]):
+    """Part of a job's scores, and the card of the grader that gave them.
+
+    Attributes:
+        calibration: The card, also one that is stale; None where the grader has none.
+    """
+
+    items: Sequence[ScoreRecord]
+    next_cursor: str = ""
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScores:
+    """How many scores were stored."""
+
+    stored: int
+
+
+@operation("GET", _DATASETS, "viewer", tag="datasets")
+def list_datasets(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[DatasetRecord]:
+    """The datasets of a project, by key."""
+    after, datasets = cursor_text(cursor), Datasets(desk.database)
+    return page(
+        lambda most: datasets.page(desk.project, limit=most, after=after),
+        limit,
+        lambda record: record.key,
+    )
+
+
+@operation("GET", f"{_DATASETS}/{{key}}", "viewer", tag="datasets", faults=(404,))
+def show_dataset(desk: Desk, key: DatasetKey) -> DatasetRecord:
+    """One dataset."""
+    return Datasets(desk.database).get(desk.project, key)
+
+
+@operation("GET", f"{_DATASETS}/{{key}}/rows", "viewer", tag="datasets", faults=(404,))
+def list_rows(
+    desk: Desk, key: DatasetKey, *, limit: Limit = 50, cursor: Cursor = None
+) -> Page[DatasetRow]:
+    """The rows of a dataset, in their order."""
+    after, datasets = cursor_number(cursor), Datasets(desk.database)
+    return page(
+        lambda most: datasets.rows(desk.project, key, after=after, limit=most),
+        limit,
+        lambda row: row.number,
+    )
+
+
+@operation(
+    "DELETE", f"{_DATASETS}/{{key}}", "editor", tag="datasets", status=204, faults=(404, 409)
+)
+def delete_dataset(desk: Desk, key: DatasetKey, *, force: Force = False) -> None:
+    """Delete a dataset."""
+    Datasets(desk.database).delete(desk.project, key, force=force)
+
+
+@operation("GET", _SCORES, "viewer", tag="scores", faults=(404,))
+def list_scores(
+    desk: Desk,
+    *,
+    grader: Annotated[
+        str | None, Spec(max_length=100, description="`KEY`, or `KEY@NUMBER`.", example="four")
+    ] = None,
+    item: Annotated[str | None, Spec(max_length=500, description="Id of an item.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ScorePage:
+    """The scores of a project, oldest first."""
+    after, scores = cursor_number(cursor), Scores(desk.database)
+    found = page(
+        lambda most: scores.page(desk.project, grader, item, after, most),
+        limit,
+        lambda score: score.seq,
+    )
+    return ScorePage(found.items, found.next_cursor, _calibrations(desk, found.items))
+
+
+@operation(
+    "POST",
+    _SCORES,
+    "editor",
+    tag="scores",
+    status=201,
+    repeatable=True,
+    faults=(404, 409),
+)
+def add_scores(
+    desk: Desk,
+    scores: Annotated[
+        Sequence[WrittenScore],
+        Spec(
+            min_length=1,
+            max_length=1_000,
+            example=[{"grader": "human", "item": "1", "score": 0.5, "reason": "half right"}],
+        ),
+    ],
+    source: Literal["user", "sdk"] = "user",
+) -> StoredScores:
+    """Store scores from elsewhere, for graders of the kind `custom`: all of them, or none."""
+    with desk.database.writing():
+        versions: dict[str, GraderVersion] = {}
+        records = [
+            _written_score(desk, versions, score, number, source)
+            for number, score in enumerate(scores)
+        ]
+        Scores(desk.database).add(desk.project, records)
+    return StoredScores(len(records))
+
+
+@operation("GET", _JOBS, "viewer", tag="jobs")
+def list_jobs(
+    desk: Desk,
+    *,
+    status: Annotated[JobStatus | None, Spec(description="Only those of this status.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[JobRecord]:
+    """The jobs of a project, newest first."""
+    after, jobs = cursor_text(cursor), Jobs(desk.database)
+    return page(
+        lambda most: jobs.page(desk.project, limit=most, after=after, status=status),
+        limit,
+        lambda job: job.id,
+    )
+
+
+def _made(desk: Desk, job: JobRecord) -> dict[str, str]:
+    return {"Location": f"/api/v1/projects/{desk.project}/jobs/{job.id}"}
+
+
+@operation(
+    "POST",
+    _JOBS,
+    "editor",
+    tag="jobs",
+    status=202,
+    repeatable=True,
+    faults=(404, 409),
+    headers=_made,
+)
+def create_job(
+    desk: Desk,
+    grader: GraderKey,
+    dataset: DatasetKey,
+    version: Annotated[
+        int | None, Spec(ge=1, le=2**31 - 1, description="The latest by default.")
+    ] = None,
+) -> JobRecord:
+    """Grade a dataset with one version of a grader, whatever happens to the server meanwhile."""
+    with desk.database.writing():
+        number = version_to_run(desk, grader, version).number
+        return Jobs(desk.database).create(
+            desk.project, grader=grader, dataset=dataset, version=number, by=desk.who.name
+        )
+
+
+@operation("GET", f"{_JOBS}/{{id}}", "viewer", tag="jobs", faults=(404,))
+def show_job(desk: Desk, id: _Id) -> JobRecord:  # noqa: A002 - its name in the path
+    """One job."""
+    found = Jobs(desk.database).get(id)
+    if found.project != desk.project:
+        raise NotFoundError(f"there is no job {id!r:.80} in project {desk.project!r}")
+    return found
+
+
+@operation("GET", f"{_JOBS}/{{id}}/results", "viewer", tag="jobs", faults=(404,))
+def list_results(
+    desk: Desk,
+    id: _Id,  # noqa: A002 - its name in the path
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Results:
+    """The scores of a job, in the order in which they were stored."""
+    after, job = cursor_number(cursor), show_job.function(desk, id)
+    found = page(
+        lambda most: Jobs(desk.database).results(id, after, most), limit, lambda score: score.seq
+    )
+    version = desk.graders.version(job.grader, job.version)
+    card = calibration_of(desk, version, (one.graded for one in found.items))
+    return Results(found.items, found.next_cursor, card)
+
+
+@operation("POST", f"{_JOBS}/{{id}}/cancel", "editor", tag="jobs", faults=(404, 409))
+def cancel_job(desk: Desk, id: _Id) -> JobRecord:  # noqa: A002 - its name in the path
+    """End a job before its time; what was graded stays."""
+    show_job.function(desk, id)
+    return Jobs(desk.database).cancel(id)
+
+
+def _calibrations(desk: Desk, scores: Sequence[ScoreRecord]) -> tuple[Calibration, ...]:
+    """The cards of the graders that gave scores, in the order of the first score of each."""
+    given: dict[str, list[Graded]] = {}
+    for score in scores:
+        given.setdefault(score.graded.grader, []).append(score.graded)
+    cards: list[Calibration] = []
+    for grader, graded in given.items():
+        key, _, number = grader.partition("@")
+        with suppress(NotFoundError):  # scores outlive the grader that gave them
+            version = desk.graders.version(key, int(number) if number else None)
+            if card := calibration_of(desk, version, graded):
+                cards.append(card)
+    return tuple(cards)
+
+
+def _written_score(
+    desk: Desk,
+    versions: dict[str, GraderVersion],
+    score: WrittenScore,
+    number: int,
+    source: Literal["user", "sdk"],
+) -> ScoreRecord:
+    """A score that somebody gives in the name of a grader."""
+    place = f"scores[{number}]"
+    if unknown := sorted(set(score) - _SCORE_FIELDS):
+        raise InputError(f"{place} has no field {unknown[0]!r}")
+    key, item, details = score.get("grader"), score.get("item"), score.get("details")
+    if not isinstance(key, str) or not isinstance(item, str | int) or isinstance(item, bool):
+        raise InputError(f"{place} needs a 'grader' and an 'item'")
+    try:
+        value = finite_number(score.get("score"), what=f"{place}.score")
+    except AssayError as error:
+        raise InputError(error.message, hint=error.hint) from error
+    if key not in versions:
+        versions[key] = desk.graders.version(key)
+    version = versions[key]
+    if version.kind != "custom":
+        raise InputError(
+            f"{version.key!r} is a {version.kind} grader: it gives its scores itself",
+            location=Location(field=f"{place}.grader"),
+            hint="use one of the kind 'custom'",
+        )
+    graded = Graded(
+        id=str(item),
+        status="scored",
+        score=value,
+        reason=str(score.get("reason") or ""),
+        details=details if isinstance(details, dict) else {},
+        grader=f"{version.key}@{version.number}",
+        digest=version.digest,
+    )
+    return ScoreRecord(project=desk.project, item=str(item), source=source, graded=graded)

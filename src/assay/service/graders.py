@@ -1,0 +1,532 @@
+"""Operations on stored graders: list, make, change, lock, compare, carry as files, and grade."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated
+
+from assay.errors import InputError, Location
+from assay.graders.functions.report import ValidationReport
+from assay.registry.definition import Definition
+from assay.registry.definitions import definition_from
+from assay.registry.files import read_grader_files
+from assay.registry.imports import apply_import, plan_import, validate_import
+from assay.registry.policy import Permissions
+from assay.registry.validation import validate, validated, version_warnings
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.service.operation import (
+    Cursor,
+    Desk,
+    Force,
+    GraderKey,
+    Host,
+    Limit,
+    Name,
+    Page,
+    Row,
+    Spec,
+    Text,
+    cursor_number,
+    cursor_text,
+    operation,
+    page,
+    waiting_operation,
+)
+from assay.store.catalog import Catalog
+from assay.store.catalog_records import GraderRecord, GraderVersion, ScoreRecord
+from assay.store.scores import Scores
+from assay.tasks.rows import read_row
+from assay.types.codec import ShapeError, from_json
+from assay.types.submission import Submission
+
+__all__ = [
+    "Calibration",
+    "GradedItems",
+    "GraderDetail",
+    "GraderDiff",
+    "GraderFiles",
+    "GraderList",
+    "calibration_of",
+    "read_items",
+    "version_to_run",
+]
+
+_PATH = "/projects/{project}/graders"
+_ONE = f"{_PATH}/{{key}}"
+_RESERVED = ("export", "import", "validate")
+_SOURCE = (
+    "async def grade(thread: StringThread) -> float:\n"
+    "    return 1.0 if thread.completion() == '4' else 0.0\n"
+)
+
+_Kind = Annotated[str, Spec(max_length=50, description="What kind it is.", example="function")]
+_Definition = Annotated[
+    Mapping[str, Json],
+    Spec(description="What it does; the fields of its kind.", example={"source": _SOURCE}),
+]
+_Samples = Annotated[
+    Sequence[Row],
+    Spec(
+        max_length=20,
+        description="Rows it is tried on first.",
+        example=[{"question": "2 + 2?", "answer": "4"}],
+    ),
+]
+_Number = Annotated[int | None, Spec(ge=1, le=2**31 - 1, description="The latest by default.")]
+_Wanted = Annotated[
+    int | None, Spec(place="query", ge=1, le=2**31 - 1, description="The latest by default.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """How far a grader agrees with people, as `assay calibrate` measured it.
+
+    Attributes:
+        grader: Key of the grader.
+        digest: Of what gave the scores.
+        card: Id of the card, for ``assay calibrate --show``.
+        kappa: Agreement beyond chance, in [-1, 1]; None where it is undefined.
+        kappa_interval: Its lower and upper end; None where there is none.
+        n: Rows that were compared.
+        errors: Rows that the grader could not judge.
+        stale: Whether the grader has changed since: the numbers are another grader's then.
+        changed: What changed, in words; empty unless it is stale.
+        line: All of it in one line, as it stands in reports.
+    """
+
+    grader: str
+    digest: str
+    card: str
+    kappa: float | None
+    kappa_interval: tuple[float, ...] | None
+    n: int
+    errors: int
+    stale: bool
+    changed: tuple[str, ...]
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderDetail(GraderRecord):
+    """A grader with one version, what is worth a look in it, and its calibration card.
+
+    Attributes:
+        warnings: What is worth a look.
+        calibration: The card; null where it was never measured.
+    """
+
+    warnings: tuple[str, ...] = ()
+    calibration: Calibration | None = None
+
+    @property
+    def record(self) -> GraderRecord:
+        """The grader alone."""
+        return GraderRecord(**{f.name: getattr(self, f.name) for f in fields(GraderRecord)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedItems:
+    """What came of items, in their order, and the calibration card of what graded them.
+
+    Attributes:
+        results: An outcome for each item.
+        grader: The grader and its version.
+        digest: Of the version.
+        calibration: The card; null where it was never measured.
+    """
+
+    results: tuple[Graded, ...]
+    grader: str = ""
+    digest: str = ""
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraderDiff:
+    """Two versions, compared line by line; empty where they do not differ."""
+
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraderFiles:
+    """Graders as files: name to text."""
+
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GraderList:
+    """The graders that were read from files."""
+
+    items: Sequence[GraderRecord]
+
+
+def _etag(desk: Desk, grader: GraderRecord) -> dict[str, str]:
+    """``"KEY@NUMBER-xxxxxxxx"``: the version, and what is said of the grader beside it."""
+    card = (
+        grader.calibration
+        if isinstance(grader, GraderDetail)
+        else calibration_of(desk, grader.latest)
+    )
+    said = [grader.name, grader.description, grader.feedback_key, grader.locked]
+    whole = json.dumps([*said, grader.created_at, repr(card)])
+    mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return {"ETag": f'"{grader.key}@{grader.latest.number}-{mark}"'}
+
+
+def _made(desk: Desk, grader: GraderRecord) -> dict[str, str]:
+    place = f"/api/v1/projects/{desk.project}/graders/{grader.key}"
+    return {"Location": place, **_etag(desk, grader)}
+
+
+@waiting_operation(
+    "POST",
+    f"{_ONE}/grade",
+    "editor",
+    tag="grading",
+    repeatable=True,
+    faults=(404, 409, 503),
+)
+async def grade(
+    host: Host,
+    key: GraderKey,
+    items: Annotated[
+        Sequence[Row],
+        Spec(
+            min_length=1,
+            max_length=1_000,
+            description="1 to 1,000; more are a dataset. Ids differ.",
+            example=[{"id": "1", "question": "What is 2 + 2?", "answer": "4"}],
+        ),
+    ],
+    version: _Number = None,
+    *,
+    record: Annotated[
+        bool, Spec(description="Store the scores, before they are acknowledged.")
+    ] = True,
+) -> GradedItems:
+    """Grade items. Their scores are stored before they are acknowledged, unless `record` is false.
+
+    Items that cannot be graded are errors among the results; the others are graded.
+    """
+    read = read_items(items, "items")
+    found = await host.run(lambda desk: version_to_run(desk, key, version))
+    graded = await host.grade(found, read)
+
+    def store(desk: Desk) -> GradedItems:
+        if record:
+            scores = [ScoreRecord(project=desk.project, item=g.id, graded=g) for g in graded]
+            Scores(desk.database).add(desk.project, scores)
+        return GradedItems(
+            results=tuple(graded),
+            grader=f"{found.key}@{found.number}",
+            digest=found.digest,
+            calibration=calibration_of(desk, found, graded),
+        )
+
+    return await host.finish(store)
+
+
+@operation("GET", f"{_PATH}/export", "viewer", tag="graders", faults=(404,))
+def export_graders(
+    desk: Desk,
+    keys: Annotated[
+        str | None,
+        Spec(max_length=20_000, description="Keys with commas between; all by default."),
+    ] = None,
+) -> GraderFiles:
+    """Graders as files for git: `KEY.yaml`, and a function's source beside it."""
+    wanted = None if keys is None else [key for key in keys.split(",") if key]
+    return GraderFiles(desk.graders.files(wanted))
+
+
+@waiting_operation(
+    "POST",
+    f"{_PATH}/import",
+    "editor",
+    tag="graders",
+    repeatable=True,
+    faults=(404, 409, 423, 503),
+)
+async def import_graders(
+    host: Host,
+    files: Annotated[
+        Mapping[str, str],
+        Spec(
+            max_length=500,
+            description="File name to text.",
+            example={"four.yaml": "kind: function\ndefinition: {}\n", "four.py": _SOURCE},
+        ),
+    ],
+    *,
+    update: Annotated[
+        bool, Spec(description="Make new versions of graders that are there already.")
+    ] = True,
+) -> GraderList:
+    """Store the graders of some files: all of them, or none."""
+    read = read_grader_files(files)
+    for file in read:
+        host.permissions.require(file.definition.kind, file.definition.to_dict())
+    planned = await host.run(
+        lambda desk: plan_import(Catalog(desk.database), desk.project, read, update=update)
+    )
+    await host.apart(lambda: validate_import(planned, host.permissions))
+
+    def store(desk: Desk) -> GraderList:
+        with desk.database.writing():
+            catalog = Catalog(desk.database)
+            done = apply_import(catalog, desk.project, planned, desk.who.name)
+            return GraderList([one.record for one in done])
+
+    return await host.finish(store)
+
+
+@operation("GET", _PATH, "viewer", tag="graders")
+def list_graders(
+    desk: Desk,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    kind: Annotated[str | None, Spec(max_length=50, example="function")] = None,
+    query: Annotated[
+        str, Spec(max_length=200, description="Part of the key, name or description.")
+    ] = "",
+) -> Page[GraderRecord]:
+    """The graders of a project, by key."""
+    after, graders = cursor_text(cursor), desk.graders
+    return page(
+        lambda most: graders.page(limit=most, after=after, kind=kind, query=query),
+        limit,
+        lambda record: record.key,
+    )
+
+
+@waiting_operation(
+    "POST",
+    _PATH,
+    "editor",
+    tag="graders",
+    status=201,
+    repeatable=True,
+    faults=(404, 409, 503),
+    headers=_made,
+)
+async def create_grader(
+    host: Host,
+    key: GraderKey,
+    kind: _Kind,
+    definition: _Definition,
+    *,
+    name: Name = "",
+    description: Text = "",
+    feedback_key: Name = "",
+    note: Text = "",
+    samples: _Samples = (),
+) -> GraderDetail:
+    """Store a grader, after it was validated: its checks, and a trial on the samples."""
+    if key in _RESERVED:
+        raise InputError(
+            "the word has a meaning in addresses",
+            location=Location(field="key"),
+            hint="choose another",
+        )
+    wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
+    await host.run(lambda desk: desk.graders.require_free(key))
+    checked = await host.apart(lambda: validated(key, wanted, read, host.permissions))
+    return await host.finish(
+        lambda desk: _detail(
+            desk,
+            desk.graders.add(
+                key, checked, note, name=name, description=description, feedback_key=feedback_key
+            ),
+        )
+    )
+
+
+@waiting_operation("POST", f"{_PATH}/validate", "editor", tag="graders", faults=(404, 503))
+async def validate_grader(
+    host: Host, kind: _Kind, definition: _Definition, samples: _Samples = ()
+) -> ValidationReport:
+    """Check a definition and try it on samples; nothing is stored."""
+    wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
+    return await host.apart(lambda: validate(wanted, read, host.permissions))
+
+
+@operation("GET", _ONE, "viewer", tag="graders", faults=(404,), headers=_etag)
+def show_grader(desk: Desk, key: GraderKey, version: _Wanted = None) -> GraderDetail:
+    """A grader with its latest version, or the one that is asked for."""
+    found = desk.graders.get(key)
+    if version is not None:
+        found = replace(found, latest=desk.graders.version(key, version))
+    return _detail(desk, found)
+
+
+@waiting_operation(
+    "PUT", _ONE, "editor", tag="graders", faults=(404, 412, 423, 428, 503), headers=_etag
+)
+async def update_grader(
+    host: Host,
+    key: GraderKey,
+    kind: _Kind,
+    definition: _Definition,
+    *,
+    note: Text = "",
+    samples: _Samples = (),
+    expected: Annotated[int | None, Spec(place="if-match")] = None,
+) -> GraderDetail:
+    """Store a new version; the same definition as the latest makes none."""
+    wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
+    present, is_same = await host.run(lambda desk: desk.graders.changing(key, wanted, expected))
+    if is_same:
+        return await host.finish(lambda desk: _detail(desk, present))
+    checked = await host.apart(lambda: validated(key, wanted, read, host.permissions))
+    number = present.latest.number
+    return await host.finish(
+        lambda desk: _detail(desk, desk.graders.add_version(key, checked, note, expected=number))
+    )
+
+
+@operation("PATCH", _ONE, "editor", tag="graders", faults=(404, 423), headers=_etag)
+def describe_grader(
+    desk: Desk,
+    key: GraderKey,
+    *,
+    name: Annotated[str | None, Spec(max_length=200, pattern=r"^[^\x00]*$")] = None,
+    description: Annotated[
+        str | None,
+        Spec(max_length=10_000, pattern=r"^[^\x00]*$", example="Only the number counts"),
+    ] = None,
+    feedback_key: Annotated[str | None, Spec(max_length=200, pattern=r"^[^\x00]*$")] = None,
+) -> GraderRecord:
+    """Change what people read of a grader; its scores stay what they are."""
+    return desk.graders.describe(key, name=name, description=description, feedback_key=feedback_key)
+
+
+@operation("DELETE", _ONE, "editor", tag="graders", status=204, faults=(404, 409, 423))
+def delete_grader(desk: Desk, key: GraderKey, *, force: Force = False) -> None:
+    """Delete a grader; versions that gave scores can still be read by them."""
+    desk.graders.delete(key, force=force)
+
+
+@operation("PUT", f"{_ONE}/lock", "editor", tag="graders", faults=(404,), headers=_etag)
+def lock_grader(
+    desk: Desk, key: GraderKey, *, locked: Annotated[bool, Spec(example=True)]
+) -> GraderRecord:
+    """Lock a grader against changes, or unlock it."""
+    return desk.graders.lock(key, locked=locked)
+
+
+@operation("GET", f"{_ONE}/versions", "viewer", tag="graders", faults=(404,))
+def list_versions(
+    desk: Desk, key: GraderKey, *, limit: Limit = 50, cursor: Cursor = None
+) -> Page[GraderVersion]:
+    """The versions of a grader, newest first."""
+    after, graders = cursor_number(cursor) or None, desk.graders
+    return page(
+        lambda most: graders.versions(key, limit=most, after=after),
+        limit,
+        lambda version: version.number,
+    )
+
+
+@operation("GET", f"{_ONE}/diff", "viewer", tag="graders", faults=(404,))
+def diff_versions(
+    desk: Desk,
+    key: GraderKey,
+    *,
+    older: Annotated[
+        int | None, Spec(alias="from", ge=1, le=2**31 - 1, description="Before `to` by default.")
+    ] = None,
+    newer: Annotated[
+        int | None, Spec(alias="to", ge=1, le=2**31 - 1, description="The latest by default.")
+    ] = None,
+) -> GraderDiff:
+    """What changed between two versions."""
+    return GraderDiff(desk.graders.diff(key, older, newer))
+
+
+def version_to_run(desk: Desk, key: str, number: int | None) -> GraderVersion:
+    """Find the version that is to grade; the latest by default.
+
+    Raises:
+        NotFoundError: If there is none.
+        ForbiddenError: If it may not be carried out here.
+    """
+    version = desk.graders.get(key).latest  # first, for versions outlive a grader that is deleted
+    if number is not None and number != version.number:
+        version = desk.graders.version(key, number)
+    desk.permissions.require(version.kind, version.definition)
+    return version
+
+
+def calibration_of(
+    desk: Desk, version: GraderVersion, graded: Iterable[Graded] = ()
+) -> Calibration | None:
+    """The calibration card beside scores of a version; None where there is none.
+
+    Args:
+        desk: Where it is.
+        version: The version.
+        graded: What it gave; without any, the card is for what it would give now.
+    """
+    from assay.reports.standing import stored_standing
+
+    found = stored_standing(desk.database, version, (one.digest for one in graded))
+    return None if found is None else from_json(Calibration, found.to_dict())
+
+
+def read_items(rows: Sequence[Mapping[str, Json]], field: str) -> list[tuple[str, Submission]]:
+    """Rows as items to grade, in their order.
+
+    Args:
+        rows: The rows.
+        field: Name of the list, for messages.
+
+    Raises:
+        InputError: For a row that is malformed, or has the id of another.
+    """
+    items: list[tuple[str, Submission]] = []
+    seen: dict[str, int] = {}
+    for number, data in enumerate(rows):
+        place = Location(field=f"{field}[{number}]")
+        row = read_row(data, number + 1, place)
+        if row.id in seen:
+            raise InputError(
+                f"the id {row.id!r:.100} is also that of {field}[{seen[row.id]}]",
+                location=Location(field=f"{place.field}.id"),
+                hint="ids must differ",
+            )
+        seen[row.id] = number
+        items.append((row.id, row.submission))
+    return items
+
+
+def _permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
+    """The definition, if it is well formed and may be carried out here."""
+    permissions.require(kind, data)
+    try:
+        return definition_from(kind, data)
+    except ShapeError as error:
+        placed = [
+            problem
+            if problem.path == ("kind",)
+            else replace(problem, path=("definition", *problem.path))
+            for problem in error.problems
+        ]
+        raise ShapeError(placed) from error
+
+
+def _detail(desk: Desk, grader: GraderRecord) -> GraderDetail:
+    """A grader, with what is worth a look in its version, and the card of that."""
+    said = {f.name: getattr(grader, f.name) for f in fields(GraderRecord)}
+    return GraderDetail(
+        **said,
+        warnings=tuple(version_warnings(grader.latest)),
+        calibration=calibration_of(desk, grader.latest),
+    )

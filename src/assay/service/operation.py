@@ -1,0 +1,495 @@
+"""Operations: what can be asked, said once, for the server's routes and both kinds of client.
+
+An operation is a function. Its annotated parameters are its input, its return annotation is its
+output, its docstring is what the OpenAPI document says of it. Where the database is at hand, the
+function is a plain one that is given a `Desk`; one that has to wait for something else, such as a
+grader, is a coroutine that is given a `Host`, which lends it a desk step by step.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import inspect
+import json
+import typing
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    Required,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+)
+
+from assay.errors import InputError, Location
+from assay.registry.grading import Items, grade_version
+from assay.registry.policy import Permissions
+from assay.registry.registry import Registry
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json, plain
+from assay.scoring.strict_json import decode_json
+from assay.store.catalog_records import GraderVersion, KeyRole
+from assay.store.checks import valid_limit
+from assay.store.database import Database
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = [
+    "EVERY_PROJECT",
+    "KEY_PATTERN",
+    "LOCAL",
+    "MAX_LIMIT",
+    "OPERATIONS",
+    "ROLES",
+    "Cursor",
+    "DatasetKey",
+    "Desk",
+    "Entrance",
+    "Force",
+    "GraderKey",
+    "Host",
+    "Identity",
+    "Input",
+    "Limit",
+    "Name",
+    "Operation",
+    "Page",
+    "Row",
+    "Spec",
+    "Text",
+    "as_json",
+    "ask",
+    "cursor_cell",
+    "cursor_number",
+    "cursor_text",
+    "operation",
+    "page",
+    "waiting_operation",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Entrance: TypeAlias = "KeyRole | Literal['anyone', 'member']"
+"""Who may ask: a role; ``member`` for any valid key; ``anyone``."""
+
+Row: TypeAlias = "Mapping[str, Json]"
+"""A recorded answer, as `assay.tasks.rows` reads it."""
+
+ROLES: tuple[KeyRole, ...] = ("viewer", "editor", "admin")
+"""Each may what those before it may."""
+
+EVERY_PROJECT = "*"
+MAX_LIMIT = 200
+"""Most items of one page over HTTP."""
+
+_MOST_READ = 1_000  # rows that the store reads at once
+KEY_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+_NO_NULL = r"^[^\x00]*$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What a parameter may be; stands in an ``Annotated``.
+
+    Attributes:
+        description: For people.
+        example: A value of it.
+        place: Where it travels: by default in the path if that names it, else in the body of a
+            request that has one, else in the query. ``if-match`` is a version in that header.
+        alias: What the query calls it.
+        pattern: Of a text; the other limits are those of JSON Schema.
+    """
+
+    description: str = ""
+    example: Json = None
+    place: Literal["", "query", "if-match"] = ""
+    alias: str = ""
+    pattern: str = ""
+    min_length: int | None = None
+    max_length: int | None = None
+    ge: float | None = None
+    le: float | None = None
+
+
+GraderKey: TypeAlias = Annotated[
+    str, Spec(pattern=KEY_PATTERN, description="Key of the grader.", example="four")
+]
+DatasetKey: TypeAlias = Annotated[
+    str, Spec(pattern=KEY_PATTERN, description="Key of the dataset.", example="arithmetic")
+]
+Limit: TypeAlias = Annotated[
+    int, Spec(ge=1, le=MAX_LIMIT, description="Most items of the page.", example=50)
+]
+Cursor: TypeAlias = Annotated[
+    str | None,
+    Spec(max_length=400, description="Where the list goes on: `next_cursor` of the page before."),
+]
+Force: TypeAlias = Annotated[bool, Spec(description="Even if it is in use.")]
+Name: TypeAlias = Annotated[str, Spec(max_length=200, pattern=_NO_NULL)]
+Text: TypeAlias = Annotated[str, Spec(max_length=10_000, pattern=_NO_NULL)]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who asks.
+
+    Attributes:
+        id: Id of the key, or ``local`` for whoever used the one-time link or has the store itself.
+        name: The key's name.
+        role: What they may do.
+        project: Where: a project's key, or ``*``.
+    """
+
+    id: str
+    name: str
+    role: KeyRole
+    project: str
+
+    def may(self, role: KeyRole, project: str | None) -> bool:
+        """Whether they have a role in a project; None asks for something that is in no project."""
+        covers = self.project in (EVERY_PROJECT, project)
+        return covers and ROLES.index(self.role) >= ROLES.index(role)
+
+
+LOCAL = Identity("local", "local", "admin", EVERY_PROJECT)
+"""Whoever uses this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The database at hand, in its own thread, for whoever asks about a project."""
+
+    database: Database
+    project: str
+    who: Identity
+    permissions: Permissions
+
+    @property
+    def graders(self) -> Registry:
+        """The graders of the project."""
+        return Registry(
+            self.database,
+            self.project,
+            self.who.name,
+            allow_custom_code=self.permissions.custom_code,
+            allow_internal=self.permissions.internal,
+        )
+
+
+class Host(Protocol):
+    """What carries out operations that wait for something else than the database."""
+
+    @property
+    def permissions(self) -> Permissions:
+        """What stored graders may do here."""
+        ...
+
+    async def run(self, work: Callable[[Desk], T]) -> T:
+        """Do something at a desk."""
+        ...
+
+    async def finish(self, work: Callable[[Desk], T]) -> T:
+        """Do the last thing at a desk: the reply is stored in the same transaction."""
+        ...
+
+    async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Wait for something that may compute for seconds, where it holds up nobody."""
+        ...
+
+    async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
+        """Grade items, likewise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """A host in the thread that has the database."""
+
+    desk: Desk
+
+    @property
+    def permissions(self) -> Permissions:
+        return self.desk.permissions
+
+    async def run(self, work: Callable[[Desk], T]) -> T:
+        return work(self.desk)
+
+    async def finish(self, work: Callable[[Desk], T]) -> T:
+        with self.desk.database.writing():
+            return work(self.desk)
+
+    async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await work()
+
+    async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
+        return await grade_version(version, items, self.permissions)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One parameter of an operation.
+
+    Attributes:
+        name: Its name.
+        annotation: Its type, without the spec.
+        spec: What it may be.
+        place: ``path``, ``query``, ``body`` or ``if-match``.
+        default: Its default, or ``inspect.Parameter.empty``.
+    """
+
+    name: str
+    annotation: Any
+    spec: Spec
+    place: str
+    default: object
+
+
+@dataclass(frozen=True, eq=False)
+class Operation(Generic[P, T]):
+    """Something that can be asked.
+
+    Attributes:
+        name: Its name, which is its function's.
+        method: HTTP method.
+        path: Below the server's address; ``{project}`` is the desk's.
+        role: Who may ask.
+        function: What carries it out.
+        tag: Heading of the OpenAPI document.
+        status: Of a reply that says it was done.
+        faults: Statuses of refusals that are not every operation's.
+        repeatable: Whether a request with an idempotency key is carried out once.
+        where: Project in which the role is needed, for a path that names none.
+        headers: What stands beside an output: ``Location``, ``ETag``.
+    """
+
+    name: str
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    path: str
+    role: Entrance
+    function: Callable[..., Any]
+    tag: str
+    status: int = 200
+    faults: tuple[int, ...] = ()
+    repeatable: bool = False
+    where: str = ""
+    headers: Callable[[Desk, Any], Mapping[str, str]] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is given a `Host`."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def inputs(self, **types: object) -> list[Input]:
+        """Its parameters.
+
+        Args:
+            **types: What to understand by names in annotations, such as ``Json``.
+        """
+        known = {"Json": object, **types}
+        hints = typing.get_type_hints(self.function, localns=known, include_extras=True)
+        parameters = list(inspect.signature(self.function).parameters.values())[1:]
+        return [self._input(p, hints[p.name]) for p in parameters]
+
+    def _input(self, parameter: inspect.Parameter, hint: object) -> Input:
+        kind, spec = hint, Spec()
+        if typing.get_origin(hint) is Annotated:
+            kind, *more = typing.get_args(hint)
+            spec = next((one for one in more if isinstance(one, Spec)), spec)
+        place: str = spec.place
+        if f"{{{parameter.name}}}" in self.path:
+            place = "path"
+        elif not place:
+            place = "body" if self.method in ("POST", "PUT", "PATCH") else "query"
+        return Input(parameter.name, kind, spec, place, parameter.default)
+
+    @cached_property
+    def places(self) -> tuple[Input, ...]:
+        """Its parameters, for whoever only asks where each travels."""
+        return tuple(self.inputs())
+
+    @cached_property
+    def output(self) -> object:
+        """The type of what it returns."""
+        return typing.get_type_hints(self.function, localns={"Json": object})["return"]
+
+
+class Options(TypedDict, total=False):
+    """What more an operation may be; see `Operation`."""
+
+    tag: Required[str]
+    status: int
+    faults: tuple[int, ...]
+    repeatable: bool
+    where: str
+    headers: Callable[[Desk, Any], Mapping[str, str]]
+
+
+OPERATIONS: list[Operation[..., Any]] = []
+"""The table: every operation, in the order in which routes are looked through."""
+
+
+def operation(
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
+    path: str,
+    role: Entrance,
+    **more: Unpack[Options],
+) -> Callable[[Callable[Concatenate[Desk, P], T]], Operation[P, T]]:
+    """Put a function that is given a desk into the table; see `Operation`."""
+
+    def decorate(function: Callable[Concatenate[Desk, P], T]) -> Operation[P, T]:
+        return _listed(method, path, role, function, more)
+
+    return decorate
+
+
+def waiting_operation(
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
+    path: str,
+    role: Entrance,
+    **more: Unpack[Options],
+) -> Callable[[Callable[Concatenate[Host, P], Coroutine[Any, Any, T]]], Operation[P, T]]:
+    """Put a coroutine function that is given a host into the table; see `Operation`."""
+
+    def decorate(
+        function: Callable[Concatenate[Host, P], Coroutine[Any, Any, T]],
+    ) -> Operation[P, T]:
+        return _listed(method, path, role, function, more)
+
+    return decorate
+
+
+def _listed(
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
+    path: str,
+    role: Entrance,
+    function: Callable[..., Any],
+    more: Options,
+) -> Operation[..., Any]:
+    name = function.__name__
+    made: Operation[..., Any] = Operation(name, method, f"/api/v1{path}", role, function, **more)
+    OPERATIONS.append(made)
+    return made
+
+
+async def ask(operation: Operation[P, T], desk: Desk, *args: Any, **given: Any) -> T:  # noqa: ANN401
+    """Carry out an operation here, with the database at hand."""
+    if operation.waits:
+        return await operation.function(_Here(desk), *args, **given)
+    return operation.function(desk, *args, **given)
+
+
+def as_json(output: object) -> Json:
+    """An output as plain JSON, with a key for every field."""
+    if isinstance(output, Page):
+        part = cast("Page[object]", output)
+        return {**_members(part), "next_cursor": part.next_cursor or None}
+    if isinstance(output, Graded):
+        return output.to_dict()
+    if dataclasses.is_dataclass(output) and not isinstance(output, type):
+        return _members(output)
+    if isinstance(output, list | tuple):
+        return [as_json(item) for item in cast("Sequence[object]", output)]
+    return plain(output)
+
+
+def _members(record: DataclassInstance) -> dict[str, Json]:
+    return {f.name: as_json(getattr(record, f.name)) for f in dataclasses.fields(record)}
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Part of a list.
+
+    Attributes:
+        items: The part, in the list's order.
+        next_cursor: Where the next part begins; empty after the last.
+    """
+
+    items: Sequence[T]
+    next_cursor: str = ""
+
+
+def page(find: Callable[[int], Sequence[T]], limit: int, place: Callable[[T], object]) -> Page[T]:
+    """A page of a list.
+
+    Args:
+        find: Finds so many items, at most.
+        limit: How many are wanted.
+        place: What the next page begins after, of an item.
+    """
+    found = find(min(valid_limit(limit) + 1, _MOST_READ))
+    is_more = len(found) > limit or len(found) == _MOST_READ
+    shown = found[:limit]
+    return Page(shown, _written(place(shown[-1])) if is_more and shown else "")
+
+
+def cursor_text(cursor: str | None) -> str:
+    """The name that a page begins after; empty for the first one.
+
+    Raises:
+        InputError: For what is no cursor of ours, as the two below.
+    """
+    value = _read(cursor) if cursor else ""
+    if isinstance(value, str):
+        return value
+    raise _no_cursor()
+
+
+def cursor_number(cursor: str | None) -> int:
+    """The number that a page begins after; 0 for the first one."""
+    value = _read(cursor) if cursor else 0
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62:
+        return value
+    raise _no_cursor()
+
+
+def cursor_cell(cursor: str | None) -> tuple[str, str, str, int] | None:
+    """The cell that a page begins after; None for the first one."""
+    value = _read(cursor) if cursor else None
+    if value is None:
+        return None
+    match value:
+        case [str(case), str(harness), str(model), int(trial)]:
+            return case, harness, model, trial
+        case _:
+            raise _no_cursor()
+
+
+def _written(place: object) -> str:
+    """A cursor says nothing to whoever carries it."""
+    text = json.dumps(place, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _read(cursor: str) -> Json:
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        value = decode_json(raw)
+    except (ValueError, binascii.Error):
+        raise _no_cursor() from None
+    if isinstance(value, str) and (len(value) > 200 or not value.isascii() or "\0" in value):
+        raise _no_cursor()
+    return value
+
+
+def _no_cursor() -> InputError:
+    return InputError(
+        "not a cursor of this list",
+        location=Location(field="cursor"),
+        hint="use `next_cursor` as it came",
+    )

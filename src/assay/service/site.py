@@ -1,0 +1,256 @@
+"""Operations on what is around graders: projects, runs of cases, API keys, and who is asking."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+from assay.errors import InputError, NotFoundError
+from assay.registry.policy import ForbiddenError
+from assay.scoring.json_safe import Json
+from assay.service.operation import (
+    EVERY_PROJECT,
+    MAX_LIMIT,
+    Cursor,
+    Desk,
+    Identity,
+    Limit,
+    Name,
+    Page,
+    Spec,
+    cursor_cell,
+    cursor_text,
+    operation,
+    page,
+)
+from assay.store.api_keys import ApiKeys
+from assay.store.catalog_records import KeyRecord, KeyRole, ProjectRecord
+from assay.store.decisions import Decisions, decided
+from assay.store.projects import Projects
+from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
+
+__all__ = ["CellDetail", "MadeKey", "NewKey", "hash_secret", "new_key"]
+
+_PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
+
+_Run = Annotated[
+    str,
+    Spec(
+        min_length=1,
+        max_length=200,
+        description="Its id, the beginning of it, its label, or `latest`.",
+        example="latest",
+    ),
+]
+_Coordinate = Annotated[str, Spec(max_length=500)]
+
+
+@dataclass(frozen=True, slots=True)
+class CellDetail:
+    """A cell, and the whole run of it: answer, trace, score tree.
+
+    Attributes:
+        cell: Its newest result.
+        detail: All that was kept of it.
+    """
+
+    cell: CellRecord
+    detail: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was just made.
+
+    Attributes:
+        token: What its owner sends; it exists nowhere else.
+        prefix: The beginning of the token, by which people tell keys apart.
+        hashed: What is stored of it.
+    """
+
+    token: str
+    prefix: str
+    hashed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeKey(KeyRecord):
+    """An API key that was just made; its token is shown this once."""
+
+    token: str
+
+
+def new_key() -> NewKey:
+    """Make a key: ``assay_<8 letters and digits>_<43 letters, digits, - and _>``."""
+    prefix = f"assay_{secrets.token_hex(4)}"
+    token = f"{prefix}_{secrets.token_urlsafe(32)}"
+    return NewKey(token, prefix, hash_secret(token))
+
+
+def hash_secret(secret: str) -> str:
+    """SHA-256 in hex: enough for 256 random bits, which nobody can guess through."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@operation("GET", "/me", "member", tag="projects")
+def show_caller(desk: Desk) -> Identity:
+    """Who is asking, and what they may do."""
+    return desk.who
+
+
+@operation("GET", "/projects", "member", tag="projects")
+def list_projects(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[ProjectRecord]:
+    """The projects that the caller may see, by key."""
+    after, own = cursor_text(cursor), desk.who.project
+    found = Projects(desk.database).all()
+    seen = [p for p in found if own in (EVERY_PROJECT, p.key) and p.key > after]
+    return page(lambda most: seen[:most], limit, lambda project: project.key)
+
+
+def _made(_: Desk, project: ProjectRecord) -> dict[str, str]:
+    return {"Location": f"/api/v1/projects/{project.key}"}
+
+
+@operation(
+    "POST",
+    "/projects",
+    "admin",
+    tag="projects",
+    status=201,
+    repeatable=True,
+    faults=(409,),
+    headers=_made,
+)
+def create_project(
+    desk: Desk,
+    key: Annotated[str, Spec(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", example="maths")],
+    name: Name = "",
+) -> ProjectRecord:
+    """Make a project."""
+    return Projects(desk.database).create(key, name)
+
+
+@operation("GET", "/projects/{project}", "viewer", tag="projects", faults=(404,))
+def show_project(desk: Desk) -> ProjectRecord:
+    """One project."""
+    return Projects(desk.database).get(desk.project)
+
+
+@operation("GET", "/runs", "viewer", tag="runs", where="default")
+def list_runs(desk: Desk, *, limit: Limit = 50) -> Page[RunRecord]:
+    """The newest runs, newest first."""
+    return Page(Store(desk.database).runs(limit))
+
+
+@operation("GET", "/runs/{run}", "viewer", tag="runs", where="default", faults=(404,))
+def show_run(desk: Desk, run: _Run) -> RunRecord:
+    """One run."""
+    try:
+        return Store(desk.database).run(run)
+    except InputError as error:  # its message says where the store is, which is nobody's business
+        message = f"no run, or more than one, is meant by {run!r:.80}"
+        raise NotFoundError(message, hint=error.hint) from error
+
+
+@operation("GET", "/runs/{run}/cells", "viewer", tag="runs", where="default", faults=(404,))
+def list_cells(
+    desk: Desk,
+    run: _Run,
+    *,
+    failures: Annotated[bool, Spec(description="Only what failed or broke.")] = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[CellRecord]:
+    """The newest result of every cell, by case, harness, model and trial."""
+    after = cursor_cell(cursor)
+    run_id = show_run.function(desk, run).id
+    cells = Store(desk.database).cells(run_id, only_failures=failures)
+
+    def find(most: int) -> list[CellRecord]:
+        found: list[CellRecord] = []
+        for cell in decided(cells, Decisions(desk.database).all):
+            if after is None or cell.key > after:
+                found.append(cell)
+                if len(found) == most:
+                    break
+        return found
+
+    return page(find, limit, lambda cell: cell.key)
+
+
+@operation("GET", "/runs/{run}/cells/detail", "viewer", tag="runs", where="default", faults=(404,))
+def show_cell(
+    desk: Desk,
+    run: _Run,
+    *,
+    case: _Coordinate,
+    harness: _Coordinate = "",
+    model: _Coordinate = "",
+    trial: Annotated[int, Spec(ge=1, le=1_000_000)] = 1,
+) -> CellDetail:
+    """A cell with all of its detail: the answer, the trace, the score tree."""
+    store, run_id = Store(desk.database), show_run.function(desk, run).id
+    key = (case, harness, model, trial)
+    history = store.history(run_id, key)
+    if not history:
+        raise NotFoundError(f"run {run_id} has no cell {key}", hint="list its cells")
+    return CellDetail(history[-1], store.detail(run_id, key))
+
+
+@operation("GET", "/keys", "member", tag="keys")
+def list_keys(desk: Desk, *, limit: Limit = 50, cursor: Cursor = None) -> Page[KeyRecord]:
+    """The keys that the caller manages, revoked ones too. A project's admins manage its keys."""
+    who, first = _admin(desk), cursor_text(cursor)
+
+    def find(most: int) -> list[KeyRecord]:
+        keys, found, after = ApiKeys(desk.database), list[KeyRecord](), first
+        while len(found) < most and (some := keys.page(limit=MAX_LIMIT, after=after)):
+            found.extend(key for key in some if who.may("admin", key.project))
+            after = some[-1].id
+        return found[:most]
+
+    return page(find, limit, lambda key: key.id)
+
+
+@operation("POST", "/keys", "member", tag="keys", status=201, faults=(404,))
+def create_key(
+    desk: Desk,
+    name: Annotated[str, Spec(min_length=1, max_length=200, pattern=r"^[^\x00]*$", example="ci")],
+    role: Annotated[KeyRole, Spec(example="editor")],
+    project: Annotated[
+        str,
+        Spec(
+            pattern=_PATTERN, description="The project it is for; `*` for all.", example="default"
+        ),
+    ],
+) -> MadeKey:
+    """Make a key. Its token is in this reply and nowhere else; the same again makes another."""
+    if not _admin(desk).may("admin", project):
+        raise ForbiddenError(f"this needs the role admin for project {project!r}")
+    made = new_key()
+    stored = ApiKeys(desk.database).create(name, role, project, made.hashed, made.prefix)
+    return MadeKey(**{f.name: getattr(stored, f.name) for f in fields(stored)}, token=made.token)
+
+
+@operation("DELETE", "/keys/{id}", "member", tag="keys", status=204, faults=(404,))
+def revoke_key(
+    desk: Desk,
+    id: Annotated[  # noqa: A002 - its name in the path
+        str,
+        Spec(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Id of the key.", example="1a2b3c4d"),
+    ],
+) -> None:
+    """Revoke a key, at once."""
+    who = _admin(desk)
+    if not who.may("admin", ApiKeys(desk.database).get(id).project):
+        raise NotFoundError(f"there is no API key {id!r:.80}")  # as if it were not there
+    ApiKeys(desk.database).revoke(id)
+
+
+def _admin(desk: Desk) -> Identity:
+    if desk.who.role != "admin":
+        raise ForbiddenError("this needs the role admin")
+    return desk.who

@@ -1,0 +1,220 @@
+"""The rules of what is stored, asked of the operations themselves, as servers and clients do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import ConflictError, InputError, LockedError, NotFoundError
+from assay.registry.policy import ForbiddenError, Permissions
+from assay.scoring.json_safe import Json
+from assay.service import data, graders, site
+from assay.service.operation import (
+    LOCAL,
+    OPERATIONS,
+    Desk,
+    Identity,
+    Page,
+    as_json,
+    ask,
+    cursor_cell,
+    cursor_number,
+    cursor_text,
+    page,
+)
+from assay.store.database import Database
+from tests.postgres import KINDS, new_location
+
+EXACT: dict[str, Json] = {"graders": [{"type": "exact_match"}]}
+LOOSE: dict[str, Json] = {"graders": [{"type": "exact_match", "normalize_text": False}]}
+ROWS: list[dict[str, Json]] = [{"id": "a", "answer": "4", "expected": "4"}]
+SECRET = Permissions(secrets={"ASSAY_SECRET_REWARDS": "rewards.example.com"})
+
+
+@pytest.fixture(params=KINDS)
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    with Database.open(new_location(request, str(request.param), tmp_path)) as database:
+        yield Desk(database, "default", LOCAL, Permissions())
+
+
+async def _made(desk: Desk, key: str = "exact") -> None:
+    await ask(graders.create_grader, desk, key, "declared", EXACT)
+
+
+async def _changed(desk: Desk, definition: dict[str, Json], expected: int | None = None) -> int:
+    made = await ask(
+        graders.update_grader, desk, "exact", "declared", definition, expected=expected
+    )
+    return made.latest.number
+
+
+async def test_a_change_is_a_version_and_only_of_the_version_that_was_seen(desk: Desk) -> None:
+    await _made(desk)
+    assert await _changed(desk, EXACT, expected=1) == 1, "nothing changed"
+    assert await _changed(desk, LOOSE, expected=1) == 2
+    with pytest.raises(ConflictError, match="at version 2, not 1"):
+        await _changed(desk, EXACT, expected=1)
+    assert await _changed(desk, EXACT) == 3
+    first = await ask(graders.show_grader, desk, "exact", 1)
+    assert (first.latest.number, first.latest.definition) == (1, EXACT)
+    versions = await ask(graders.list_versions, desk, "exact", limit=2)
+    assert [one.number for one in versions.items] == [3, 2]
+    rest = await ask(graders.list_versions, desk, "exact", cursor=versions.next_cursor)
+    assert ([one.number for one in rest.items], rest.next_cursor) == ([1], "")
+    with pytest.raises(ConflictError):
+        await _made(desk)
+
+
+CHANGES: dict[str, Callable[[Desk], Awaitable[object]]] = {
+    "update": lambda desk: _changed(desk, LOOSE),
+    "describe": lambda desk: ask(graders.describe_grader, desk, "exact", name="x"),
+    "delete": lambda desk: ask(graders.delete_grader, desk, "exact"),
+    "delete by force": lambda desk: ask(graders.delete_grader, desk, "exact", force=True),
+    "import": lambda desk: ask(
+        graders.import_graders, desk, {"exact.yaml": "kind: custom\ndescription: other\n"}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_lock_holds_against_everything_that_changes(desk: Desk, change: str) -> None:
+    await _made(desk)
+    before = await ask(graders.lock_grader, desk, "exact", locked=True)
+    with pytest.raises(LockedError):
+        await CHANGES[change](desk)
+    assert desk.graders.get("exact") == before
+    assert await _changed(desk, EXACT) == 1, "what changes nothing is not refused"
+    assert (await ask(graders.grade, desk, "exact", ROWS)).results[0].score == 1.0
+    await ask(graders.lock_grader, desk, "exact", locked=False)
+    if change != "delete":  # its scores hold it now
+        await CHANGES[change](desk)
+
+
+async def test_what_is_used_is_deleted_by_force_and_its_numbers_stay_taken(desk: Desk) -> None:
+    await _made(desk)
+    await ask(graders.grade, desk, "exact", ROWS)
+    with pytest.raises(ConflictError, match="used by jobs or scores"):
+        await ask(graders.delete_grader, desk, "exact")
+    await ask(graders.delete_grader, desk, "exact", force=True)
+    for number in (None, 1):
+        with pytest.raises(NotFoundError):
+            await ask(graders.grade, desk, "exact", ROWS, number)
+    (score,) = (await ask(data.list_scores, desk, grader="exact")).items
+    assert score.graded.grader == "exact@1"
+    await _made(desk)
+    assert desk.graders.get("exact").latest.number == 2
+    with pytest.raises(NotFoundError):
+        await ask(graders.delete_grader, desk, "none")
+
+
+async def test_scores_are_recorded_unless_they_are_not_to_be(desk: Desk) -> None:
+    await _made(desk)
+    await ask(graders.grade, desk, "exact", ROWS, record=False)
+    assert (await ask(data.list_scores, desk)).items == []
+    with pytest.raises(InputError, match="also that of items"):
+        await ask(graders.grade, desk, "exact", [*ROWS, *ROWS])
+
+
+@pytest.mark.parametrize("key", ["export", "import", "validate"])
+async def test_a_word_of_the_addresses_is_no_key(desk: Desk, key: str) -> None:
+    with pytest.raises(InputError, match="meaning in addresses"):
+        await _made(desk, key)
+
+
+ADDRESS = "http://10.0.0.1/v1#m"
+
+
+def _judged(name: str, value: Json) -> tuple[str, dict[str, Json], str]:
+    judge: dict[str, Json] = {"type": "llm_judge", "criteria": ["c"], name: value}
+    return "declared", {"graders": [judge]}, f"definition.graders[0].{name}"
+
+
+SENT: dict[str, Json] = {"url": "https://evil.example", "secret_env": "ASSAY_SECRET_REWARDS"}
+FORBIDDEN: list[tuple[str, dict[str, Json], str]] = [
+    ("custom", {"path": "python:os:x"}, "definition.path"),
+    ("external_endpoint", {"url": "http://10.0.0.1", "allow_internal": True},
+     "definition.allow_internal"),
+    ("external_endpoint", SENT, "definition.secret_env"),
+    ("declared", {"graders": [{"type": "external_endpoint", **SENT}]},
+     "definition.graders[0].secret_env"),
+    _judged("model", ADDRESS),
+    _judged("judge_model", ADDRESS),
+    _judged("models", ["m", ADDRESS]),
+    _judged("escalate", ADDRESS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "definition", "place"), FORBIDDEN)
+async def test_attack_what_may_not_run_here_is_neither_stored_nor_tried(
+    tmp_path: Path, kind: str, definition: dict[str, Json], place: str
+) -> None:
+    with Database.open(tmp_path) as database:
+        desk = Desk(database, "default", LOCAL, SECRET)
+        file = json.dumps({"kind": kind, "definition": definition})
+        asked: list[Callable[[], Awaitable[object]]] = [
+            lambda: ask(graders.create_grader, desk, "x", kind, definition),
+            lambda: ask(graders.validate_grader, desk, kind, definition),
+        ]
+        if "judge_model" not in place and kind != "custom":
+            asked.append(lambda: ask(graders.import_graders, desk, {"x.yaml": file}))
+        for one in asked:
+            with pytest.raises(ForbiddenError) as caught:
+                await one()
+            assert caught.value.location.field == place
+        assert (await ask(graders.list_graders, desk)).items == []
+        allowed = Permissions(custom_code=True, internal=True)
+        assert list(allowed.refusals(kind, definition)) == []
+
+
+def test_the_table_names_every_operation_once() -> None:
+    assert len({(one.method, one.path) for one in OPERATIONS}) == len(OPERATIONS) > 30
+    for one in OPERATIONS:
+        braces = {part[1:-1] for part in one.path.split("/") if part.startswith("{")}
+        assert braces - {"project"} == {i.name for i in one.places if i.place == "path"}, one.name
+        assert one.function.__doc__, one.name
+        has_body = any(i.place == "body" for i in one.places)
+        assert not has_body or one.method in ("POST", "PUT", "PATCH"), one.name
+
+
+async def test_keys_are_managed_by_admins_of_their_project(tmp_path: Path) -> None:
+    with Database.open(tmp_path) as database:
+        desk = Desk(database, "", LOCAL, Permissions())
+        everywhere = await ask(site.create_key, desk, "all", "admin", "*")
+        assert everywhere.token.startswith(everywhere.prefix)
+        for role in ("viewer", "editor"):
+            low = Desk(database, "", Identity("1", "low", role, "*"), Permissions())
+            with pytest.raises(ForbiddenError):
+                await ask(site.list_keys, low)
+            with pytest.raises(ForbiddenError):
+                await ask(site.create_key, low, "n", role, "*")
+        own = Desk(database, "", Identity("1", "own", "admin", "default"), Permissions())
+        with pytest.raises(ForbiddenError):
+            await ask(site.create_key, own, "n", "admin", "*")
+        with pytest.raises(NotFoundError):
+            await ask(site.revoke_key, own, everywhere.id)
+        assert (await ask(site.list_keys, own)).items == []
+
+
+CURSORS: list[tuple[Callable[[str | None], object], object]] = [
+    (cursor_text, "g1"),
+    (cursor_number, 7),
+    (cursor_cell, ("case", "h", "m", 1)),
+]
+
+
+@pytest.mark.parametrize(("reader", "place"), CURSORS)
+def test_a_cursor_goes_on_where_the_page_ended(
+    reader: Callable[[str | None], object], place: object
+) -> None:
+    part: Page[Any] = page(lambda most: [place] * most, 1, lambda item: item)
+    assert reader(part.next_cursor) == place
+    assert page(lambda most: [place], 1, lambda item: item).next_cursor == ""
+    empty: Page[str] = Page([])
+    assert as_json(empty) == {"items": [], "next_cursor": None}
+    for wrong in ("!!", part.next_cursor[:-1] + "\xe9", "W10"):
+        with pytest.raises(InputError, match="not a cursor"):
+            reader(wrong)
