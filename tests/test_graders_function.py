@@ -26,7 +26,7 @@ from assay.graders.functions import (
     source_of,
     validate_function,
 )
-from assay.graders.functions.outcome import graded_from, payload_of, thread_of, too_long
+from assay.graders.functions.grading import graded_from, payload_of, thread_of, too_long
 from assay.graders.spec import GraderSpec
 from assay.sandbox.functions import Outcome, OutcomeStatus
 from assay.scoring import Json

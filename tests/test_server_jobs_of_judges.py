@@ -7,6 +7,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,15 +146,15 @@ async def test_told_to_end_the_server_begins_no_row_and_stores_those_under_way(
     tmp_path: Path, judge: HeldJudge
 ) -> None:
     judge.holds = {f"word {n}" for n in range(4)}
-    location = str(tmp_path / "home")
-    async with serving(location, QUICK) as site:
+    location, patient = str(tmp_path / "home"), replace(QUICK, lease_seconds=30.0)
+    async with serving(location, patient) as site:
         path = await begun(site, 12)
         await judge.reached(4)
         context_of(site.app).stopping.set()
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_later(0.8, judge.go.set)
     assert judge.asked.total() == 4
-    async with serving(location, QUICK) as site:
+    async with serving(location, patient) as site:
         await until(site, path, 12)
     assert set(judge.asked.values()) == {1}
 

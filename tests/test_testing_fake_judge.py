@@ -357,7 +357,6 @@ def test_other_programs_ask_it_by_the_environment(met: FakeJudge) -> None:
         env={**os.environ, **met.environment()},
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     )
     assert found.stdout.split("\n")[:2] == [_MET, _MET]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from assay.reports.changes import Change
+from assay.reports.evidence import tidy
 from assay.reports.outcome import Cells, outcome, reward_of, stream, trouble
 from assay.reports.summary import Summary, Tally, verdict
-from assay.reports.tidy import tidy
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
 

@@ -2,8 +2,7 @@
 
 from assay.graders.functions.capture import source_of
 from assay.graders.functions.checks import EXAMPLE, validate_function
-from assay.graders.functions.grading import grade_functions
-from assay.graders.functions.outcome import thread_of
+from assay.graders.functions.grading import grade_functions, thread_of
 from assay.graders.functions.report import Check, ValidationReport
 from assay.graders.functions.source import (
     MAX_SOURCE_BYTES,
