@@ -45,7 +45,7 @@ def cells_json(
     Raises:
         InputError: For a ``fail_under`` outside of [0, 1], before anything is written.
     """
-    tally = Tally(planned=run.planned, labels=labels, shelf=shelf)
+    tally = Tally(run=run, labels=labels, shelf=shelf)
     verdict(tally.summary(), fail_under=fail_under)
     file.write(f'{{"run": {_dumped(_run_dict(run))},\n"cells": [')
     separator = "\n"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.graders.functions.source import FunctionSource
@@ -20,21 +19,14 @@ if TYPE_CHECKING:
     from assay.sandbox.functions.program import FunctionLimits, Outcome, TierChoice
 
 __all__ = [
-    "Grading",
     "NothingToGradeError",
     "call_of",
     "grade_functions",
     "graded_from",
-    "open_function",
     "payload_of",
     "thread_of",
     "too_long",
 ]
-
-Grading: TypeAlias = (
-    "Callable[[Sequence[tuple[str, Submission]]], Coroutine[None, None, list[Graded]]]"
-)
-"""Grades items with a function that is open."""
 
 
 async def grade_functions(
@@ -68,33 +60,6 @@ async def grade_functions(
     limits = limits or FunctionLimits()
     pool = pool_for(source.program(), isolation=source.isolation, limits=limits, tier=tier)
     return await _grade(source, items, pool, limits)
-
-
-@asynccontextmanager
-async def open_function(
-    source: FunctionSource, *, workers: int | None = None
-) -> AsyncGenerator[Grading]:
-    """A function with workers of its own, for one long piece of work.
-
-    Args:
-        source: The function.
-        workers: Processes at once; as many as cores by default.
-
-    Yields:
-        A function that grades items as `grade_functions` does.
-
-    Raises:
-        ProgramError: If the function cannot be loaded.
-        SandboxUnavailableError: If this machine has no sandbox.
-    """
-    from assay.sandbox.functions import FunctionLimits, FunctionPool
-
-    limits = FunctionLimits()
-    pool = FunctionPool(
-        source.program(), isolation=source.isolation, workers=workers, limits=limits
-    )
-    async with pool:
-        yield lambda items: _grade(source, items, pool, limits)
 
 
 async def _grade(

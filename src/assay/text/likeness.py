@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 from assay.errors import InputError, MissingExtraError, nearest
 from assay.text.extract import Pick, answer_text
-from assay.text.normalize import as_text, compose
+from assay.text.normal_form import as_text, compose
 from assay.text.numbers import check_finite
 
 __all__ = ["MAX_CHARACTERS", "MAX_FUZZY_CHARACTERS", "Metric", "similarity"]
