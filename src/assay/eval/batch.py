@@ -114,7 +114,7 @@ class Processes:
         for pid, ours in self._children:
             ours.close()
             os.kill(pid, signal.SIGKILL)
-        for pid, _ in self._children:
+        for pid, _ours in self._children:
             os.waitpid(pid, 0)
 
     async def __call__(self, request: object) -> object:

@@ -142,7 +142,7 @@ async def ask(
             for unit, one in zip(part, graded, strict=True)
         ]
 
-    def done(_: Sequence[Unit], judged: list[tuple[str, Graded]]) -> None:
+    def done(_part: Sequence[Unit], judged: list[tuple[str, Graded]]) -> None:
         keep.add(judged)
         asked.outcomes.update(judged)
         for _, one in judged:
