@@ -13,6 +13,7 @@ from typing import Protocol
 from bench import (
     bash,
     calls,
+    datasets,
     functions,
     hidden_tests,
     imports,
@@ -36,6 +37,7 @@ class Measure(Protocol):
 MEASUREMENTS: dict[str, Measure] = {
     "import": imports.measure,
     "calls": calls.measure,
+    "datasets": datasets.measure,
     "matrix": matrix.measure,
     "bash": bash.measure,
     "sandbox": sandbox.measure,

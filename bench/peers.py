@@ -49,6 +49,7 @@ PEERS = (
     Wanted("autoevals", "autoevals", "0.4.1", extra=("openai==3.54.0",)),
     Wanted("rubric", "rubric", "2.2.0", extra=("openai==3.54.0",)),
     Wanted("deepeval", "deepeval", "4.3.1"),
+    Wanted("pydantic-evals", "pydantic-evals", "2.62.0"),
 )
 
 

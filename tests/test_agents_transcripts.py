@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.agents.transcripts import Transcript, detect, read_transcript, tool_kind
 from assay.agents.transcripts import document as documents
-from assay.agents.transcripts import turns as turns_module
+from assay.agents.transcripts import transcript as turns_module
 from assay.errors import InputError
 from assay.graders.usage import walk
 from assay.scoring.json_safe import Json

@@ -577,7 +577,7 @@ def test_graders_test_asks_as_grade_does(capsys: pytest.CaptureFixture[str]) -> 
             asyncio.run(registry.create("cap", definition))
         out, err = tested()
         assert "cap@1: mean 0.5" in out
-        assert "40 of 40 judgements" in err
+        assert "40 of 40 rows" in err
         assert "models: 40 judgements asked" in err
         before = fake.count
         found = json.loads(tested("--json")[0])

@@ -89,7 +89,7 @@ def test_demo_grades_everything_as_expected(
     assert ["✗", "noop", "0.00", "0.00", "0.00", "1.00"] in table
     assert ["✗", "cheat", "0.00", "1.00", "0.00", "0.00"] in table
     assert "0.00 because gate old-behaviour failed" in said
-    assert "could not be graded: [agent] the recorded answer is null" in said
+    assert "could not be graded: the recorded answer is null" in said
     for command in ("report demo-repair", "init my-suite", "run my-suite"):
         assert command in said
     assert "parse-number-base" in page.read_text(encoding="utf-8")

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import re
-import shutil
-import signal
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from assay.cli.kept_rows import keep_rows
 from assay.scoring import Json
-from assay.scoring.graded import Graded
-from tests.children import Children, until
-from tests.command_line import COMMAND, assay, environment, result
+from tests.command_line import assay, result
 
 HEAD = "async def grade(thread: StringThread) -> float:\n"
 EXACT = """
@@ -38,11 +31,22 @@ def write(root: Path, rows: list[dict[str, Json]], function: str = EXACT) -> Non
 
 
 def graded(root: Path, *more: str) -> tuple[int, list[dict[str, Json]], dict[str, Json]]:
-    """Grade, and give the exit status, the rows and everything else."""
+    """Grade, and give the exit status, the cells in the rows' order and everything else."""
     done = assay("grade", "rows.jsonl", "--function", "grade.py", "--json", *more, cwd=root)
     assert done.stdout, done.stderr
     found = result(done)
-    return done.returncode, cast("list[dict[str, Json]]", found.pop("rows")), found
+    rows = cast("list[dict[str, Json]]", found.pop("cells"))
+    return done.returncode, sorted(rows, key=line_of), found
+
+
+def line_of(cell: dict[str, Json]) -> int:
+    return int(str(cell["file"]).rpartition(":")[2])
+
+
+def evidence(cell: dict[str, Json]) -> dict[str, Json]:
+    """What the function's score has beside it."""
+    (node,) = cast("list[dict[str, Json]]", cell["subscores"])
+    return cast("dict[str, Json]", node["metadata"])
 
 
 def message(completion: str, expected: str, **more: Json) -> dict[str, Json]:
@@ -68,19 +72,29 @@ def test_rows_of_every_form_are_graded(tmp_path: Path) -> None:
     write(tmp_path, rows)
     code, found, rest = graded(tmp_path)
     assert code == 0
-    assert [(r["id"], r["status"], r["score"]) for r in found] == [
-        ("a", "scored", 1.0),
-        ("2", "scored", 0.0),
-        ("whole", "scored", 1.0),
-        ("answer", "scored", 1.0),
+    assert [(r["case"], r["status"], r["reward"]) for r in found] == [
+        ("a", "graded", 1.0),
+        ("2", "graded", 0.0),
+        ("whole", "graded", 1.0),
+        ("answer", "graded", 1.0),
     ]
     assert found[1]["file"] == "rows.jsonl:2"
     summary = cast("dict[str, Json]", rest["summary"])
-    assert (summary["scored"], summary["errors"], summary["skipped"]) == (4, 0, 0)
-    assert summary["mean"] == 0.75
-    assert rest["tier"] in ("bwrap", "landlock")
-    assert cast("dict[str, Json]", rest["limits"])["cpu_seconds"] == 2.0
-    assert rest["function"] == found[0]["digest"]
+    assert (summary["graded"], summary["errors"], summary["skipped"]) == (4, 0, 0)
+    assert cast("dict[str, Json]", summary["reward"])["mean"] == 0.75
+    config = cast("dict[str, dict[str, Json]]", cast("dict[str, Json]", rest["run"])["config"])
+    assert config["tier"] in ("bwrap", "landlock")
+    assert config["limits"]["cpu_seconds"] == 2.0
+
+
+def test_labels_and_a_threshold_go_with_a_function_too(tmp_path: Path) -> None:
+    rows = [message("4", "4", right=True), message("5", "4", right=False)]
+    write(tmp_path, rows)
+    code, _, rest = graded(tmp_path, "--label", "right")
+    assert code == 1
+    agreement = cast("dict[str, dict[str, Json]]", rest["summary"])["agreement"]
+    assert (agreement["tp"], agreement["tn"], agreement["fp"], agreement["fn"]) == (1, 1, 0, 0)
+    assert graded(tmp_path, "--threshold", "1")[0] == 1
 
 
 def test_errors_and_flags_are_told_apart(tmp_path: Path) -> None:
@@ -96,24 +110,30 @@ def test_errors_and_flags_are_told_apart(tmp_path: Path) -> None:
     write(tmp_path, [*rows, {"id": "null", "answer": None}], function)
     code, found, rest = graded(tmp_path)
     assert code == 3
-    assert [(r["status"], r["score"], r["outcome"], r["flags"]) for r in found] == [
-        ("scored", 0.5, "ok", []),
-        ("error", None, "error", []),
-        ("scored", 0.0, "crash", ["crashed"]),
-        ("error", None, "bad_return", []),
-        ("error", None, "no_answer", []),
+    assert [(r["status"], r["reward"], r["flags"]) for r in found] == [
+        ("graded", 0.5, []),
+        ("error", None, []),
+        ("graded", 0.0, ["crashed"]),
+        ("error", None, []),
+        ("error", None, []),
     ]
     assert "ValueError: bad" in str(found[1]["error"])
-    assert cast("dict[str, Json]", found[1]["details"])["output"] == "saw boom\n"
-    assert cast("dict[str, Json]", rest["summary"])["mean"] == 0.25
+    assert evidence(found[1])["output"] == "saw boom\n"
+    assert (evidence(found[2])["_outcome"], evidence(found[3])["_outcome"]) == (
+        "crash",
+        "bad_return",
+    )
+    assert "null" in str(found[4]["error"])
+    reward = cast("dict[str, dict[str, Json]]", rest["summary"])["reward"]
+    assert reward["mean"] == 0.25
 
 
 def test_a_table_for_people(tmp_path: Path) -> None:
     write(tmp_path, [message("4", "4"), message("5", "4")])
     done = assay("grade", "rows.jsonl", "--function", "grade.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "mean 0.50" in done.stdout
-    assert "2 scored, 0 errors" in done.stdout
+    assert "all of 2 graded cells passed" in done.stdout
+    assert "0.50" in done.stdout
 
 
 @pytest.mark.parametrize("kind", [("--json",), ()])
@@ -126,7 +146,7 @@ def test_an_invalid_function_is_refused_with_its_checks(
     assert "grade.py: structure: line 1: 'grade' must be 'async def'" in done.stderr
     if kind:
         found = result(done)
-        assert (found["valid"], found["rows"]) == (False, [])
+        assert (found["valid"], found["cells"]) == (False, [])
         assert [check["name"] for check in cast("list[dict[str, Json]]", found["checks"])] == [
             "syntax",
             "structure",
@@ -159,229 +179,50 @@ def test_a_malformed_row_is_named_and_nothing_is_graded(
 def test_many_rows_keep_their_order_and_go_to_a_file(tmp_path: Path) -> None:
     rows: list[dict[str, Json]] = [{"answer": "x" * (n % 5), "n": n} for n in range(2_100)]
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
-    code, found, rest = graded(tmp_path, "--out", "graded.jsonl", "--isolation", "batch")
+    more = ("--out", "graded.jsonl", "--isolation", "batch", "--range", "0,4")
+    code, found, _ = graded(tmp_path, *more)
     assert code == 0
-    assert [r["id"] for r in found] == [str(n + 1) for n in range(2_100)]
-    assert [r["score"] for r in found] == [float(n % 5) for n in range(2_100)]
-    assert rest["isolation"] == "batch"
+    assert [r["case"] for r in found] == [str(n + 1) for n in range(2_100)]
+    assert [evidence(r)["score"] for r in found] == [float(n % 5) for n in range(2_100)]
     written = (tmp_path / "graded.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["grade"]["score"] for line in written[:6]] == [0, 1, 2, 3, 4, 0]
+    assert [json.loads(line)["grade"]["reward"] for line in written[:6]] == [
+        0,
+        0.25,
+        0.5,
+        0.75,
+        1,
+        0,
+    ]
     assert len(written) == 2_100
 
 
 def test_a_range_and_a_mean_to_reach(tmp_path: Path) -> None:
     write(tmp_path, [{"answer": "abc"}], HEAD + "    return len(thread.completion())\n")
     assert graded(tmp_path, "--range", "0,3", "--fail-under", "0.9")[0] == 0
+    assert graded(tmp_path, "--range", "0", "6", "--fail-under", "0.9")[0] == 1
     code, found, _ = graded(tmp_path, "--range=0,2")
-    assert (code, found[0]["outcome"], found[0]["score"]) == (3, "out_of_range", None)
+    assert (code, evidence(found[0])["_outcome"], found[0]["reward"]) == (3, "out_of_range", None)
 
 
-def test_scores_beyond_an_undeclared_range_are_told(tmp_path: Path) -> None:
+def test_a_score_beyond_an_undeclared_range_is_an_error_that_says_what_to_write(
+    tmp_path: Path,
+) -> None:
     rows: list[dict[str, Json]] = [{"answer": "abc"}, {"answer": "a"}, {"answer": ""}]
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
-    told = "1 of 3 scores lies outside of [0, 1], such as 3, and no range is declared"
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--json", cwd=tmp_path)
-    assert f"warning: grade.py: {told}" in done.stderr
-    assert told in str(result(done)["warnings"])
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--range", "0", "3", cwd=tmp_path)
-    assert "warning" not in done.stderr
+    code, found, _ = graded(tmp_path)
+    assert (code, [r["reward"] for r in found]) == (3, [None, 1.0, 0.0])
+    assert "grade returned 3, outside [0, 1]; declare its range" in str(found[0]["error"])
 
 
 def test_options_of_the_other_way_are_refused(tmp_path: Path) -> None:
     write(tmp_path, [message("4", "4")])
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--label", "x", cwd=tmp_path)
+    done = assay("grade", "rows.jsonl", "--function", "grade.py", "--max-cost", "1", cwd=tmp_path)
     assert done.returncode == 2
-    assert "--label goes with --graders" in done.stderr
+    assert "--max-cost goes with --graders" in done.stderr
     done = assay("grade", "rows.jsonl", "-g", "x.yaml", "--isolation", "call", cwd=tmp_path)
     assert "--isolation goes with --function" in done.stderr
     done = assay("grade", "rows.jsonl", "--function", "grade.py", "--out", "grade.py", cwd=tmp_path)
     assert "would be overwritten" in done.stderr
-
-
-SLOW = (
-    HEAD
-    + """    import time
-    if thread.completion() == 'slow':
-        time.sleep(1)
-    return time.time()
-"""
-)
-"""Gives another score each time, so that what was graded twice shows."""
-
-FAST: dict[str, Json] = {"answer": "fast"}
-LATE: dict[str, Json] = {"answer": "slow"}
-ROWS = [FAST] * 60 + [LATE] * 60
-
-
-def interrupted(root: Path, how: int, *more: str, kept: int = 40) -> tuple[int, str, str]:
-    """Grade until some rows are kept, or shown; then end the process."""
-    partial, early = root / "out.jsonl.partial", ""
-    with Children() as started:
-        process = started.start(
-            [*COMMAND, "grade", "rows.jsonl", "--function", "grade.py", *more],
-            cwd=root,
-            env=environment(root),
-        )
-        assert process.stderr is not None
-        if "--out" in more:
-            until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > kept)
-        else:
-            while "33 %" not in early and (line := process.stderr.readline()):
-                early += line
-        process.send_signal(how)
-        out, error = process.communicate()
-    return process.returncode, out, early + error
-
-
-def scores(file: Path, *, head: int = 0) -> list[float]:
-    """The scores of whole lines: a kill may tear the last one."""
-    *lines, _ = file.read_text("utf-8").split("\n")
-    return [json.loads(line)["grade"]["score"] for line in lines[head:]]
-
-
-def finish(root: Path, *more: str) -> str:
-    """Grade to the end, where what was slow is fast; and what was said."""
-    done = assay(
-        "grade", "rows.jsonl", "--function", "grade.py", "--out", "out.jsonl", *more, cwd=root
-    )
-    assert done.returncode == 0, done.stderr
-    assert not (root / "out.jsonl.partial").exists()
-    return done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_what_was_graded_before_an_interruption_is_not_graded_again(
-    tmp_path: Path, how: int
-) -> None:
-    rows: list[dict[str, Json]] = [*ROWS[:60], *ROWS[60:64]]
-    write(tmp_path, rows, SLOW)
-    code, out, error = interrupted(tmp_path, how, "--json", "--out", "out.jsonl")
-    partial = tmp_path / "out.jsonl.partial"
-    assert (code, out) == (130 if how == signal.SIGINT else -signal.SIGKILL, ""), error
-    if how == signal.SIGINT:
-        assert "of 64 rows are kept in out.jsonl.partial" in error
-    assert not (tmp_path / "out.jsonl").exists()
-    before = scores(partial, head=1)
-    assert 40 <= len(before) <= 60
-    torn = partial.read_bytes()
-    partial.write_bytes(torn[: torn.rindex(b"\n") + 1] + b'{"answer": "fast", "grade": {"id": "')
-    said = finish(tmp_path, "--json")
-    assert f"going on after {len(before)} of 64 rows" in said
-    after = scores(tmp_path / "out.jsonl")
-    assert after[: len(before)] == before
-    assert (len(after), len(set(after))) == (64, 64)
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a grading of some rows was killed."""
-    place = tmp_path_factory.mktemp("killed")
-    write(place, ROWS[38:62], SLOW)
-    interrupted(place, signal.SIGKILL, "--out", "out.jsonl", kept=10)
-    return place
-
-
-@pytest.mark.parametrize(
-    ("change", "more"),
-    [("function", ()), ("data", ()), ("", ("--isolation", "batch")), ("", ("--range", "0,1e12"))],
-)
-def test_rows_that_something_else_made_are_not_gone_on_with(
-    tmp_path: Path, killed: Path, change: str, more: tuple[str, ...]
-) -> None:
-    rows = ROWS[38:62]
-    shutil.copytree(killed, tmp_path, dirs_exist_ok=True)
-    before = set(scores(tmp_path / "out.jsonl.partial", head=1))
-    assert before
-    rows += [FAST] * (change == "data")
-    write(tmp_path, rows, SLOW + ("# another" if change == "function" else ""))
-    assert "starting anew" in finish(tmp_path, *more)
-    after = scores(tmp_path / "out.jsonl")
-    assert len(after) == len(rows)
-    assert not before & set(after)
-
-
-def graded_as(name: str, score: float) -> Graded:
-    return Graded(id=name, status="scored", score=score)
-
-
-def test_kept_rows_are_read_back_as_far_as_they_are_whole(tmp_path: Path) -> None:
-    out, made_by = str(tmp_path / "out"), {"data": "1"}
-    with keep_rows(out, made_by) as kept:
-        assert (list(kept.earlier(9)), kept.is_anew) == ([], False)
-        for n in range(4):
-            kept.add({"n": n}, graded_as(f"{n}", n))
-        kept.flush()
-    lines = Path(kept.path).read_bytes().splitlines(keepends=True)
-    assert len(lines) == 5
-    for content, found in (
-        (b"".join(lines), 4),
-        (b"".join(lines)[:-1], 3),
-        (b"".join([*lines[:3], b"\0\0\0\n", *lines[3:]]), 2),
-        (b"".join([*lines[:2], b'{"grade": {"status": "scored", "score": "x"}}\n']), 1),
-        (b"".join([*lines, lines[-1]]), 4),
-        (lines[0][:20], 0),
-        (b"", 0),
-    ):
-        Path(kept.path).write_bytes(content)
-        with keep_rows(out, made_by) as again:
-            assert [g.score for g in again.earlier(4)] == [float(n) for n in range(found)]
-            assert not again.is_anew
-            for n in range(found, 4):
-                again.add({"n": n}, graded_as(f"{n}", n))
-            again.finish()
-        assert Path(out).read_bytes() == b"".join(lines[1:])
-        assert not Path(kept.path).exists()
-
-
-def test_nothing_is_left_where_nothing_was_graded(tmp_path: Path) -> None:
-    with keep_rows(str(tmp_path / "out"), {}) as kept:
-        assert list(kept.earlier(9)) == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
-    write(tmp_path, ROWS[:3])
-    partial = tmp_path / "out.jsonl.partial"
-    words = ["grade", "rows.jsonl", "--function", "grade.py", "--out", "out.jsonl"]
-    partial.write_text("a diary\n")
-    done = assay(*words, cwd=tmp_path)
-    assert (done.returncode, partial.read_text()) == (2, "a diary\n")
-    assert "another program's" in done.stderr
-    partial.unlink()
-    (tmp_path / "diary").write_text("")
-    partial.symlink_to("diary")
-    assert assay(*words, cwd=tmp_path).returncode == 2
-    partial.unlink()
-    with partial.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        done = assay(*words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "another process writes 'out.jsonl.partial'" in done.stderr
-
-
-@pytest.mark.parametrize("more", [(), ("--json",)])
-def test_interrupted_without_a_file_it_says_what_was_graded(
-    tmp_path: Path, more: tuple[str, ...]
-) -> None:
-    write(tmp_path, ROWS, SLOW)
-    code, out, error = interrupted(tmp_path, signal.SIGINT, *more)
-    assert (code, out) == (130, ""), error
-    assert re.search(r"interrupted after \d\d of 120 rows", error)
-    assert re.search(r"mean [\d.,]+  \d\d scored, 0 errors, 0 flagged", error)
-    assert [p.name for p in tmp_path.iterdir() if "partial" in p.name] == []
-
-
-def test_progress_counts_what_a_function_gives(tmp_path: Path) -> None:
-    """It has no threshold: there is nothing to pass."""
-    function = (
-        HEAD + "    import os\n    if thread.completion() == 'die': os._exit(1)\n    return 7\n"
-    )
-    rows: list[dict[str, Json]] = [{"answer": "a"}, {"answer": "die"}, {"answer": None}]
-    write(tmp_path, rows, function)
-    done = assay("grade", "rows.jsonl", "--function", "grade.py", cwd=tmp_path)
-    assert "100 %  3 of 3 rows  2 scored, 1 errors, 1 flagged" in done.stderr
-    assert "passed" not in done.stderr
 
 
 def test_a_row_that_expects_two_things_is_refused_before_anything_is_graded(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError
-from assay.eval.recorded import grade_dataset
+from assay.eval.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import CellRecord, RunRecord, Store
-from assay.tasks.rows import Row
 
 EXACT = [GraderSpec(type="exact_match")]
 
@@ -34,13 +33,9 @@ async def grade(
     file = tmp_path / "data.jsonl"
     texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     file.write_text("\n".join(texts))
-    seen: dict[str, CellRecord] = {}
-
-    def on_row(row: Row, cell: CellRecord) -> None:
-        seen[row.id] = cell
-
-    run = await grade_dataset(str(file), graders, store, on_row=on_row, threshold=threshold)
-    return run, seen
+    with plan_rows(str(file), graders, store, threshold=threshold) as planned:
+        await grade_rows(planned, store, on_rows=lambda _: None)
+    return planned.run, {cell.case: cell for cell in store.cells(planned.run.id)}
 
 
 async def test_every_row_is_graded_stored_and_handed_over(store: Store, tmp_path: Path) -> None:
@@ -56,8 +51,7 @@ async def test_every_row_is_graded_stored_and_handed_over(store: Store, tmp_path
         "bad": ("graded", 0.0, False),
         "empty": ("graded", 0.0, False),
     }
-    kept = {cell.case: cell for cell in store.cells(run.id)}
-    assert kept == seen
+    kept = seen
     assert store.run(run.id).finished
     assert (kept["good"].answer, kept["good"].harness) == ("Oslo", "recorded")
     assert kept["good"].file == f"{tmp_path / 'data.jsonl'}:1"

@@ -22,12 +22,11 @@ from assay.graders.functions import (
     MAX_SOURCE_BYTES,
     FunctionSource,
     grade_functions,
-    open_function,
     read_source,
     source_of,
     validate_function,
 )
-from assay.graders.functions.outcome import graded_from, payload_of, thread_of, too_long
+from assay.graders.functions.grading import graded_from, payload_of, thread_of, too_long
 from assay.graders.spec import GraderSpec
 from assay.sandbox.functions import Outcome, OutcomeStatus
 from assay.scoring import Json
@@ -238,8 +237,6 @@ async def test_items_are_graded_with_raw_scores_and_their_evidence() -> None:
     ]
     assert graded[0].details["output"] == "4\n"
     assert len({g.digest for g in graded}) == 1
-    async with open_function(FunctionSource(text=source), workers=1) as grade:
-        assert [g.score for g in await grade([GOOD, BAD])] == [-3.0, -3.0]
     with pytest.raises(ProgramError):
         await grade_functions(FunctionSource(text="x = 1 / 0"), [GOOD])
 

@@ -23,7 +23,7 @@ from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
-from assay.text.similarity import MAX_FUZZY_CHARACTERS
+from assay.text.likeness import MAX_FUZZY_CHARACTERS
 from assay.types.codec import Problem, ShapeError
 from assay.types.submission import Submission
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import os
 import pkgutil
 import subprocess
 import sys
 import typing
+from pathlib import Path
 
 import pytest
 
 import assay
+from assay.cli.main import _COMMANDS, _function
 
 HEAVY = ["pydantic", "rich", "typer", "yaml", "rapidfuzz", "re2", "jsonschema_rs", "zstandard"]
 LATE = ["sqlite3", "asyncio", "subprocess", "difflib", "tempfile"]
@@ -58,6 +61,51 @@ def test_names_are_loaded_when_first_used() -> None:
     with pytest.raises(AttributeError, match="no attribute 'SubScor'"):
         getattr(assay, misspelt)
     assert set(assay.__all__) <= set(dir(assay))
+
+
+_ECHO = """\
+id: echo
+task: {prompt: Say where the river runs.}
+matrix: {harnesses: [echo], models: [none]}
+graders: [{type: files, patterns: ["river runs"]}]
+"""
+
+
+def test_a_run_loads_what_its_case_uses(tmp_path: Path) -> None:
+    (tmp_path / "echo.yaml").write_text(_ECHO)
+    code = (
+        "import json, sys\nfrom assay.cli.main import main\n"
+        "try:\n    main(['run', 'echo.yaml', '--fail-under', '0'])\n"
+        "except SystemExit as ended:\n    print(json.dumps([ended.code, sorted(sys.modules)]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path,
+        env={**os.environ, "ASSAY_HOME": str(tmp_path / "home")},
+    )  # fmt: skip
+    status, modules = json.loads(done.stdout.splitlines()[-1])
+    assert status == 0
+    unused = {
+        "assay.agents.command",
+        "assay.cli.calibrate",
+        "assay.graders.signs.other",
+        "assay.graders.tool_calls",
+        "assay.models.client",
+        "assay.registry",
+        "assay.reports.standing",
+        "assay.scoring.agreement",
+        "assay.store.catalog",
+        "pydantic",
+        "tarfile",
+    }
+    assert unused.isdisjoint(modules)
+    assert len(modules) < 460
+
+
+def test_every_command_adds_its_options_and_runs() -> None:
+    for command in _COMMANDS:
+        assert callable(_function("add", command))
+        assert callable(_function("run", command))
 
 
 FACADES = [
@@ -115,3 +163,19 @@ def test_the_type_checkers_view_of_assay_is_the_real_one() -> None:
         home = assay._HOME_OF[name]
         assert name in importlib.import_module(home).__all__
         assert getattr(assay, name) is getattr(importlib.import_module(home), name)
+
+
+_SOURCE = Path(assay.__file__).parent
+_ON_DEMAND = [
+    ".".join(("assay", *init.parent.relative_to(_SOURCE).parts))
+    for init in sorted(_SOURCE.rglob("__init__.py"))
+    if "def __getattr__" in init.read_text("utf-8")
+]
+
+
+@pytest.mark.parametrize("room", _ON_DEMAND)
+def test_no_module_hides_what_its_room_gives_on_demand(room: str) -> None:
+    """Importing a module puts it into its room, in place of a function of the same name."""
+    found = importlib.import_module(room)
+    modules = {module.name for module in pkgutil.iter_modules(found.__path__)}
+    assert modules.isdisjoint(found.__all__)

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.graders.apply import grade_submission
-from assay.interop.openai_read import Dump, read_dump
+from assay.interop.openai_read import Dump, read_dump, read_item
 from assay.interop.openai_replay import Replay, replay
-from assay.interop.openai_rows import read_item
-from assay.interop.openai_suite import Criterion, Suite, suites_of
-from assay.interop.openai_write import write_suites
+from assay.interop.openai_suite import Criterion, Suite, suites_of, write_suites
 from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.tasks.rows import read_rows

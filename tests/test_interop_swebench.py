@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 
 from assay.cli.imports import import_swebench
 from assay.errors import InputError, SourceError
-from assay.interop.patches import apply_patch
 from assay.interop.swebench import (
     SweBenchInstance,
     pick_instance,
     read_instance,
     read_instances,
 )
-from assay.interop.swebench_case import write_case
+from assay.interop.swebench_case import apply_patch, write_case
 from assay.scoring.json_safe import Json
 from assay.tasks.case import load_case
 from assay.tasks.document import DocumentError

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
+from assay.reports.evidence import tidy
 from assay.reports.json_report import cells_json
 from assay.reports.summary import summarize
-from assay.reports.tidy import tidy
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
 

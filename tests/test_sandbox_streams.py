@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.sandbox.streams import Capture
+from assay.sandbox.command import Capture
 
 
 @given(chunks=st.lists(st.binary(max_size=40), max_size=20), keep=st.integers(0, 60))

@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 
 from assay.errors import SourceError
-from assay.tasks import packages, simple_index
-from assay.tasks.packages import fetch_sdist
-from assay.tasks.simple_index import IndexSettings, links_of, read_settings
+from assay.tasks import packages
+from assay.tasks.packages import IndexSettings, fetch_sdist, links_of, read_settings
 
 
 def sdist(name: str = "pkg-1.0", **files: str) -> bytes:
@@ -295,7 +294,7 @@ def test_two_processes_may_fetch_the_same_archive(index: Index, tmp_path: Path) 
     index.html("pkg", "/f/pkg-1.0.tar.gz")
     code = (
         "import sys; from assay.tasks.packages import fetch_sdist; "
-        "from assay.tasks.simple_index import IndexSettings; "
+        "from assay.tasks.packages import IndexSettings; "
         "fetch_sdist('pkg==1.0', sys.argv[1], sys.argv[2], IndexSettings(indexes=(sys.argv[3],)))"
     )
     arguments = [sha, str(tmp_path), f"{index.url}/simple"]
@@ -335,8 +334,8 @@ def test_the_settings_of_uv_are_read_where_pip_has_none() -> None:
 
 
 def test_the_default_index_is_what_pip_says() -> None:
-    simple_index.default_index.cache_clear()
-    assert simple_index.default_index().startswith("https://")
+    packages.default_index.cache_clear()
+    assert packages.default_index().startswith("https://")
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.text import contains, contains_all, contains_any, exact_match, f1_score, normalize
-from assay.text.normalize import answer_key
+from assay.text.normal_form import answer_key
+from tests.children import alone
 
 
 def test_any_of_several_expected_answers() -> None:
@@ -206,3 +207,14 @@ def test_the_quick_ways_never_disagree_with_the_keys(
 def test_articles_in_a_row_do_not_depend_on_the_order_of_a_set() -> None:
     assert exact_match("a the cat", "cat") == 1.0
     assert exact_match("an the cat", "cat") == 1.0
+
+
+def test_no_name_depends_on_which_module_was_loaded_before() -> None:
+    printed = alone("""
+        import importlib, pkgutil, types, assay.text
+        for module in pkgutil.iter_modules(assay.text.__path__):
+            importlib.import_module(f"assay.text.{module.name}")
+        names = assay.text.__all__
+        print([n for n in names if isinstance(getattr(assay.text, n), types.ModuleType)])
+    """)
+    assert printed == "[]\n"

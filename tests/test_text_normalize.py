@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.text import exact_match, normalize
-from assay.text.normalize import answer_key, compose, same_answer
+from assay.text.normal_form import answer_key, compose, same_answer
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError, MissingExtraError
 from assay.text import similarity
-from assay.text.similarity import MAX_CHARACTERS, MAX_FUZZY_CHARACTERS, Metric
+from assay.text.likeness import MAX_CHARACTERS, MAX_FUZZY_CHARACTERS, Metric
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
 CAT = "The cat sat on the mat, and it purred."

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from assay.cli.judging import JudgementProgress, add_judging
+from assay.cli.judging import add_judging, cost_so_far
 from assay.cli.named_grader import named_grader
 from assay.cli.options import (
     NOT_GRADED,
@@ -40,6 +40,7 @@ from assay.reports.calibration_card import print_card, print_cards
 from assay.reports.figures import apart
 from assay.reports.files import replacing
 from assay.reports.plain import one_line
+from assay.reports.progress import progress
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.store.cards import CardRecord, Cards
@@ -165,10 +166,12 @@ def run(given: Namespace) -> int:
         with (
             redirect_stdout(sys.stderr),
             _quiet(),
-            JudgementProgress(console, len(plan(labelled, options))) as shown,
+            progress(
+                console, len(plan(labelled, options)), things="judgements", note=cost_so_far
+            ) as shown,
         ):
             found = asyncio.run(
-                calibrate(target, labelled, options, keep, again=asked_again, on_done=shown.done)
+                calibrate(target, labelled, options, keep, again=asked_again, on_done=shown.graded)
             )
         record = CardRecord(
             grader=found.grader,

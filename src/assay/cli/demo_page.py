@@ -76,10 +76,11 @@ class Answers(Part):
     agreed: int = 0
     equal_agreed: int = 0
 
-    def compare(self, row: Row, cell: CellRecord) -> None:
+    def compare(self, row: Row) -> None:
         """Count a row whose label is known."""
         if not isinstance(row.label, bool):
             return
+        (cell,) = (cell for cell in self.cells if cell.case == row.id)
         submission = row.submission
         self.labelled += 1
         self.agreed += cell.passed is row.label
@@ -175,18 +176,16 @@ async def _repair(directory: Path, store: Store, tell: Tell) -> Part:
 
 
 async def _answers(file: Path, store: Store) -> Answers:
-    from assay.eval.recorded import grade_dataset
+    from assay.eval.recorded import grade_rows, plan_rows
     from assay.tasks.grader_files import load_graders
-
-    part = Answers(f"{_ANSWERS}/{file.stem}", "")
-
-    def on_row(row: Row, cell: CellRecord) -> None:
-        part.compare(row, cell)
+    from assay.tasks.rows import read_rows
 
     graders = load_graders(str(file.with_suffix(".yaml")))
-    run = await grade_dataset(str(file), graders, store, on_row=on_row, label="correct")
-    part.run_id = run.id
-    part.cells = list(store.cells(run.id))
+    with plan_rows(str(file), graders, store, label="correct") as rows:
+        await grade_rows(rows, store, on_rows=lambda _: None)
+    part = Answers(f"{_ANSWERS}/{file.stem}", rows.run.id, list(store.cells(rows.run.id)))
+    for row in read_rows(str(file), graders=(), label="correct"):
+        part.compare(row)
     return part
 
 

@@ -1,28 +1,55 @@
-"""``assay grade``: recorded answers through graders, or through one function."""
+"""``assay grade``: recorded answers through graders, or through one function in the sandbox."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+import json
+import sys
+from typing import TYPE_CHECKING, cast
 
 from assay.cli.judging import add_judging
-from assay.cli.options import Outputs, add_outputs, add_workers, bounds, explain, share
+from assay.cli.options import (
+    BAD_INPUT,
+    INTERRUPTED,
+    Outputs,
+    add_outputs,
+    add_workers,
+    bounds,
+    check_targets,
+    explain,
+    file_warnings,
+    share,
+    state_home,
+    tell_warnings,
+    worker_count,
+)
 from assay.errors import InputError
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from assay.eval.recorded import RowRun
+    from assay.graders.function import ValidationReport
+    from assay.graders.spec import GraderSpec
+    from assay.store.runs import Store
 
 __all__ = ["add", "run"]
 
-_MORE = """\
-A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
---label the grades are compared with what people said: confusion, accuracy, kappa.
-With --function a file with `async def grade(thread: StringThread) -> float` gives the scores; a
-row may have `completion` and `metadata` beside its `messages`. Exit status then: 0 every row was
-graded, 1 the mean is under --fail-under, 2 bad input or an invalid function, 3 some row could not
-be graded.
-"""
 _EXAMPLES = """\
   assay grade answers.jsonl --graders graders.yaml
   assay grade answers.jsonl --graders graders.yaml --label correct --json
   assay grade answers.jsonl --function grade.py"""
+_MORE = """\
+A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
+--label the grades are compared with what people said: confusion, accuracy, kappa.
+With --function a file with `async def grade(thread: StringThread) -> float` gives the scores; a
+row may have `completion` and `metadata` beside its `messages`. Its scores are in [0, 1], or in the
+--range that is brought there; unless --threshold is given, any score passes.
+The results are stored as a run. After an interruption, the same command goes on with it.
+"""
+
+_OUT_ROWS = 256
 
 
 def add(parser: ArgumentParser) -> None:
@@ -32,11 +59,7 @@ def add(parser: ArgumentParser) -> None:
     option("data", metavar="DATA.jsonl", help="rows of recorded answers")
     by = parser.add_mutually_exclusive_group(required=True).add_argument
     by("--graders", "-g", metavar="FILE", help="YAML file: a list of graders")
-    by(
-        "--function",
-        metavar="FILE.py",
-        help="one function, in the sandbox; scores as it gives them",
-    )
+    by("--function", metavar="FILE.py", help="one function, in the sandbox")
     option(
         "--isolation",
         choices=("call", "batch"),
@@ -50,59 +73,205 @@ def add(parser: ArgumentParser) -> None:
         metavar="X",
         help="reward that a row needs to pass: a single grader's own pass_threshold, else 1",
     )
-    option(
-        "--out",
-        metavar="FILE",
-        help="write every row with its grade as JSONL; with --function an interrupted run leaves "
-        "FILE.partial, and the same command goes on from there",
-    )
+    option("--out", metavar="FILE", help="write every row with its grade as JSONL, once all are")
     add_workers(parser)
     add_judging(parser)
     add_outputs(parser)
 
 
 def run(given: Namespace) -> int:
-    """Grade a dataset."""
-    if given.function is not None:
-        return _grade_function(given)
-    from assay.cli.grade_rows import grade_rows
+    """Grade a dataset.
 
-    _refuse(given, ("isolation", "range"), goes_with="--function")
-    return grade_rows(
-        given.data,
-        graders_file=given.graders,
-        label=given.label,
-        threshold=given.threshold,
-        out=given.out,
-        workers=given.workers,
-        outputs=Outputs.of(given),
+    Returns:
+        The exit status.
+
+    Raises:
+        InputError: For a malformed dataset, grader file or function.
+    """
+    outputs = Outputs.of(given)
+    source = given.function or given.graders
+    check_targets((given.out, outputs.junit, outputs.html), inputs=(given.data, source))
+    if given.function is None:
+        _refuse(given, ("isolation", "range"), "--function")
+        graders: tuple[GraderSpec, ...] = _declared(source)
+        notes: dict[str, Json] = {}
+    else:
+        _refuse(
+            given,
+            ("max_cost", "judge_cache"),
+            "--graders",
+            why="a function runs in the sandbox and asks no model",
+        )
+        planned = _count(given)  # a malformed row is worse than a function that is not valid
+        made = _function(given)
+        if isinstance(made, int):
+            return made
+        graders, notes = made
+        return _grade(given, graders, notes, outputs, planned)
+    return _grade(given, graders, notes, outputs, _count(given))
+
+
+def _count(given: Namespace) -> int:
+    from assay.eval.recorded import count_rows
+
+    return count_rows(given.data, label=given.label, processes=worker_count(given.workers))
+
+
+def _grade(
+    given: Namespace,
+    graders: tuple[GraderSpec, ...],
+    notes: Mapping[str, Json],
+    outputs: Outputs,
+    planned: int,
+) -> int:
+    from assay.cli.report import conclude
+    from assay.eval.recorded import plan_rows
+    from assay.store.runs import Store
+
+    with (
+        Store.open(state_home()) as store,
+        plan_rows(
+            given.data,
+            graders,
+            store,
+            label=given.label,
+            threshold=_threshold(given, graders),
+            planned=planned,
+            notes=notes,
+        ) as rows,
+    ):
+        if rows.kept:
+            kept = f"{rows.kept:,} of {planned:,} rows"
+            print(f"going on with run {rows.run.id}, which has {kept}", file=sys.stderr)
+        if not _carry_out(given, rows, store):
+            kept = f"{store.counts(rows.run.id).total:,} of {planned:,} rows"
+            print(
+                f"interrupted; {kept} are kept in run {rows.run.id}: the same command goes on "
+                "after them",
+                file=sys.stderr,
+            )
+            return INTERRUPTED
+        if given.out:
+            _write(given.out, rows, store)
+        return conclude(store, rows.run.id, outputs)
+
+
+def _carry_out(given: Namespace, rows: RowRun, store: Store) -> bool:
+    """Grade what is to be graded; whether it came to its end."""
+    import asyncio
+    from contextlib import redirect_stdout
+
+    from rich.console import Console
+
+    from assay.cli.judging import cost_so_far
+    from assay.eval.recorded import grade_rows
+    from assay.reports.progress import progress
+
+    shown = progress(
+        Console(stderr=True, highlight=False),
+        rows.run.planned,
+        before=rows.kept,
+        note=cost_so_far,
     )
+    try:
+        # What a grader of one's own prints must not end up inside the JSON.
+        with redirect_stdout(sys.stderr), shown:
+            asyncio.run(
+                grade_rows(
+                    rows,
+                    store,
+                    on_rows=shown.rows,
+                    workers=worker_count(given.workers, rows.graders),
+                )
+            )
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
-def _grade_function(given: Namespace) -> int:
-    from assay.cli.grade_function import FunctionOptions, grade_with_function
+def _declared(file: str) -> tuple[GraderSpec, ...]:
+    from assay.tasks.grader_files import load_graders
 
-    _refuse(given, ("label", "threshold", "junit", "html"), goes_with="--graders")
-    _refuse(
-        given,
-        ("max_cost", "judge_cache"),
-        goes_with="--graders",
-        why="a function runs in the sandbox and asks no model",
-    )
-    options = FunctionOptions(
-        function=given.function,
-        isolation=given.isolation or "call",
-        range=given.range,
-        out=given.out,
-        workers=given.workers,
-        json=given.json,
-        fail_under=given.fail_under,
-    )
-    return grade_with_function(given.data, options)
+    if file.endswith(".py"):
+        raise InputError(
+            f"{file} is Python, and --graders takes a YAML file of graders",
+            hint=f"a function grades with --function {file}",
+        )
+    graders = load_graders(file)
+    tell_warnings(file, file_warnings(graders))
+    return graders
+
+
+def _function(given: Namespace) -> tuple[tuple[GraderSpec, ...], dict[str, Json]] | int:
+    """The function as a grader and what is kept of how it runs; or an exit status."""
+    import asyncio
+    from dataclasses import asdict
+    from pathlib import Path
+
+    from assay.graders.function import validate_function
+    from assay.graders.functions import read_source
+    from assay.graders.spec import GraderSpec
+    from assay.sandbox.functions import FunctionLimits
+
+    isolation = given.isolation or "call"
+    text = read_source(given.function)
+    report = asyncio.run(validate_function(text, range=given.range, isolation=isolation))
+    if not report.valid:
+        return _refused(report, given)
+    for warning in report.warnings:
+        print(f"warning: {given.function}: {warning}", file=sys.stderr)
+    options: dict[str, Json] = {"file": str(Path(given.function).resolve()), "isolation": isolation}
+    if given.range is not None:
+        options["range"] = list[Json](given.range)
+    notes: dict[str, Json] = {
+        "function": given.function,
+        "tier": report.tier,
+        "limits": cast("dict[str, Json]", asdict(FunctionLimits())),
+        "warnings": list[Json](report.warnings),
+    }
+    name = Path(given.function).name
+    return (GraderSpec(type="function", name=name, options=options),), notes
+
+
+def _refused(report: ValidationReport, given: Namespace) -> int:
+    check = report.failed
+    if check is not None:
+        print(f"error: {given.function}: {check.name}: {check.message}", file=sys.stderr)
+    if given.json:
+        print(json.dumps({"cells": [], **report.to_dict()}))
+    else:
+        for done in report.checks:
+            print(f"  {'ok' if done.passed else 'FAILED':6}  {done.name}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _threshold(given: Namespace, graders: tuple[GraderSpec, ...]) -> float:
+    """The reward that a row needs; a function has scores only, unless they are to be compared."""
+    if given.threshold is not None:
+        return given.threshold
+    if given.function is not None and given.label is None:
+        return 0.0
+    own = graders[0].pass_threshold if len(graders) == 1 else None
+    return 1.0 if own is None else own
+
+
+def _write(out: str, rows: RowRun, store: Store) -> None:
+    """Write the dataset's rows, in their order, each with its grade; the file is whole or not."""
+    from assay.eval.batch import in_batches
+    from assay.reports.files import replacing
+    from assay.reports.json_report import cell_dict
+    from assay.tasks.rows import read_rows
+
+    with replacing(out) as file:
+        for batch in in_batches(read_rows(rows.file, graders=()), _OUT_ROWS):
+            cells = store.cells_of(rows.run.id, [row.id for row in batch])
+            for row in batch:
+                graded = {**row.fields, "grade": cell_dict(cells[row.id])}
+                file.write(json.dumps(graded) + "\n")
 
 
 def _refuse(
-    given: Namespace, options: Sequence[str], *, goes_with: str, why: str = "leave it out"
+    given: Namespace, options: tuple[str, ...], goes_with: str, why: str = "leave it out"
 ) -> None:
     for option in options:
         if getattr(given, option) is not None:

@@ -17,11 +17,13 @@ from rich.console import Console
 
 from assay.cli.graders_definition import key_and_version, opened, standing_of
 from assay.cli.graders_output import print_grades
-from assay.cli.judging import JudgementProgress
+from assay.cli.judging import cost_so_far
 from assay.cli.options import NOT_GRADED, is_trusted, tell_warnings
 from assay.errors import InputError
+from assay.eval.batch import in_batches, run_batches
 from assay.registry import FunctionDefinition, Registry
 from assay.registry.validation import version_warnings
+from assay.reports.progress import progress
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.store.catalog_records import GraderVersion
@@ -59,8 +61,9 @@ def try_grader(given: Namespace) -> int:
         name = f"{version.key}@{version.number}"
         tell_warnings(name, version_warnings(version))
         console = Console(stderr=True, highlight=False)
-        with redirect_stdout(sys.stderr), JudgementProgress(console, len(items)) as shown:
-            graded = asyncio.run(_in_parts(registry, version, items, shown.done))
+        bar = progress(console, len(items), things="rows", note=cost_so_far)
+        with redirect_stdout(sys.stderr), bar as shown:
+            graded = asyncio.run(_in_parts(registry, version, items, shown.graded))
     summary = _summary(graded)
     standing = standing_of(given, version)
     if given.json:
@@ -89,19 +92,21 @@ async def _in_parts(
     items: Sequence[tuple[str, Submission]],
     on_done: Callable[[Graded], None],
 ) -> list[Graded]:
-    size, parts = _JUDGED if version.kind in _JUDGES else (_AT_ONCE, 1)
-    turn = asyncio.Semaphore(parts)
+    size, at_once = _JUDGED if version.kind in _JUDGES else (_AT_ONCE, 1)
+    found: dict[int, list[Graded]] = {}
 
-    async def grade(part: Sequence[tuple[str, Submission]]) -> list[Graded]:
-        async with turn:
-            graded = await registry.grade_with(version, part)
+    def keep(numbered: tuple[int, object], graded: list[Graded]) -> None:
+        found[numbered[0]] = graded
         for one in graded:
             on_done(one)
-        return graded
 
-    starts = range(0, len(items), size)
-    done = await asyncio.gather(*(grade(items[start : start + size]) for start in starts))
-    return [one for part in done for one in part]
+    await run_batches(
+        enumerate(in_batches(items, size)),
+        lambda numbered: registry.grade_with(version, numbered[1]),
+        keep,
+        at_once=at_once,
+    )
+    return [one for _, graded in sorted(found.items()) for one in graded]
 
 
 def _sandbox(version: GraderVersion) -> dict[str, Json]:

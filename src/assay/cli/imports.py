@@ -155,8 +155,7 @@ def run(given: Namespace) -> int:
 
 def _import_openai(given: Namespace) -> int:
     from assay.interop.openai_read import read_dump
-    from assay.interop.openai_suite import suites_of
-    from assay.interop.openai_write import write_suites
+    from assay.interop.openai_suite import suites_of, write_suites
 
     suites = suites_of(read_dump(given.files))
     default = Path("openai", suites[0].slug) if len(suites) == 1 else Path("openai")
@@ -279,7 +278,7 @@ def _verdict(score: float | None, passed: bool | None) -> str:  # noqa: FBT001 -
 
 
 def _print_next(page: Page, suite: Suite, place: Path) -> None:
-    from assay.interop.openai_write import GRADERS, NEEDS_YOU, ROWS
+    from assay.interop.openai_suite import GRADERS, NEEDS_YOU, ROWS
 
     if (place / NEEDS_YOU).exists():
         page.line(f"{place / NEEDS_YOU} has what cannot run yet, and what it needs.")

@@ -132,7 +132,7 @@ def selftest_cases(
     if as_json:
         _print_json(proof.to_dict())
     else:
-        from assay.reports.selftest import render_selftest
+        from assay.reports.proofs import render_selftest
 
         _print(lambda console: render_selftest(console, proof))
     return proof.code
@@ -159,7 +159,7 @@ def attack_cases(
     """
     chosen = select_cheats(cheats)
     if listing:
-        from assay.reports.attack import library_dict, render_library
+        from assay.reports.proofs import library_dict, render_library
 
         if as_json:
             _print_json(library_dict(chosen))
@@ -173,7 +173,7 @@ def attack_cases(
     if as_json:
         _print_json(findings.to_dict())
     else:
-        from assay.reports.attack import render_attack
+        from assay.reports.proofs import render_attack
 
         _print(lambda console: render_attack(console, findings))
     return findings.code

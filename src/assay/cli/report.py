@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from assay.cli.options import (
@@ -19,12 +20,12 @@ from assay.cli.options import (
 )
 from assay.errors import InputError
 from assay.reports.changes import changes_of
-from assay.reports.review import Review, review
-from assay.reports.summary import summarize, verdict
+from assay.reports.review import Review, review, review_rows
+from assay.reports.summary import Summary, summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.store.decisions import Decision, Decisions, decided
-from assay.store.records import CellRecord
+from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ def conclude(
     run_id: str,
     outputs: Outputs,
     *,
-    labels: Mapping[str, bool | float] | None = None,
     shown: int | None = 5,
 ) -> int:
     """Write what was asked for and give the exit status of the verdict that was printed.
@@ -61,7 +61,6 @@ def conclude(
         store: Where the run is.
         run_id: The run.
         outputs: What to write.
-        labels: The truth by row id, to measure agreement with.
         shown: Failing cells to open; None for all.
 
     Returns:
@@ -84,24 +83,17 @@ def conclude(
         from assay.reports.json_report import cells_json
 
         again = changes_of(store, run_id)
-        cells_json(
-            sys.stdout,
-            run,
-            cells,
-            fail_under=fail_under,
-            labels=labels,
-            changes=again,
-            shelf=shelf,
+        summary = cells_json(
+            sys.stdout, run, cells, fail_under=fail_under, changes=again, shelf=shelf
         )
+        summaries.append(summary)
 
+    summaries: list[Summary] = []
     written = [_write(outputs.junit, junit)] if outputs.junit else []
-    if outputs.json and not outputs.html:
-        summary = summarize(cells, run=run)
-    else:
+    if not outputs.json or outputs.html:
         limit = None if shown is None else 200
-        again = changes_of(store, run_id)
-        found = review(run, cells, limit=limit, labels=labels, changes=again, shelf=shelf)
-        summary = found.summary
+        found = _reviewed(store, run, shelf, limit)
+        summaries.append(found.summary)
         if outputs.html:
             written.append(
                 _write(outputs.html, lambda: _html(outputs.html or "", found, fail_under))
@@ -110,7 +102,23 @@ def conclude(
             written.append(_write(_OUT, lambda: _table(found, fail_under, shown)))
     if outputs.json:
         written.append(_write(_OUT, as_json))
+    summary = summaries[0] if summaries else summarize(cells, run=run)
     return verdict(summary, fail_under=fail_under).code if all(written) else NOT_GRADED
+
+
+def _reviewed(
+    store: Store,
+    run: RunRecord,
+    shelf: Shelf | None,
+    limit: int | None,
+) -> Review:
+    """The run as reports show it; of a dataset only the rows that are shown are read one by one."""
+    again = changes_of(store, run.id)
+    if limit is None or shelf or run.config.get("kind") != "dataset" or _decisions():
+        cells = decided(store.cells(run.id), _decisions)
+        return review(run, cells, limit=limit, changes=again, shelf=shelf)
+    first = partial(store.first_cells, run.id)
+    return review_rows(run, store.alike_cells(run.id), first, limit=limit, changes=again)
 
 
 _OUT = "standard output"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
 from assay.client.scope import Rows
 from assay.errors import InputError, Location, StoreError
+from assay.eval.batch import run_batches
 from assay.registry import Registry
 from assay.registry.policy import Permissions
 from assay.registry.stored_rows import grade_rows
@@ -18,7 +19,16 @@ from assay.scoring.json_safe import Json
 from assay.service.data import add_scores, show_job
 from assay.service.graders import create_grader, grade, import_graders
 from assay.service.operation import EVERY_PROJECT, Desk, Identity, Operation, ask
-from assay.store import Database, DatasetRecord, Datasets, JobRecord, Jobs, Projects
+from assay.store import (
+    Database,
+    DatasetRecord,
+    DatasetRow,
+    Datasets,
+    JobRecord,
+    Jobs,
+    Projects,
+    ScoreRecord,
+)
 from assay.tasks.rows import read_row
 
 __all__ = ["LocalBackend"]
@@ -87,23 +97,31 @@ class LocalBackend:
     def _registry(self, project: str) -> Registry:
         return self._desk(project).graders
 
+    def _pages(self, job: JobRecord) -> Iterator[Sequence[DatasetRow]]:
+        after = 0
+        while rows := Datasets(self._database).rows(
+            job.project, job.dataset, after=after, limit=_BATCH
+        ):
+            after = rows[-1].number
+            yield rows
+
     async def _carry_out(self, job: JobRecord, owner: str) -> None:
         jobs, registry = Jobs(self._database), self._registry(job.project)
         try:
             version = registry.version(job.grader, job.version)
-            graded, after = jobs.graded_rows(job.id), 0
-            while rows := Datasets(self._database).rows(
-                job.project, job.dataset, after=after, limit=_BATCH
-            ):
-                after = rows[-1].number
+            graded = jobs.graded_rows(job.id)
+
+            async def grade(rows: Sequence[DatasetRow]) -> list[tuple[int, ScoreRecord]]:
                 todo = [row for row in rows if row.number not in graded]
-                jobs.add_scores(
-                    job.id,
-                    await grade_rows(
-                        version, todo, lambda items: registry.grade_with(version, items)
-                    ),
+                return await grade_rows(
+                    version, todo, lambda items: registry.grade_with(version, items)
                 )
+
+            def keep(_: Sequence[DatasetRow], scores: list[tuple[int, ScoreRecord]]) -> None:
+                jobs.add_scores(job.id, scores)
                 jobs.renew(job.id, owner, _LEASE_SECONDS, datetime.now(UTC))
+
+            await run_batches(self._pages(job), grade, keep, at_once=1)
             jobs.finish(job.id, "finished")
         except InputError as error:
             jobs.finish(job.id, "failed", str(error))

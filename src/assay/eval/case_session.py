@@ -84,7 +84,7 @@ async def case_session(
             workspace, source = Workspace(path=str(directory)), None
         else:
             from assay.eval.commands import require_runners
-            from assay.eval.layout import lay_out
+            from assay.eval.provision import lay_out
 
             workspace = await lay_out(case, directory, cache)
             await require_runners(case.graders, workspace, case=case.id)

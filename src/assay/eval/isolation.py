@@ -29,7 +29,7 @@ from assay.graders.testing.outcomes import BOUNDARY, Mode, separable_runners
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import read_json
 from assay.tasks.case import Case
-from assay.tasks.digest import tree_digest
+from assay.tasks.case_files import tree_digest
 from assay.types.codec import from_json, to_json
 
 __all__ = [

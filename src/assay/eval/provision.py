@@ -1,12 +1,8 @@
-"""Build what a case's ``environment`` asks for: a Python environment, and commands.
-
-Environments are cached by what they are made of: Python's version and the requirements with the
-contents of requirement files. Requirements are installed on this machine, as the case's author
-asks; commands and editable installs, which run the source's own code, are run in the sandbox.
-"""
+"""Lay out a case's workspace, and build its environment."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import fcntl
 import hashlib
@@ -20,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from assay.errors import ProvisionError
-from assay.sandbox import Limits, Mount, run_command, run_on_host
+from assay.errors import InputError, ProvisionError, SkippedError, SourceError
+from assay.sandbox import Limits, Mount, open_inside, run_command, run_on_host
 from assay.tasks.blocks import EnvironmentSpec
 from assay.tasks.case import Case
 from assay.types.submission import Workspace
 
-__all__ = ["provision"]
+__all__ = ["lay_out", "provision"]
 
 _LOCK_SECONDS = 0.1
 
@@ -190,3 +186,91 @@ def _require_success(argv: Sequence[str], status: str, exit_code: int | None, ou
         ended = status if exit_code is None else f"exit status {exit_code}"
         command = " ".join(argv)
         raise ProvisionError(f"{command[:200]!r} ended with {ended}: {output.strip()[-800:]}")
+
+
+async def lay_out(case: Case, directory: Path, cache: str) -> Workspace:
+    """Fill a directory with what the agent starts from.
+
+    Args:
+        case: The case.
+        directory: Where; it does not exist yet.
+        cache: Directory for fetched sources and built environments.
+
+    Raises:
+        SkippedError: If the source of an optional case cannot be had.
+        SourceError: If that of a required one cannot.
+        ProvisionError: If the environment or the set-up fails.
+    """
+    if case.source is None:
+        directory.mkdir()
+    else:
+        from assay.tasks.sources import materialise
+
+        try:
+            await asyncio.to_thread(materialise, case, str(directory), cache)
+        except SourceError as error:
+            if case.availability == "optional":
+                raise SkippedError(f"the source cannot be had: {error}") from error
+            raise
+    workspace = Workspace(path=str(directory))
+    if case.environment is not None:
+        workspace = await provision(case, workspace, cache)
+    if case.setup is not None:
+        for stub in case.setup.stub:
+            _stub(str(directory), stub.file, stub.function)
+        for line in case.setup.run:
+            await _set_up(line, workspace)
+    return workspace
+
+
+async def _set_up(line: str, workspace: Workspace) -> None:
+    from assay.sandbox import Mount, run_command
+
+    result = await run_command(
+        ["/bin/sh", "-c", line],
+        workspace=workspace.path,
+        changes="keep",
+        env=workspace.env,
+        mounts=[Mount(source=s, target=t) for s, t in workspace.mounts],
+    )
+    if result.exit_code != 0:
+        tail = (result.stderr or result.stdout).strip()[-500:]
+        raise ProvisionError(f"set-up command {line!r} ended with {result.exit_code}: {tail}")
+
+
+def _stub(workspace: str, file: str, function: str) -> None:
+    """Take the body of every function of that name away, keeping its docstring."""
+    try:
+        with os.fdopen(open_inside(workspace, file, os.O_RDWR), "r+", -1, "utf-8") as handle:
+            stubbed = _without_body(handle.read(), file, function)
+            handle.seek(0)
+            handle.truncate()
+            handle.write(stubbed)
+    except (OSError, SyntaxError) as error:
+        raise InputError(f"setup.stub: cannot change {file}: {error}") from error
+
+
+def _without_body(source: str, file: str, function: str) -> str:
+    tree = ast.parse(source)
+    lines = source.splitlines(keepends=True)
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function
+    ]
+    if not found:
+        raise InputError(f"setup.stub: {file} has no function {function!r}")
+    # From the last one up, so that line numbers of the others stay true; comments are kept.
+    for node in sorted(found, key=lambda item: item.lineno, reverse=True):
+        body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+        if not body:
+            continue
+        if body[0].lineno == node.lineno:  # def f(): return 1
+            head = lines[node.lineno - 1][: body[0].col_offset].rstrip()
+            indent = " " * (node.col_offset + 4)
+            new = [f"{head}\n", f"{indent}raise NotImplementedError()\n"]
+            lines[node.lineno - 1 : node.end_lineno] = new
+            continue
+        indent = lines[body[0].lineno - 1][: body[0].col_offset]
+        lines[body[0].lineno - 1 : node.end_lineno] = [f"{indent}raise NotImplementedError()\n"]
+    return "".join(lines)

@@ -9,14 +9,18 @@ from datetime import UTC, datetime
 
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
-from assay.scoring.results import Assurance, reaches
+from assay.scoring.results import Assurance, EvaluationResult, reaches
 from assay.store.decisions import HELD
 from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store, new_run_id
+from assay.tasks.rows import Row
 from assay.types.codec import to_json
 from assay.types.run import Run
 
-__all__ = ["graded_by", "graders_digest", "record_of", "start_run"]
+__all__ = ["graded_by", "graders_digest", "record_of", "row_record", "shortened", "start_run"]
+
+ROW_HARNESS = "recorded"
+"""What did the work that a dataset's rows hold, as reports name it."""
 
 _ANSWER_KEPT = 2_000
 _PRECISION = 1e-9
@@ -101,9 +105,48 @@ def record_of(
         subscores=tuple(node.to_dict() for node in run.grade.subscores),
         content="; ".join(text for text in (run.grade.content, run.trace.error) if text),
         notes=_notes(run),
-        answer=answer if len(answer) <= _ANSWER_KEPT else f"{answer[:_ANSWER_KEPT]}...",
+        answer=shortened(answer),
         file=file,
     )
+
+
+def row_record(
+    row: Row,
+    result: EvaluationResult,
+    *,
+    run_id: str,
+    threshold: float,
+    digest: str,
+    seconds: float,
+) -> CellRecord:
+    """The narrow row of a dataset's row that was graded; it passes as in `record_of`."""
+    reward, is_error = result.reward, result.isError
+    answer = row.submission.answer or ""
+    content = result.content or ""
+    return CellRecord(
+        run_id=run_id,
+        case=row.id,
+        harness=ROW_HARNESS,
+        status="error" if is_error else "skipped" if reward is None else "graded",
+        reward=reward,
+        passed=None if reward is None else reward >= threshold - _PRECISION,
+        threshold=threshold,
+        assurance=result.assurance,
+        error=(content or "not graded") if is_error else "",
+        flags=result.flags,
+        seconds=seconds,
+        digest=digest,
+        subscores=tuple(node.to_dict() for node in result.subscores or ()),
+        content=content,
+        notes={} if row.label is None else {"label": row.label},
+        answer=shortened(answer),
+        file=row.file,
+    )
+
+
+def shortened(answer: str) -> str:
+    """An answer as its narrow row has it."""
+    return answer if len(answer) <= _ANSWER_KEPT else f"{answer[:_ANSWER_KEPT]}..."
 
 
 def _notes(run: Run) -> dict[str, Json]:

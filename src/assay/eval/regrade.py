@@ -8,30 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from assay.errors import InputError, Location, nearest
-from assay.eval.case_session import Keep
+from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
-from assay.eval.matrix import (
-    Coordinate,
-    cases_of,
-    give_back,
-    regraded_cell,
-    require_case_parts,
-)
-from assay.eval.records import graded_by, graders_digest, record_of
+from assay.eval.matrix import Coordinate, cases_of, regraded_cell, require_case_parts
+from assay.eval.recorded import NO_ANSWER
+from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
-from assay.eval.sessions import row_session
-from assay.graders.apply import require_parts
+from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
-from assay.scoring.results import SubScore
+from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case
-from assay.tasks.rows import Row, read_rows
-from assay.tasks.task import RunOptions, Task
+from assay.tasks.rows import Row, read_row, read_rows
 from assay.types.run import Run
 
 __all__ = ["Regrade", "plan_regrade"]
@@ -65,9 +59,11 @@ class Regrade:
         Raises:
             StoreError: If what was kept is missing or damaged.
         """
+        rows = [cell for cell in self.cells if isinstance(self.work[cell.case], Row)]
+        cases = [cell for cell in self.cells if isinstance(self.work[cell.case], Case)]
 
         def done(number: int, run: Run) -> None:
-            before = self.cells[number]
+            before = cases[number]
             record = record_of(
                 run,
                 run_id=self.run.id,
@@ -78,25 +74,45 @@ class Regrade:
                 file=before.file,
             )
             record = replace(record, seconds=before.seconds)  # the agent's, not this pass's
-            detail = run.to_dict()
-            if "row" in (kept := store.detail(self.run.id, before.key)):
-                detail["row"] = kept["row"]
-            store.add_cell(record, detail, str(run.metadata.get("snapshot") or ""))
+            store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             on_cell(record)
 
-        await run_cells(self._cells(store), done, max_concurrent=workers)
+        def done_row(before: CellRecord, result: EvaluationResult) -> None:
+            row = cast("Row", self.work[before.case])
+            record = row_record(
+                row,
+                result,
+                run_id=self.run.id,
+                threshold=before.threshold,
+                digest=self.digests[before.case],
+                seconds=before.seconds,
+            )
+            record = replace(record, answer=before.answer)
+            store.add_cell(record, {"row": store.detail(self.run.id, before.key)["row"]})
+            on_cell(record)
 
-    def _cells(self, store: Store) -> Iterator[Cell]:
-        for before in self.cells:
-            work = self.work[before.case]
-            keep = _kept_nodes(before, work.graders, self.only) if self.only else {}
-            if isinstance(work, Case):
-                place = Coordinate(work, before.harness, before.model, before.trial)
-                yield regraded_cell(place, self.run.id, store, keep)
-            else:
-                detail = store.detail(self.run.id, before.key)
-                run = Run.from_dict({k: v for k, v in detail.items() if k != "row"})
-                yield _row_cell(work, before, run, keep, self.run.id)
+        await run_cells(self._cells(store, cases), done, max_concurrent=workers)
+        await run_batches(
+            rows, lambda before: self._grade_row(store, before), done_row, at_once=workers
+        )
+
+    def _cells(self, store: Store, cells: Sequence[CellRecord]) -> Iterator[Cell]:
+        for before in cells:
+            case = cast("Case", self.work[before.case])
+            keep = _kept_nodes(before, case.graders, self.only) if self.only else {}
+            place = Coordinate(case, before.harness, before.model, before.trial)
+            yield regraded_cell(place, self.run.id, store, keep)
+
+    async def _grade_row(self, store: Store, before: CellRecord) -> EvaluationResult:
+        """Grade the answer that was recorded, by the row as it is now."""
+        row = cast("Row", self.work[before.case])
+        kept = store.detail(self.run.id, before.key)["row"]
+        answer = read_row(kept).submission.answer if isinstance(kept, dict) else None
+        if answer is None:
+            return EvaluationResult.from_error(NO_ANSWER)
+        keep = _kept_nodes(before, row.graders, self.only) if self.only else {}
+        submission = replace(row.submission, answer=answer)
+        return await grade_submission(row.graders, submission, keep=keep)
 
 
 def plan_regrade(
@@ -203,17 +219,3 @@ def _kept_nodes(
             )
         kept[number] = replace(node, name=spec.label, weight=spec.weight, gate=spec.gate)
     return kept
-
-
-def _row_cell(row: Row, before: CellRecord, run: Run, keep: Keep, run_id: str) -> Cell:
-    return Cell(
-        task=Task(id=row.id, work=row, pass_threshold=before.threshold),
-        agent=give_back(run),
-        session=row_session(row, keep),
-        options=RunOptions(),
-        harness=before.harness,
-        model=before.model,
-        trial=before.trial,
-        job_id=run_id,
-        group_id=run.group_id,
-    )

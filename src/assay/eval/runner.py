@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from assay.errors import InputError
+from assay.eval.batch import run_batches
 from assay.eval.rollout import Cell, rollout
 from assay.eval.sessions import open_session
 from assay.tasks.task import Agent, RunOptions, Task
@@ -30,19 +30,12 @@ async def run_cells(
             raises, everything is cancelled.
         max_concurrent: Rollouts at once.
     """
-    numbered = enumerate(cells)
-
-    async def worker() -> None:
-        for number, cell in numbered:
-            done(number, await rollout(cell))
-
-    workers = [asyncio.create_task(worker()) for _ in range(max_concurrent)]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for task in workers:
-            task.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    await run_batches(
+        enumerate(cells),
+        lambda numbered: rollout(numbered[1]),
+        lambda numbered, run: done(numbered[0], run),
+        at_once=max_concurrent,
+    )
 
 
 async def run_tasks(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 
 from assay.graders.apply import grade_submission
 from assay.scoring.json_safe import Json
-from assay.scoring.results import EvaluationResult, SubScore
+from assay.scoring.results import EvaluationResult
 from assay.tasks.case import Case
 from assay.tasks.rows import Row
 from assay.tasks.task import Session, Task
@@ -34,29 +34,21 @@ def open_session(task: Task) -> AbstractAsyncContextManager[Session]:
 
 
 @asynccontextmanager
-async def row_session(
-    row: Row, keep: Mapping[int, SubScore] | None = None
-) -> AsyncGenerator[Session]:
-    """A dataset's row.
-
-    Args:
-        row: The row.
-        keep: Scores of an earlier grading that are taken over, by the place of their grader.
-    """
-    yield RowSession(row, keep)
+async def row_session(row: Row) -> AsyncGenerator[Session]:
+    """A dataset's row that an agent is to answer again."""
+    yield RowSession(row)
 
 
 class RowSession:
     """A recorded answer that waits to be graded."""
 
-    def __init__(self, row: Row, keep: Mapping[int, SubScore] | None = None) -> None:
+    def __init__(self, row: Row) -> None:
         self.prompt: Prompt = row.submission.question
         self.workspace: Workspace | None = None
         self.notes: dict[str, Json] = {}
         self._row = row
-        self._keep = keep
 
     async def grade(self, submission: Submission) -> EvaluationResult:
         """Grade the answer with the row's graders."""
         recorded = replace(self._row.submission, answer=submission.answer)
-        return await grade_submission(self._row.graders, recorded, keep=self._keep)
+        return await grade_submission(self._row.graders, recorded)

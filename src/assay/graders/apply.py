@@ -16,7 +16,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["grade_alone", "grade_many", "grade_submission", "require_parts"]
+__all__ = ["grade_alone", "grade_batch", "grade_many", "grade_submission", "require_parts"]
 
 
 def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
@@ -73,6 +73,30 @@ async def grade_submission(
     return _combined(specs, nodes, clamp=clamp)
 
 
+async def grade_batch(
+    specs: Sequence[GraderSpec], submissions: Sequence[Submission], *, clamp: bool = True
+) -> list[EvaluationResult]:
+    """Grade many submissions, each as `grade_submission` would.
+
+    Args:
+        specs: The graders; each is given all submissions at once (`Grader.compute_many`).
+        submissions: What is graded: hundreds, not millions.
+        clamp: Whether to bound rewards to [0, 1].
+
+    Returns:
+        In the order of the submissions; those whose every score is the same share one result.
+    """
+    columns = [await _grade_each(spec, submissions) for spec in specs]
+    known: dict[tuple[int, ...], EvaluationResult] = {}
+    results: list[EvaluationResult] = []
+    for nodes in zip(*columns, strict=True):
+        key = tuple(map(id, nodes))
+        if key not in known:
+            known[key] = _combined(specs, list(nodes), clamp=clamp)
+        results.append(known[key])
+    return results
+
+
 async def grade_alone(spec: GraderSpec, submission: Submission) -> SubScore:
     """The node of one declared grader, combined with nothing; an error node where it fails.
 
@@ -119,7 +143,9 @@ def _graded(item: str, node: SubScore, result: EvaluationResult) -> Graded:
 def _combined(
     specs: Sequence[GraderSpec], nodes: list[SubScore], *, clamp: bool
 ) -> EvaluationResult:
-    nodes = [_unescaped(node) for node in _without_free_credit(specs, nodes)]
+    if any(spec.kind.grader.needs_credit for spec in specs):
+        nodes = _without_free_credit(specs, nodes)
+    nodes = [_unescaped(node) if node.weight < 0 else node for node in nodes]
     gates = [_hoisted(node, child) for node in nodes for child in node.children or () if child.gate]
     return combine_scores([*nodes, *gates], clamp=clamp)
 
@@ -175,31 +201,47 @@ async def _grade_each(spec: GraderSpec, submissions: Sequence[Submission]) -> li
     """One grader's node for each submission; what it needs and they lack makes an error node."""
     node = SubScore.error(spec.label, "not graded", weight=spec.weight, gate=spec.gate)
     grader = spec.kind.grader
-    calls = [_parameters(spec, submission) for submission in submissions]
+    filling = _Filling(spec)
+    calls = [filling.call(submission) for submission in submissions]
     complete = [call for call in calls if not isinstance(call, str)]
     recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}
     told: dict[str, Json] = {**spec.said, "_digest": grader_digest(spec)}
-    scored = iter(await grader.score_each(node, complete, recorded))
+    scored = iter(await grader.score_each(node, complete, recorded, told))
     return [
-        replace(node, reason=call) if isinstance(call, str) else _told(next(scored), told)
+        replace(node, reason=call) if isinstance(call, str) else _node(next(scored))
         for call in calls
     ]
 
 
-def _parameters(spec: GraderSpec, submission: Submission) -> dict[str, object] | str:
-    """What a grader is called with; what it lacks, as a text."""
-    kind, parts = spec.kind, submission.parts()
-    parameters: dict[str, object] = dict(spec.options)
-    for name in kind.parameters:
-        part = kind.filled_from.get(name, name)
-        if name not in parameters and part in SUBMISSION_PARTS and part in parts:
-            parameters[name] = parts[part]
-    lacking = [p.name for p in kind.parameters.values() if p.required and p.name not in parameters]
-    if lacking:
-        return f"needs {' and '.join(map(repr, lacking))}, which the submission does not have"
-    return parameters
+class _Filling:
+    """What a grader is called with: its options, and what the submission fills in.
+
+    Args:
+        spec: The grader.
+    """
+
+    def __init__(self, spec: GraderSpec) -> None:
+        kind = spec.kind
+        named = {name: kind.filled_from.get(name, name) for name in kind.parameters}
+        self._options: dict[str, object] = dict(spec.options)
+        self._filled = {
+            name: part
+            for name, part in named.items()
+            if name not in spec.options and part in SUBMISSION_PARTS
+        }
+        self._required = [p.name for p in kind.parameters.values() if p.required]
+
+    def call(self, submission: Submission) -> dict[str, object] | str:
+        """What it is called with for a submission; what it lacks, as a text."""
+        parameters = self._options.copy()
+        for name, part in self._filled.items():
+            if (value := submission.part(part)) is not None:
+                parameters[name] = value
+        if lacking := [name for name in self._required if name not in parameters]:
+            said = " and ".join(map(repr, lacking))
+            return f"needs {said}, which the submission does not have"
+        return parameters
 
 
-def _told(scored: SubScore | GraderError, told: Mapping[str, Json]) -> SubScore:
-    node = cast("SubScore", scored.subscore) if isinstance(scored, GraderError) else scored
-    return replace(node, metadata={**(node.metadata or {}), **told})
+def _node(scored: SubScore | GraderError) -> SubScore:
+    return cast("SubScore", scored.subscore) if isinstance(scored, GraderError) else scored

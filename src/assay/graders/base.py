@@ -65,6 +65,10 @@ class Grader:
     """Whether it grades how the work was done, which is no credit for the work itself."""
     waits: ClassVar[bool] = False
     """Whether it mostly waits for somebody else, such as a model: many may be at it at once."""
+    is_pure: ClassVar[bool] = False
+    """Whether it only computes, from its parameters alone: any process may do it as well."""
+    batch_size: ClassVar[int] = 1
+    """How many submissions are best handed to it together."""
     most_at_once: ClassVar[int] = 16
     """How many scores of a batch are computed at the same time."""
     assurance: ClassVar[Assurance | None] = "separate"
@@ -140,7 +144,11 @@ class Grader:
 
     @classmethod
     async def score_each(
-        cls, node: SubScore, calls: Sequence[Mapping[str, object]], record: Mapping[str, Json]
+        cls,
+        node: SubScore,
+        calls: Sequence[Mapping[str, object]],
+        record: Mapping[str, Json],
+        told: Mapping[str, Json] | None = None,
     ) -> list[SubScore | GraderError]:
         """Compute many scores and put each into a node; the one place where graders are called.
 
@@ -148,12 +156,13 @@ class Grader:
             node: Gives name, weight and gate of all.
             calls: What ``compute_score`` is called with, already checked.
             record: What is kept in the metadata under ``_parameters``.
+            told: What else is kept there.
 
         Returns:
             In the order of the calls: the node, or what went wrong with the error node as its
             ``subscore``.
         """
-        recorded: dict[str, Json] = {"_parameters": dict(record)}
+        recorded: dict[str, Json] = {"_parameters": dict(record), **(told or {})}
         try:
             scores = await cls.compute_many(calls)
         except (Exception, SystemExit) as error:
@@ -161,7 +170,16 @@ class Grader:
         if len(scores) != len(calls):
             wrong = f"{cls.__name__} gave {len(scores)} scores for {len(calls)} submissions"
             scores = [GraderError(wrong)] * len(calls)
-        return [cls._settle(score, node, recorded) for score in scores]
+        settled: dict[float, SubScore | GraderError] = {}
+        found: list[SubScore | GraderError] = []
+        for score in scores:
+            if type(score) is not float:
+                found.append(cls._settle(score, node, recorded))
+                continue
+            if score not in settled:  # equal numbers make equal nodes: one does for all
+                settled[score] = cls._settle(score, node, recorded)
+            found.append(settled[score])
+        return found
 
     @classmethod
     async def compute_many(
@@ -176,8 +194,8 @@ class Grader:
         Returns:
             In the order of the calls: what ``compute_score`` returns, or what it raised.
         """
-        if len(calls) == 1:
-            return [await cls._compute(calls[0])]
+        if len(calls) == 1 or cls.is_pure:
+            return [await cls._compute(call) for call in calls]
         import asyncio
 
         turn = asyncio.Semaphore(cls.most_at_once)
@@ -308,7 +326,7 @@ class Grader:
             name=node.name,
             value=value,
             weight=node.weight,
-            metadata={**evidence, **recorded},
+            metadata={**evidence, **recorded} if evidence else recorded,
             gate=node.gate,
             assurance=cls.assurance,
         )

@@ -51,10 +51,13 @@ class Comparison(Grader):
 
 def _comparison(name: str) -> type[Comparison]:
     function = cast("Callable[..., float]", getattr(assay.text, name))
+    slow = name == "math_equal"
     members = {
         "name": name,
         "function": staticmethod(function),
-        "slow": name == "math_equal",
+        "slow": slow,
+        "is_pure": not slow,
+        "batch_size": 1 if slow else 256,
         "__doc__": inspect.getdoc(function),
         "__module__": __name__,
     }

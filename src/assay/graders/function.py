@@ -46,6 +46,7 @@ class FunctionGrader(Grader):
     """
 
     name = "function"
+    batch_size = 20
     most_kept: ClassVar[int] = 200
 
     @classmethod

@@ -16,7 +16,7 @@ from assay.errors import MissingExtraError, SandboxError
 from assay.graders.openai.base import Definition
 from assay.graders.openai.rewards import FaultError, SubmissionFaultError
 from assay.graders.openai.template import Scope, scope_of
-from assay.interop.openai_rows import Recorded, Result
+from assay.interop.openai_read import Recorded, Result
 from assay.interop.openai_suite import Criterion, Suite
 from assay.scoring.agreement import Confusion, agreement
 from assay.scoring.json_safe import Json

@@ -5,23 +5,260 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from assay.reports.figures import count
+from assay.reports.evidence import Evidence, evidence, left_out, tidy
+from assay.reports.explain import MAX_DEPTH, name_of, nodes, sentence
+from assay.reports.figures import apart, cost, count, duration, percent, percent_interval, score
 from assay.reports.files import replacing
-from assay.reports.html_cards import cards_element
-from assay.reports.html_cell import cell_element
-from assay.reports.html_style import STYLE, policy
-from assay.reports.html_tables import causes_element, leaderboard_element, matrix_element
-from assay.reports.markup import Html, element, joined
-from assay.reports.outcome import GLYPHS, OUTCOMES, Outcome
+from assay.reports.html_tables import (
+    causes_element,
+    interval_bar,
+    leaderboard_element,
+    matrix_element,
+    shares_bar,
+)
+from assay.reports.markup import STYLE, Html, element, joined, policy
+from assay.reports.outcome import GLYPHS, OUTCOMES, Outcome, node_outcome, outcome, reward_of
 from assay.reports.plain import first_lines, one_line
 from assay.reports.review import Review
-from assay.reports.summary import Verdict, verdict
-from assay.reports.tidy import tidy
+from assay.reports.statistics import (
+    agreement_text,
+    assurance_text,
+    basis,
+    coverage_text,
+    judgements_text,
+    pass_k_basis,
+    pass_k_text,
+)
+from assay.reports.summary import Summary, Verdict, verdict
 from assay.scoring.json_safe import Json
-from assay.store.records import CellKey
+from assay.scoring.results import SubScore
+from assay.store.records import CellKey, CellRecord
 
-__all__ = ["write_html"]
+if TYPE_CHECKING:
+    from assay.reports.standing import Shelf
+
+__all__ = ["cards_element", "cell_element", "status_element", "write_html"]
+
+
+def cards_element(summary: Summary) -> Html:
+    """The run in numbers."""
+    totals = summary.totals
+    between = percent_interval(totals.pass_rate)
+    cards = [
+        _card(
+            "Pass rate",
+            percent(totals.pass_rate.mean),
+            f"{totals.passed:,} of {totals.graded:,} graded cells",
+            f"95 % interval {between}" if between else "too few for an interval",
+            bar=interval_bar(totals.pass_rate),
+        ),
+        _card(
+            "Mean reward",
+            score(totals.reward.mean),
+            basis(totals) if totals.graded else "nothing was graded",
+            coverage_text(totals),
+            f"assurance: {assurance_text(totals)}" if totals.assurance else None,
+            bar=interval_bar(totals.reward),
+        ),
+        _card(
+            "Cells",
+            f"{totals.total:,}",
+            f"{totals.passed:,} passed, {totals.failed:,} failed",
+            f"{totals.errors:,} could not be graded, {totals.skipped:,} skipped",
+            f"{summary.missing:,} planned without a result" if summary.missing else None,
+            f"{totals.flagged:,} with signs of tampering" if totals.flagged else None,
+            bar=shares_bar(totals),
+        ),
+        _cost(summary),
+    ]
+    if totals.judgements or totals.judgements_cached:
+        cards.append(_judge_cost(summary))
+    cards.extend(
+        _card(
+            f"Passed {each.k} of {each.k} trials",
+            percent(each.hat_k),
+            pass_k_text(each),
+            pass_k_basis(each),
+        )
+        for each in totals.pass_k[1:]
+    )
+    if summary.agreement is not None:
+        measure = summary.agreement.get("kappa", summary.agreement.get("pearson"))
+        shown = score(measure) if isinstance(measure, float | int) else "undefined"
+        cards.append(_card("Agreement with labels", shown, agreement_text(summary)))
+    for each in summary.standings:
+        kappa = each.card.kappa.value
+        shown = "undefined" if kappa is None else score(kappa)
+        title = f"Kappa of {one_line(each.grader, 40)}"
+        cards.append(_card(title, f"{shown} (stale)" if each.is_stale else shown, each.line))
+    return element("section", *cards, class_="cards", aria_label="Summary")
+
+
+def _cost(summary: Summary) -> Html:
+    totals = summary.totals
+    tokens = "unknown tokens" if totals.tokens is None else f"{totals.tokens:,} tokens"
+    if totals.tokens is not None and totals.tokens_unknown:
+        tokens += f" + {count(totals.tokens_unknown, 'cell')} unknown"
+    partly = totals.cost_usd is not None and totals.cost_unknown > 0
+    return _card(
+        "Known agent cost" if partly else "Agent cost",
+        cost(totals.cost_usd, 0 if partly else totals.cost_unknown),
+        f"+ {count(totals.cost_unknown, 'cell')} of unknown cost" if partly else None,
+        tokens,
+        f"{duration(totals.seconds)}, all cells added up",
+    )
+
+
+def _judge_cost(summary: Summary) -> Html:
+    totals = summary.totals
+    unknown = totals.judge_cost_unknown
+    partly = totals.judge_cost_usd is not None and unknown > 0
+    return _card(
+        "Known judge cost" if partly else "Judge cost",
+        cost(totals.judge_cost_usd, 0 if partly else unknown),
+        f"+ {count(unknown, 'judgement')} of unknown cost" if partly else None,
+        judgements_text(totals),
+    )
+
+
+def _card(title: str, value: str, *notes: str | None, bar: Html | None = None) -> Html:
+    return element(
+        "dl",
+        element("dt", title),
+        element("dd", value, class_="value"),
+        element("dd", bar) if bar else None,
+        *(element("dd", note, class_="note") for note in notes if note),
+        class_="card",
+    )
+
+
+_LINES = 60
+_WIDTH = 2_000
+_MAX_FACTS = 30
+_MAX_NODES = 120
+
+_WORDS: dict[Outcome, str] = {
+    "pass": "pass",
+    "fail": "fail",
+    "error": "error",
+    "skipped": "skipped",
+}
+
+
+def cell_element(
+    cell: CellRecord, *, anchor: str, opened: bool = False, shelf: Shelf | None = None
+) -> Html:
+    """A cell as a line that opens.
+
+    Args:
+        cell: The cell.
+        anchor: Id inside of it; a link there opens it.
+        opened: Whether it is open from the start.
+        shelf: The calibration cards that there are.
+    """
+    state = outcome(cell)
+    reward = reward_of(cell) if state in ("pass", "fail") else None
+    agent = " · ".join(one_line(name, 60) for name in (cell.harness, cell.model) if name)
+    details = " · ".join(text for text in (agent, f"trial {cell.trial}") if text)
+    flags = element("span", "flagged", class_="tag error") if cell.flags else None
+    assurance = element("span", cell.assurance, class_="tag") if cell.assurance else None
+    summary = element(
+        "summary",
+        status_element(state),
+        element("span", one_line(cell.case, 120), class_="name"),
+        element("span", details, class_="note"),
+        flags,
+        assurance,
+        element(
+            "span", apart(reward, cell.threshold)[0] if reward is not None else "", class_="end"
+        ),
+    )
+    body = element("div", *_body(cell, shelf), class_="body", id=anchor)
+    return element("details", summary, body, class_=f"cell {state}", open=opened)
+
+
+def status_element(state: Outcome) -> Html:
+    """An outcome as a shape and a word."""
+    glyph = element("span", GLYPHS[state], aria_hidden="true")
+    return element("span", glyph, f" {_WORDS[state]}", class_=f"mark {state}")
+
+
+def _body(cell: CellRecord, shelf: Shelf | None) -> list[Html]:
+    parts = [element("p", sentence(cell), class_="why")]
+    if cell.content:
+        parts.append(element("p", "\n".join(first_lines(cell.content, 10)), class_="soft"))
+    parts.extend(
+        element("p", element("span", "flagged", class_="tag error"), f" {one_line(flag, 300)}")
+        for flag in cell.flags[:_MAX_FACTS]
+    )
+    if cell.subscores:
+        budget = [_MAX_NODES]
+        parts.append(element("h3", "Scores"))
+        parts.extend(_node(node, budget, 0) for node in nodes(cell) if budget[0] > 0)
+        if budget[0] <= 0:
+            parts.append(element("p", f"Only the first {_MAX_NODES} are shown.", class_="note"))
+    parts.extend(
+        element("p", f"{one_line(each.grader, 60)}: {each.line}", class_="note")
+        for each in (shelf.of_cell(cell)[:_MAX_FACTS] if shelf else ())
+    )
+    if lines := left_out(cell):
+        parts.append(element("h3", "Not graded"))
+        shown = "\n".join(lines[:_LINES])
+        parts.append(element("pre", shown, tabindex="0", dir="auto"))
+    if cell.answer:
+        text = "\n".join(first_lines(cell.answer, _LINES, width=_WIDTH))
+        parts += [element("h3", "Answer"), element("pre", text, tabindex="0", dir="auto")]
+    facts = [
+        duration(cell.seconds),
+        f"cost {cost(cell.cost_usd, 1 if cell.cost_usd is None else 0)}",
+        "unknown tokens" if cell.tokens is None else f"{cell.tokens:,} tokens",
+        f"graded by {one_line(cell.digest, 80)}" if cell.digest else "",
+        one_line(cell.file, 200),
+    ]
+    parts.append(element("p", " · ".join(fact for fact in facts if fact), class_="note"))
+    return parts
+
+
+def _node(node: SubScore, budget: list[int], depth: int) -> Html:
+    """One score, its evidence and the scores below it; the budget is what may still be shown."""
+    budget[0] -= 1
+    state = node_outcome(node)
+    words = [word for word in (node.assurance, "gate" if node.gate else None) if word]
+    tags = [element("span", word, class_="tag") for word in words]
+    if not node.gate and node.weight != 1.0:
+        word = "penalty" if node.weight < 0 else "weight"
+        tags.append(element("span", f"{word} {score(abs(node.weight))}", class_="note"))
+    title = joined(
+        status_element(state),
+        element("span", name_of(node), class_="name"),
+        *tags,
+        element("span", score(node.value) if node.value is not None else "", class_="end"),
+    )
+    facts = evidence(node, lines=_LINES, width=_WIDTH, parameters=True)
+    shown = element("dl", *(_fact(fact) for fact in facts[:_MAX_FACTS]), class_="facts")
+    below = [
+        _node(child, budget, depth + 1)
+        for child in node.children or ()
+        if budget[0] > 0 and depth < MAX_DEPTH
+    ]
+    if not facts and not below:
+        return element("div", element("p", title), class_=f"node {state}")
+    inside = joined(shown if facts else None, *below)
+    opened = state in ("fail", "error")
+    return element(
+        "details", element("summary", title), inside, class_=f"node {state}", open=opened
+    )
+
+
+def _fact(fact: Evidence) -> Html:
+    text = "\n".join(fact.lines)
+    if len(fact.lines) == 1 and len(text) <= 400:
+        return joined(element("dt", fact.label), element("dd", text, dir="auto"))
+    block = element("pre", text, tabindex="0", dir="auto")
+    return joined(element("dt", fact.label, class_="wide"), element("dd", block, class_="wide"))
+
 
 _MAX_CHARACTERS = 20_000_000
 """Characters of cells in one file: browsers open that without trouble."""

@@ -88,7 +88,7 @@ def matrix_element(summary: Summary, anchors: Mapping[tuple[str, str, str], str]
         first = next(iter(case.values()))
         cells = [_matrix_cell(case.get(column), anchors) for column in columns]
         body.append(element("tr", element("th", one_line(first.case, 120), scope="row"), *cells))
-    cut = len(cases) - _MAX_ROWS
+    cut = max(0, len(cases) - _MAX_ROWS) + summary.left_out
     note = "Passed of all trials, mean reward of the graded ones."
     if cut > 0:
         note += f" {count(cut, 'more case')} not shown."

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from assay.reports.changes import Change
+from assay.reports.evidence import tidy
 from assay.reports.outcome import Cells, outcome, reward_of, stream, trouble
 from assay.reports.summary import Summary, Tally, verdict
-from assay.reports.tidy import tidy
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
 
@@ -45,7 +45,7 @@ def cells_json(
     Raises:
         InputError: For a ``fail_under`` outside of [0, 1], before anything is written.
     """
-    tally = Tally(planned=run.planned, labels=labels, shelf=shelf)
+    tally = Tally(run=run, labels=labels, shelf=shelf)
     verdict(tally.summary(), fail_under=fail_under)
     file.write(f'{{"run": {_dumped(_run_dict(run))},\n"cells": [')
     separator = "\n"

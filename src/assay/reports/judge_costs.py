@@ -40,8 +40,13 @@ class JudgeCosts:
     unknown: int = 0
 
 
+_NOTHING = JudgeCosts()
+
+
 def judge_costs(cell: CellRecord) -> JudgeCosts:
     """What the judges of a cell cost."""
+    if not cell.subscores:
+        return _NOTHING
     asked = cached = unknown = 0
     prices: list[float] = []
     for call in _calls(cell):

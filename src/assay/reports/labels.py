@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from assay.reports.outcome import outcome, reward_of
@@ -17,22 +18,30 @@ __all__ = ["Labels", "agreement_dict"]
 
 
 class Labels:
-    """Labels by case, and what the graders said of each labelled cell so far."""
+    """What the graders said of each labelled cell so far, beside its label.
 
-    def __init__(self, labels: Mapping[str, bool | float]) -> None:
+    Args:
+        labels: Labels by case, beside those that cells have among their notes.
+    """
+
+    def __init__(self, labels: Mapping[str, bool | float] | None = None) -> None:
         self._labels = labels
         self._predicted: list[bool | float | None] = []
         self._truth: list[bool | float] = []
 
-    def add(self, cell: CellRecord) -> None:
-        """Pair the cell with its label, if it has one."""
-        label = self._labels.get(cell.case)
-        if label is None:
+    def add(self, cell: CellRecord, times: int = 1) -> None:
+        """Pair the cell with its label, if it has one; or so many cells that are alike."""
+        label = cell.notes.get("label") if self._labels is None else self._labels.get(cell.case)
+        if not isinstance(label, bool | int | float):
             return
+        label = label if isinstance(label, bool) else float(label)
         reward = reward_of(cell)
         verdict = None if reward is None else outcome(cell) == "pass"
-        self._predicted.append(verdict if isinstance(label, bool) else reward)
-        self._truth.append(label)
+        self._predicted.extend(repeat(verdict if isinstance(label, bool) else reward, times))
+        self._truth.extend(repeat(label, times))
+
+    def __bool__(self) -> bool:
+        return bool(self._truth) or self._labels is not None
 
     def agreement(self) -> Agreement:
         """The agreement over all pairs so far; cells that could not be graded count as unscored.

@@ -1,13 +1,15 @@
-"""HTML elements in which text is always escaped: only an `Html` is taken as it is."""
+"""Elements of HTML, always escaped, and how a report looks."""
 
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha256
 from html import escape
 from typing import TypeAlias
 
 from assay.reports.plain import plain
 
-__all__ = ["Attribute", "Html", "element", "joined"]
+__all__ = ["STYLE", "Attribute", "Html", "element", "joined", "policy"]
 
 Attribute: TypeAlias = "str | float | bool | None"
 """The value of an attribute; True is one without a value, None and False leave it out."""
@@ -52,3 +54,128 @@ def _attribute(key: str, value: Attribute) -> str:
         return f" {name}"
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
     return f' {name}="{escape(plain(text), quote=True)}"'
+
+
+STYLE = """
+:root {
+  color-scheme: light dark;
+  --page: #fafaf8; --card: #ffffff; --ink: #1c1e22; --soft: #5d626b; --line: #e3e3de;
+  --well: #f3f3ef; --pass: #17734a; --fail: #b3261e; --error: #8a5a00; --skipped: #5d626b;
+  --pass-well: #e6f4ec; --fail-well: #fbeae8; --error-well: #fbf1dc; --skipped-well: #efefec;
+  --accent: #2f5fb3;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #121316; --card: #1a1c20; --ink: #e7e8eb; --soft: #a0a5ae; --line: #2d3036;
+    --well: #22252a; --pass: #62c995; --fail: #ff8f87; --error: #e5b95c; --skipped: #a0a5ae;
+    --pass-well: #17301f; --fail-well: #3a1c1a; --error-well: #33270f; --skipped-well: #26282d;
+    --accent: #8fb4f5;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--page); color: var(--ink);
+  font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
+}
+main, header, footer { max-width: 1080px; margin: 0 auto; padding: 0 24px; }
+header { padding-top: 36px; }
+footer { padding: 32px 24px 48px; color: var(--soft); font-size: 13px; }
+h1 { font-size: 24px; line-height: 1.25; margin: 0; font-weight: 650; overflow-wrap: anywhere; }
+h2 { font-size: 17px; margin: 40px 0 12px; font-weight: 650; }
+h2 .n { color: var(--soft); font-weight: 400; margin-left: 6px; }
+h3 { font-size: 13px; margin: 18px 0 6px; color: var(--soft); font-weight: 600; }
+p { margin: 6px 0; }
+a { color: inherit; text-decoration: none; }
+a:hover { text-decoration: underline; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
+.soft, .note { color: var(--soft); }
+.note { font-size: 13px; overflow-wrap: anywhere; }
+.pass { --tone: var(--pass); --tone-well: var(--pass-well); }
+.fail { --tone: var(--fail); --tone-well: var(--fail-well); }
+.error { --tone: var(--error); --tone-well: var(--error-well); }
+.skipped { --tone: var(--skipped); --tone-well: var(--skipped-well); }
+.verdict {
+  margin: 18px 0 0; padding: 12px 16px; border-radius: 10px; font-weight: 600;
+  color: var(--tone); background: var(--tone-well); overflow-wrap: anywhere;
+}
+.cards {
+  display: grid; gap: 12px; margin: 16px 0 0; padding: 0;
+  grid-template-columns: repeat(auto-fit, minmax(185px, 1fr));
+}
+.card {
+  background: var(--card); border: 1px solid var(--line); border-radius: 12px; margin: 0;
+  padding: 14px 16px;
+}
+.card dt { color: var(--soft); font-size: 13px; }
+.card dd { margin: 0; }
+.card .value { font-size: 26px; line-height: 1.35; font-weight: 650; letter-spacing: -0.01em; }
+.card .note { line-height: 1.45; }
+svg { display: block; width: 100%; height: 8px; margin: 8px 0; overflow: visible; }
+svg .track { fill: var(--well); }
+svg .band { fill: var(--accent); opacity: 0.35; }
+svg .dot { fill: var(--accent); }
+svg .bar { fill: var(--tone); }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 12px; }
+.scroll { background: var(--card); }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td {
+  text-align: left; padding: 8px 14px; border-top: 1px solid var(--line); vertical-align: top;
+}
+thead th {
+  border-top: 0; color: var(--soft); font-size: 13px; font-weight: 500; vertical-align: bottom;
+  white-space: nowrap;
+}
+thead th b { color: var(--ink); font-weight: 600; display: block; }
+tbody th { font-weight: 500; min-width: 9em; max-width: 20em; overflow-wrap: anywhere; }
+td { white-space: nowrap; }
+td.text { white-space: normal; overflow-wrap: anywhere; width: 100%; }
+td.bar { min-width: 130px; width: 22%; }
+.mark { color: var(--tone); font-weight: 600; }
+.strip { letter-spacing: 0.12em; }
+.tag {
+  display: inline-block; padding: 0 7px; border-radius: 99px; font-size: 12px; line-height: 1.6;
+  color: var(--tone, var(--soft)); background: var(--tone-well, var(--well)); font-weight: 500;
+}
+details.cell {
+  background: var(--card); border: 1px solid var(--line); border-radius: 12px; margin: 8px 0;
+}
+details.cell > summary { padding: 10px 16px; display: flex; gap: 12px; align-items: baseline; }
+details.cell[open] > summary { border-bottom: 1px solid var(--line); }
+details.cell > .body { padding: 12px 16px 16px; scroll-margin-top: 60px; }
+summary { cursor: pointer; list-style: none; border-radius: 10px; }
+summary::-webkit-details-marker { display: none; }
+summary::before {
+  content: "\\203A"; color: var(--soft); width: 8px; flex: none; display: inline-block;
+}
+details[open] > summary::before { transform: rotate(90deg); }
+.name { font-weight: 600; overflow-wrap: anywhere; }
+.end { margin-left: auto; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.why { margin: 0 0 10px; font-weight: 500; overflow-wrap: anywhere; }
+.node { margin: 4px 0; border-left: 2px solid var(--tone); padding-left: 12px; }
+.node > summary, div.node > p { display: flex; gap: 10px; align-items: baseline; padding: 3px 0; }
+.node .node { margin-left: 8px; }
+div.node > p { margin: 0; padding-left: 18px; }
+.facts {
+  margin: 4px 0 10px 18px; display: grid; grid-template-columns: max-content 1fr; gap: 4px 14px;
+}
+.facts dt { color: var(--soft); font-size: 13px; }
+.facts dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
+.facts .wide { grid-column: 1 / -1; }
+pre {
+  margin: 2px 0 6px; padding: 10px 12px; background: var(--well); border-radius: 8px;
+  font: 12.5px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  overflow: auto; max-height: 420px; white-space: pre-wrap; overflow-wrap: anywhere;
+}
+.sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+@media (max-width: 640px) {
+  main, header { padding-left: 14px; padding-right: 14px; }
+  details.cell > summary { flex-wrap: wrap; }
+}
+@media print { pre { max-height: none; } details.cell { break-inside: avoid; } }
+"""
+
+
+def policy() -> str:
+    """The content security policy: this style sheet, and nothing else from anywhere."""
+    digest = b64encode(sha256(STYLE.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

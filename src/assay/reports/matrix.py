@@ -38,8 +38,8 @@ def matrix(page: Page, summary: Summary, *, rows: int | None = 60) -> None:
         _crossed(page, columns, shown)
     else:
         _listed(page, [row for case in shown for row in case.values()], columns)
-    if len(cases) > len(shown):
-        page.line((f"… and {count(len(cases) - len(shown), 'more case')}", "dim"))
+    if rest := len(cases) - len(shown) + summary.left_out:
+        page.line((f"… and {count(rest, 'more case')}", "dim"))
     page.blank()
     if len(columns) > 1:
         _leaderboard(page, summary)

@@ -1,16 +1,20 @@
-"""Progress of a run: a live line on a terminal, one plain line per 10 % elsewhere."""
+"""Progress of any piece of work: a live line on a terminal, one plain line per 10 % elsewhere."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from assay.reports.figures import duration
-from assay.reports.outcome import GLYPHS, Outcome, outcome
+from assay.reports.outcome import GLYPHS, outcome
 from assay.reports.page import STYLES, Page, Part
+from assay.scoring.graded import Graded
 from assay.store.records import CellRecord
+from assay.store.rows import CellRow
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -20,26 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["LinesProgress", "LiveProgress", "Progress", "progress"]
 
+Ended: TypeAlias = Literal["pass", "fail", "error", "skipped", "scored"]
+"""How something ended; ``scored`` where nothing says which score passes."""
 
-class Progress(Protocol):
-    """Is told of each cell as it ends; used as a context manager."""
-
-    def __enter__(self) -> Self:
-        """Begin to show."""
-        ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave the console as it was."""
-        ...
-
-    def cell(self, cell: CellRecord) -> None:
-        """Count one cell that has ended."""
-        ...
+_WORDS: dict[Ended, str] = {
+    "pass": "passed",
+    "fail": "failed",
+    "scored": "scored",
+    "error": "not graded",
+    "skipped": "skipped",
+}
 
 
 def _nothing() -> str:
@@ -50,6 +44,8 @@ def progress(
     console: Console,
     total: int,
     *,
+    before: int = 0,
+    things: str = "cells",
     note: Callable[[], str] = _nothing,
     clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
@@ -57,75 +53,108 @@ def progress(
 
     Args:
         console: Where to; standard error, so that standard output holds the result only.
-        total: Cells to come; 0 if that is not known.
+        total: Cells in all; 0 if that is not known.
+        before: Cells of them that an earlier process has done.
+        things: What is counted.
         note: What else to say at every step, such as what it has cost so far.
         clock: Seconds from any start, rising.
     """
     live = console.is_terminal and not console.is_dumb_terminal
-    return (LiveProgress if live else LinesProgress)(console, total, note=note, clock=clock)
+    kind = LiveProgress if live else LinesProgress
+    return kind(console, total, before=before, things=things, note=note, clock=clock)
 
 
-class _Counts:
-    """How many cells ended, how, and when the last will."""
-
-    def __init__(self, total: int, clock: Callable[[], float]) -> None:
-        self.total = max(0, total)
-        self._clock = clock
-        self._start = clock()
-        self.ended: dict[Outcome, int] = {"pass": 0, "fail": 0, "error": 0, "skipped": 0}
-
-    def add(self, cell: CellRecord) -> None:
-        self.ended[outcome(cell)] += 1
-
-    @property
-    def done(self) -> int:
-        return sum(self.ended.values())
-
-    @property
-    def left(self) -> str:
-        """The time left if the rest goes as before; empty where that cannot be said.
-
-        Where everything failed so far, the rest is not hoped to go as before.
-        """
-        if self.done <= self.ended["error"] or self.done >= self.total:
-            return ""
-        elapsed = self._clock() - self._start
-        return f"about {duration(elapsed / self.done * (self.total - self.done))} left"
-
-    def parts(self) -> list[Part]:
-        """Passed, failed and, where there are any, errors and skipped cells."""
-        words: dict[Outcome, str] = {
-            "pass": "passed",
-            "fail": "failed",
-            "error": "not graded",
-            "skipped": "skipped",
-        }
-        parts: list[Part] = []
-        for state, word in words.items():
-            number = self.ended[state]
-            if number or state in ("pass", "fail"):
-                text = f"{GLYPHS[state]} {number:,} {word}"
-                parts += ["  " if parts else "", (text, STYLES[state] if number else "dim")]
-        return parts
-
-
-class LinesProgress:
-    """Plain lines: one whenever another 10 % of the cells have ended."""
+class Progress(ABC):
+    """Is told of each cell as it ends; used as a context manager."""
 
     def __init__(
         self,
         console: Console,
         total: int,
         *,
+        before: int = 0,
+        things: str = "cells",
         note: Callable[[], str] = _nothing,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._page = Page(console)
-        self._counts = _Counts(total, clock)
+        self._total = max(0, total)
+        self._before = before
+        self._things = things
         self._note = note
-        self._printed = 0
+        self._clock = clock
+        self._start = clock()
+        self._ended: Counter[Ended] = Counter()
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Begin to show."""
+
+    @abstractmethod
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the console as it was, whatever happened."""
+
+    @abstractmethod
+    def add(self, ended: Iterable[Ended]) -> None:
+        """Count what has ended."""
+
+    def cell(self, cell: CellRecord) -> None:
+        """Count one cell."""
+        self.add([outcome(cell)])
+
+    def rows(self, rows: Sequence[CellRow]) -> None:
+        """Count cells as they are stored."""
+        self.add(_ended(status=row[5], passed=row[7]) for row in rows)
+
+    def graded(self, graded: Graded) -> None:
+        """Count an outcome that no threshold was applied to."""
+        self.add([graded.status])
+
+    @property
+    def done(self) -> int:
+        """What has ended, also before."""
+        return self._before + self._ended.total()
+
+    def time_left(self) -> str:
+        """The time left if the rest goes as before; empty where that cannot be said.
+
+        Where everything failed so far, the rest is not hoped to go as before.
+        """
+        now = self._ended.total()
+        if now <= self._ended["error"] or self.done >= self._total:
+            return ""
+        elapsed = self._clock() - self._start
+        return f"about {duration(elapsed / now * (self._total - self.done))} left"
+
+    def parts(self) -> list[Part]:
+        """How many ended in which way; passed and failed ones also where there are none."""
+        has_scores = bool(self._ended["scored"])
+        parts: list[Part] = []
+        for state, word in _WORDS.items():
+            number = self._ended[state]
+            if number or (state in ("pass", "fail") and not has_scores):
+                glyph, style = ("", "") if state == "scored" else (GLYPHS[state], STYLES[state])
+                text = f"{glyph} {number:,} {word}".lstrip()
+                parts += ["  " if parts else "", (text, style if number else "dim")]
+        return parts
+
+    def said(self) -> str:
+        """The time left and the note."""
+        return "".join(f"  {word}" for word in (self.time_left(), self._note()) if word)
+
+
+class LinesProgress(Progress):
+    """Plain lines: one whenever another 10 % of the cells have ended."""
+
+    _printed = 0
 
     def __enter__(self) -> Self:
+        self._printed = self._tenths()
         return self
 
     def __exit__(
@@ -136,41 +165,30 @@ class LinesProgress:
     ) -> None:
         """Nothing to restore."""
 
-    def cell(self, cell: CellRecord) -> None:
-        """Count one cell; write a line if another tenth is full."""
-        self._counts.add(cell)
-        done, total = self._counts.done, self._counts.total
-        # Of an unknown total, every hundredth cell stands for a tenth.
-        tenths = 10 * done // total if total else done // 100
-        if tenths <= self._printed:
+    def add(self, ended: Iterable[Ended]) -> None:
+        """Count what has ended; write a line if another tenth is full."""
+        self._ended.update(ended)
+        done, total = self.done, self._total
+        if (tenths := self._tenths()) <= self._printed:
             return
         self._printed = tenths
-        share = (
-            f"{100 * done // total:>3} %  {done:,} of {total:,} cells"
-            if total
-            else f"{done:,} cells"
-        )
-        said = _joined(self._counts.left, self._note())
-        self._page.line(f"{share}  ", *self._counts.parts(), said)
+        share = f"{done:,} {self._things}"
+        if total:
+            share = f"{100 * done // total:>3} %  {done:,} of {total:,} {self._things}"
+        self._page.line(f"{share}  ", *self.parts(), self.said())
+
+    def _tenths(self) -> int:
+        # Of an unknown total, every hundredth cell stands for a tenth.
+        return 10 * self.done // self._total if self._total else self.done // 100
 
 
-class LiveProgress:
+class LiveProgress(Progress):
     """A bar that is redrawn in place and gone at the end."""
 
-    def __init__(
-        self,
-        console: Console,
-        total: int,
-        *,
-        note: Callable[[], str] = _nothing,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __enter__(self) -> Self:
         from rich.progress import BarColumn, MofNCompleteColumn, RenderableColumn
         from rich.progress import Progress as RichProgress
 
-        self._page = Page(console)
-        self._counts = _Counts(total, clock)
-        self._note = note
         bar = self
 
         class Said(RenderableColumn):
@@ -178,19 +196,19 @@ class LiveProgress:
 
             def render(self, task: Task) -> RenderableType:
                 del task
-                return bar.said()
+                return bar.beside()
 
         self._bar: RichProgress = RichProgress(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             Said(),
-            console=console,
+            console=self._page.console,
             transient=True,
-            get_time=clock,
+            get_time=self._clock,
         )
-        self._task: TaskID = self._bar.add_task("", total=total or None)
-
-    def __enter__(self) -> Self:
+        self._task: TaskID = self._bar.add_task(
+            "", total=self._total or None, completed=self._before
+        )
         self._bar.start()
         return self
 
@@ -203,16 +221,17 @@ class LiveProgress:
         """Take the bar away, whatever happened."""
         self._bar.stop()
 
-    def cell(self, cell: CellRecord) -> None:
-        """Count one cell and redraw."""
-        self._counts.add(cell)
-        self._bar.update(self._task, advance=1)
+    def add(self, ended: Iterable[Ended]) -> None:
+        """Count what has ended and redraw."""
+        self._ended.update(ended)
+        self._bar.update(self._task, completed=self.done)
 
-    def said(self) -> Text:
+    def beside(self) -> Text:
         """What stands beside the bar; nothing until there is something to say."""
-        parts = self._counts.parts() if self._counts.done else []
-        return self._page.text(*parts, _joined(self._counts.left, self._note()))
+        return self._page.text(*(self.parts() if self._ended else []), self.said())
 
 
-def _joined(*words: str) -> str:
-    return "".join(f"  {word}" for word in words if word)
+def _ended(*, status: str, passed: int | None) -> Ended:
+    if status == "graded":
+        return "pass" if passed else "fail"
+    return "error" if status == "error" else "skipped"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from assay.reports.changes import Change
 from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
-from assay.reports.summary import Summary, Tally
-from assay.store.records import CellRecord, RunRecord
+from assay.reports.summary import MAX_ROWS, Summary, Tally
+from assay.store.records import CellRecord, CellStatus, RunRecord
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf
 
-__all__ = ["Review", "review"]
+__all__ = ["Review", "review", "review_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,58 @@ def review(
         changes: Cells that were graded more than once.
         shelf: The calibration cards that there are, to show them beside scores.
     """
-    tally = Tally(planned=run.planned, labels=labels, shelf=shelf)
+    tally = Tally(run=run, labels=labels, shelf=shelf)
     kept = {state: _Kept(limit) for state in OUTCOMES}
     for cell in stream(cells):
         tally.add(cell)
         kept[outcome(cell)].add(cell)
     chosen = tuple(cell for state in OUTCOMES for cell in kept[state].chosen())
     return Review(run, tally.summary(), chosen, tuple(changes), shelf)
+
+
+def review_rows(
+    run: RunRecord,
+    alike: Iterable[tuple[CellRecord, int]],
+    first: FirstCells,
+    *,
+    limit: int,
+    changes: Sequence[Change] = (),
+) -> Review:
+    """The same of a dataset's run, without a look at every row.
+
+    Args:
+        run: The run.
+        alike: Its cells, those that no total tells apart as one, and how many they are.
+        first: Gives the first cells with a status that passed or did not, no more than some.
+        limit: As for `review`.
+        changes: Likewise.
+    """
+    tally = Tally(run=run)
+    for cell, times in alike:
+        tally.count(cell, times)
+    chosen: list[CellRecord] = []
+    for status, passed in _ENDINGS:
+        for number, cell in enumerate(first(status, passed=passed, limit=MAX_ROWS)):
+            tally.show(cell)
+            if number < limit:
+                chosen.append(cell)
+    return Review(run, tally.summary(), tuple(chosen), tuple(changes))
+
+
+class FirstCells(Protocol):
+    """Gives the first cells that ended in one way."""
+
+    def __call__(
+        self, status: CellStatus, *, passed: bool | None, limit: int
+    ) -> Iterable[CellRecord]: ...
+
+
+_ENDINGS: tuple[tuple[CellStatus, bool | None], ...] = (
+    ("graded", False),
+    ("error", None),
+    ("skipped", None),
+    ("graded", True),
+)
 
 
 class _Kept:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,10 +20,11 @@ from assay.store.records import CellRecord, RunRecord
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf, Standing
 
-__all__ = ["Cause", "Row", "Summary", "Tally", "Verdict", "summarize", "verdict"]
+__all__ = ["MAX_ROWS", "Cause", "Row", "Summary", "Tally", "Verdict", "summarize", "verdict"]
 
 _MAX_CAUSES = 100
-_MAX_OUTCOMES = 50
+MAX_ROWS = 200
+"""Rows of a dataset with each outcome that have a group of their own."""
 _MAX_STANDINGS = 50
 _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
@@ -86,7 +88,9 @@ class Summary:
     Attributes:
         totals: What all cells come to.
         missing: Planned cells that have no result, as after an interrupted run.
-        groups: One row per (case, harness, model), in the order they came in.
+        groups: One row per (case, harness, model), in the order they came in; of a dataset's rows
+            the first 200 of each outcome.
+        left_out: Rows of a dataset that are in no group.
         leaderboard: One row per (harness, model), best mean reward first.
         causes: Why cells could not be graded, commonest first.
         mixed: Cases whose cells were graded by different versions of their graders.
@@ -98,6 +102,7 @@ class Summary:
     totals: Totals
     missing: int = 0
     groups: tuple[Row, ...] = ()
+    left_out: int = 0
     leaderboard: tuple[Row, ...] = ()
     causes: tuple[Cause, ...] = ()
     mixed: tuple[str, ...] = ()
@@ -110,6 +115,7 @@ class Summary:
             **self.totals.to_dict(),
             "missing": self.missing,
             "groups": [row.to_dict() for row in self.groups],
+            "groups_left_out": self.left_out,
             "leaderboard": [row.to_dict() for row in self.leaderboard],
             "causes": [{"count": each.count, "text": each.text} for each in self.causes],
             "mixed": list(self.mixed),
@@ -119,24 +125,30 @@ class Summary:
 
 
 class Tally:
-    """Counts cells one by one and keeps a few numbers of each, never the cell."""
+    """Counts cells one by one and keeps a few numbers of each, never the cell.
+
+    Of a dataset, whose rows may be millions and have one cell each, it keeps one number a row.
+    """
 
     def __init__(
         self,
         *,
-        planned: int = 0,
+        run: RunRecord | None = None,
         labels: Mapping[str, bool | float] | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         """Start at nothing.
 
         Args:
-            planned: Cells that the run consists of, where that is known.
-            labels: The truth by case id, to measure agreement with: all bools or all numbers.
+            run: The run that the cells belong to; tells how many were planned.
+            labels: The truth by case id, to measure agreement with: all bools or all numbers. By
+                default that which the cells have among their notes.
             shelf: The calibration cards that there are.
         """
-        self._planned = planned
-        self._labels = None if labels is None else Labels(labels)
+        self._planned = run.planned if run else 0
+        self._rows = Group("", "", "") if run and run.config.get("kind") == "dataset" else None
+        self._shown: Counter[Outcome] = Counter()
+        self._labels = Labels(labels)
         self._groups: dict[tuple[str, str, str], Group] = {}
         self._causes: dict[str, list[str | int]] = {}
         self._shelf = shelf
@@ -144,48 +156,72 @@ class Tally:
 
     def add(self, cell: CellRecord) -> None:
         """Count one cell."""
-        key = (cell.case, cell.harness, cell.model)
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = Group(*key)
-        group.add(cell)
+        self.count(cell)
+        state = outcome(cell)
+        if self._rows is None:
+            self._group(cell).add(cell)
+        elif self._shown[state] < MAX_ROWS:
+            self.show(cell)
+
+    def count(self, cell: CellRecord, times: int = 1) -> None:
+        """Count a row of a dataset in the totals alone, or so many rows that are alike."""
+        if self._rows is not None:
+            self._rows.harness, self._rows.model = cell.harness, cell.model
+            self._rows.add(cell, times)
         if outcome(cell) == "error":
-            self._add_cause(one_line(trouble(cell), 300))
-        if self._labels is not None:
-            self._labels.add(cell)
+            self._add_cause(one_line(trouble(cell), 300), times)
+        self._labels.add(cell, times)
         for standing in self._shelf.of_cell(cell) if self._shelf else ():
             if len(self._standings) < _MAX_STANDINGS:
                 self._standings.setdefault(standing.digest, standing)
 
+    def show(self, cell: CellRecord) -> None:
+        """Give a row that was counted a group of its own."""
+        self._shown[outcome(cell)] += 1
+        self._group(cell).add(cell)
+
+    def _group(self, cell: CellRecord) -> Group:
+        key = (cell.case, cell.harness, cell.model)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(*key)
+        return group
+
     def summary(self) -> Summary:
         """What the cells so far come to."""
         groups = list(self._groups.values())
-        totals = totals_of(groups)
         digests: dict[str, set[str]] = {}
         columns: dict[tuple[str, str], list[Group]] = {}
         for group in groups:
             digests.setdefault(group.case, set()).update(group.digests)
             columns.setdefault((group.harness, group.model), []).append(group)
         mixed = {case for case, found in digests.items() if len(found) > 1}
-        rows = [_row(column, mixed, case="") for column in columns.values()]
+        if self._rows is not None and self._rows.total:
+            totals = totals_of([self._rows], apart=True)
+            row = Row(harness=self._rows.harness, model=self._rows.model, totals=totals)
+            leaderboard = [row]
+        else:
+            totals = totals_of(groups)
+            leaderboard = [_row(column, mixed, case="") for column in columns.values()]
         causes = [Cause(int(n), str(text)) for text, n in self._causes.values()]
         return Summary(
             totals=totals,
             missing=max(0, self._planned - totals.total),
             groups=tuple(_row([group], mixed, case=group.case) for group in groups),
-            leaderboard=tuple(sorted(rows, key=_rank)),
+            left_out=0 if self._rows is None else totals.total - len(groups),
+            leaderboard=tuple(sorted(leaderboard, key=_rank)),
             causes=tuple(sorted(causes, key=lambda cause: (-cause.count, cause.text))),
             mixed=tuple(sorted(mixed)),
-            agreement=None if self._labels is None else agreement_dict(self._labels.agreement()),
+            agreement=agreement_dict(self._labels.agreement()) if self._labels else None,
             standings=tuple(self._standings.values()),
         )
 
-    def _add_cause(self, text: str) -> None:
+    def _add_cause(self, text: str, times: int) -> None:
         key = _VARIABLE.sub("#", text)
         if key not in self._causes and len(self._causes) >= _MAX_CAUSES:
             key, text = "", "other causes"
         entry = self._causes.setdefault(key, [text, 0])
-        entry[1] = int(entry[1]) + 1
+        entry[1] = int(entry[1]) + times
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +250,7 @@ def summarize(
         run: The run they belong to; tells how many were planned.
         labels: As for `Tally`.
     """
-    tally = Tally(planned=run.planned if run else 0, labels=labels)
+    tally = Tally(run=run, labels=labels)
     for cell in stream(cells):
         tally.add(cell)
     return tally.summary()
@@ -280,7 +316,7 @@ def _row(groups: list[Group], mixed: set[str], *, case: str) -> Row:
         harness=first.harness,
         model=first.model,
         totals=totals_of(groups),
-        outcomes=tuple(first.outcomes[:_MAX_OUTCOMES]) if case else (),
+        outcomes=tuple(first.outcomes) if case else (),
         mixed=any(group.case in mixed for group in groups),
     )
 

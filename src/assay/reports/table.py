@@ -74,7 +74,7 @@ def render(
 def _header(page: Page, run: RunRecord, summary: Summary) -> None:
     label = f"  {one_line(run.label, 60)}" if run.label else ""
     extent = (
-        count(len({row.case for row in summary.groups}), "case"),
+        count(len({row.case for row in summary.groups}) + summary.left_out, "case"),
         count(len(summary.leaderboard), "agent"),
         count(summary.totals.total, "cell"),
         duration(summary.totals.seconds),

@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 from math import isfinite
 
 from assay.reports.judge_costs import judge_costs
@@ -25,6 +25,8 @@ from assay.store.decisions import HELD
 from assay.store.records import CellRecord
 
 __all__ = ["Group", "PassK", "Totals", "totals_of"]
+
+_MAX_OUTCOMES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class Group:
         self.case, self.harness, self.model = case, harness, model
         self.counts: dict[Outcome, int] = {"fail": 0, "error": 0, "skipped": 0, "pass": 0}
         self.rewards = array("d")
-        self.assurances: list[Assurance] = []
+        self.assurances: Counter[Assurance] = Counter()
         self.outcomes: list[Outcome] = []
         self.digests: set[str] = set()
         self.flagged = self.held = self.unknown_costs = self.unknown_tokens = 0
@@ -181,35 +183,36 @@ class Group:
         self._costs, self._judged, self._seconds = array("d"), array("d"), array("d")
         self._tokens: int | None = None
 
-    def add(self, cell: CellRecord) -> None:
-        """Count one more trial."""
+    def add(self, cell: CellRecord, times: int = 1) -> None:
+        """Count one more trial, or so many that are alike; its seconds are those of all."""
         state = outcome(cell)
-        self.counts[state] += 1
-        self.outcomes.append(state)
-        self.flagged += bool(cell.flags)
-        self.held += cell.status == "skipped" and HELD in cell.notes
+        self.counts[state] += times
+        if len(self.outcomes) < _MAX_OUTCOMES:
+            self.outcomes.append(state)
+        self.flagged += times * bool(cell.flags)
+        self.held += times * (cell.status == "skipped" and HELD in cell.notes)
         reward = reward_of(cell)
         if reward is not None:
-            self.rewards.append(reward)
+            self.rewards.extend(repeat(reward, times))
             self.digests.add(cell.digest)
             if cell.assurance is not None:
-                self.assurances.append(cell.assurance)
+                self.assurances[cell.assurance] += times
         if isfinite(cell.seconds) and cell.seconds > 0:
             self._seconds.append(cell.seconds)
         if cell.cost_usd is not None and isfinite(cell.cost_usd) and cell.cost_usd >= 0:
-            self._costs.append(cell.cost_usd)
+            self._costs.extend(repeat(cell.cost_usd, times))
         elif state != "skipped":
-            self.unknown_costs += 1
+            self.unknown_costs += times
         if cell.tokens is not None and cell.tokens >= 0:
-            self._tokens = (self._tokens or 0) + cell.tokens
+            self._tokens = (self._tokens or 0) + times * cell.tokens
         elif state != "skipped":
-            self.unknown_tokens += 1
+            self.unknown_tokens += times
         judged = judge_costs(cell)
-        self.judgements += judged.asked
-        self.judgements_cached += judged.cached
-        self.judgements_unknown += judged.unknown
+        self.judgements += times * judged.asked
+        self.judgements_cached += times * judged.cached
+        self.judgements_unknown += times * judged.unknown
         if judged.usd is not None:
-            self._judged.append(judged.usd)
+            self._judged.extend(repeat(judged.usd, times))
 
     @property
     def graded(self) -> int:
@@ -219,7 +222,7 @@ class Group:
     @property
     def total(self) -> int:
         """All trials."""
-        return len(self.outcomes)
+        return sum(self.counts.values())
 
     @property
     def costs(self) -> Sequence[float]:
@@ -242,8 +245,14 @@ class Group:
         return self._tokens
 
 
-def totals_of(groups: Sequence[Group]) -> Totals:
-    """What the cells of some groups come to, independent of their order."""
+def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
+    """What the cells of some groups come to, independent of their order.
+
+    Args:
+        groups: The groups.
+        apart: Whether every cell is a case of its own, as the rows of a dataset are, although
+            they were counted in one group.
+    """
     from math import fsum
 
     def counted(state: Outcome) -> int:
@@ -256,7 +265,9 @@ def totals_of(groups: Sequence[Group]) -> Totals:
     costs = list(chain.from_iterable(group.costs for group in groups))
     judged = list(chain.from_iterable(group.judge_costs for group in groups))
     tokens = [group.tokens for group in groups if group.tokens is not None]
-    words = Counter(chain.from_iterable(group.assurances for group in groups))
+    words: Counter[Assurance] = Counter()
+    for group in groups:
+        words.update(group.assurances)
     passed, failed = counted("pass"), counted("fail")
     return Totals(
         total=sum(group.total for group in groups),
@@ -268,10 +279,12 @@ def totals_of(groups: Sequence[Group]) -> Totals:
         flagged=sum(group.flagged for group in groups),
         assurance={word: words[word] for word in ASSURANCES if words[word]},
         held=sum(group.held for group in groups),
-        cases=len(by_case),
-        reward=_reward(list(by_case.values())),
-        pass_rate=_pass_rate(list(by_case.values())),
-        pass_k=_pass_k(groups),
+        cases=passed + failed if apart else len(by_case),
+        reward=mean_interval(list(chain.from_iterable(group.rewards for group in groups)))
+        if apart
+        else _reward(list(by_case.values())),
+        pass_rate=wilson(passed, passed + failed) if apart else _pass_rate(list(by_case.values())),
+        pass_k=_pass_1(groups) if apart else _pass_k(groups),
         cost_usd=fsum(costs) if costs else None,
         cost_unknown=sum(group.unknown_costs for group in groups),
         tokens=sum(tokens) if tokens else None,
@@ -306,6 +319,16 @@ def _pass_rate(cases: Sequence[Sequence[Group]]) -> Interval:
 def _pass_k(groups: Sequence[Group]) -> tuple[PassK, ...]:
     most = max((group.total - group.counts["skipped"] for group in groups), default=0)
     return tuple(_pass_k_of(groups, k) for k in sorted({1, most}) if most)
+
+
+def _pass_1(groups: Sequence[Group]) -> tuple[PassK, ...]:
+    """The chance that a cell passes, where each is a case of its own."""
+    passed, graded = sum(g.counts["pass"] for g in groups), sum(g.graded for g in groups)
+    total = sum(group.total for group in groups)
+    if total == sum(group.counts["skipped"] for group in groups):
+        return ()
+    rate = passed / graded if graded else None
+    return (PassK(1, rate, rate, graded, total),)
 
 
 def _pass_k_of(groups: Sequence[Group], k: int) -> PassK:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.sandbox.checks import Check, SandboxReport, probe
     from assay.sandbox.command import CommandResult, Limits, Mount
     from assay.sandbox.host import (
         make_directory_inside,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         run_on_host,
         run_on_host_sync,
     )
-    from assay.sandbox.probe import Check, SandboxReport, probe
     from assay.sandbox.run import run_command, run_command_sync
 
 __all__ = [
@@ -36,14 +36,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Check": "probe",
+    "Check": "checks",
     "CommandResult": "command",
     "Limits": "command",
     "Mount": "command",
-    "SandboxReport": "probe",
+    "SandboxReport": "checks",
     "make_directory_inside": "host",
     "open_inside": "host",
-    "probe": "probe",
+    "probe": "checks",
     "remove_inside": "host",
     "remove_tree": "host",
     "run_command": "run",

@@ -16,8 +16,15 @@ from pathlib import Path, PurePath
 from typing import Literal
 
 from assay.errors import SandboxError
-from assay.sandbox.command import CommandResult, Limits, check_command
-from assay.sandbox.streams import Capture, drain, follow, in_thread
+from assay.sandbox.command import (
+    Capture,
+    CommandResult,
+    Limits,
+    check_command,
+    drain,
+    follow,
+    in_thread,
+)
 
 __all__ = [
     "Family",

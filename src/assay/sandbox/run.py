@@ -16,10 +16,19 @@ from typing import Literal, TypedDict, cast
 from assay.errors import InputError, SandboxError
 from assay.sandbox import bubblewrap
 from assay.sandbox.bubblewrap import STAGE, refusal
-from assay.sandbox.command import CommandResult, Limits, Mount, check_command
+from assay.sandbox.command import (
+    Capture,
+    CommandResult,
+    Ending,
+    Limits,
+    Mount,
+    check_command,
+    drain,
+    follow,
+    in_thread,
+)
 from assay.sandbox.forkserver import FORK_SERVER
 from assay.sandbox.seccomp import command_filter
-from assay.sandbox.streams import Capture, Ending, drain, follow, in_thread
 
 __all__ = ["Plan", "Tree", "Verdict", "run_command", "run_command_sync"]
 
@@ -27,7 +36,7 @@ Changes = Literal["discard", "keep"]
 
 # A shell inside starts the command, so that "not found" is an exit code of 127 as everywhere and
 # not a failure of bubblewrap. It must not add a variable.
-_SHELL = ["/bin/sh", "-c", 'unset PWD OLDPWD; exec "$@"', "sh"]
+_EXEC = 'unset PWD OLDPWD; exec "$@"'
 # Those are there, and would set the same variables.
 _SHELLS = ("/bin/sh", "/bin/bash")
 # Processes of ours that count against the limit: supervisor, bubblewrap twice.
@@ -218,7 +227,7 @@ def _plan(
             env=env,
             network=network,
         ),
-        "command": [*argv] if _is_shell(argv[0]) else [*_SHELL, *argv],
+        "command": _command(argv, limits),
         "etc": bubblewrap.etc(network=network),
         "filter": command_filter(),
         "trees": trees,
@@ -230,8 +239,18 @@ def _plan(
     }
 
 
-def _is_shell(program: str) -> bool:
-    return program in _SHELLS and os.access(program, os.X_OK)
+def _command(argv: Sequence[str], limits: Limits) -> list[str]:
+    """What bubblewrap starts."""
+    line = _EXEC
+    if limits.cpu_seconds is not None:
+        # The soft limit sends a signal that can be read from the exit code.
+        soft = max(1, round(limits.cpu_seconds))
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        if hard == resource.RLIM_INFINITY or soft < hard:
+            line = f"ulimit -S -t {soft}; ulimit -H -t {soft + 1}; {line}"
+    elif argv[0] in _SHELLS and os.access(argv[0], os.X_OK):
+        return [*argv]
+    return ["/bin/sh", "-c", line, "sh", *argv]
 
 
 def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[str]) -> list[Tree]:
@@ -264,15 +283,12 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
     if os.getuid() != 0 and (int(release[0]), int(release[1])) < (5, 14):
         # Older kernels count all of the user's processes, not only the sandbox's.
         processes = max(processes, 4096)
-    pairs = [
+    return [
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, _OPEN_FILES),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NPROC, processes),
     ]
-    if limits.cpu_seconds is not None:
-        pairs.append((resource.RLIMIT_CPU, max(1, round(limits.cpu_seconds))))
-    return pairs
 
 
 def _run(plan: Plan, limits: Limits, stdin: bytes | None, cancel: int | None) -> CommandResult:

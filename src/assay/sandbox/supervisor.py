@@ -5,7 +5,7 @@ command; it imports nothing of assay but its own parts. It
 
 1. enters a mount namespace of its own and lays out the trees the command shall see there, with an
    in-memory layer over those that must not change;
-2. starts bubblewrap under a uid that owns nothing of the host;
+2. becomes a user who owns nothing of the host, and starts bubblewrap as that one;
 3. waits, watches the clock and the memory, and kills everything when time, memory or its caller
    says so. It adopts every orphan, so that none stays behind as a zombie for a container's first
    process, which often reaps nothing;
@@ -54,15 +54,19 @@ class Bubblewrap:
         status: bubblewrap's status stream, which no process inside holds.
     """
 
-    def __init__(self, plan: Plan, identity: Identity, program: int, stdin: int) -> None:
+    def __init__(self, plan: Plan, program: int, stdin: int) -> None:
         self.status, reply = os.pipe()
         arguments = ["--json-status-fd", str(reply), "--seccomp", _memory(plan["filter"])]
         # By descriptor: a process's command line, and so the variables in it, is public.
         listing = _memory(os.fsencode("\0".join([*arguments, *plan["arguments"], ""])))
-        self.pid = os.fork()
-        if self.pid == 0:
-            words = ["bwrap", "--args", listing, "--", *plan["command"]]
-            _start(plan, identity, program, words, (stdin, reply))
+        words = ["bwrap", "--args", listing, "--", *plan["command"]]
+        os.set_inheritable(reply, True)
+        if stdin < 0:
+            stdin = os.open("/dev/null", os.O_RDONLY)
+        # Unlike a fork, this copies nothing. By descriptor: the stage covers some directories.
+        self.pid = os.posix_spawn(
+            f"/proc/self/fd/{program}", words, {}, file_actions=[(os.POSIX_SPAWN_DUP2, stdin, 0)]
+        )
         os.close(reply)
         self.ended = os.pidfd_open(self.pid)
         self._said = b""
@@ -134,26 +138,13 @@ def _kill(pid: int) -> None:
         return
 
 
-def _start(
-    plan: Plan, identity: Identity, program: int, words: list[str], passed: tuple[int, int]
-) -> NoReturn:
-    """In the forked child: become bubblewrap."""
-    try:
-        stdin, reply = passed
-        os.set_inheritable(reply, True)
-        os.dup2(os.open("/dev/null", os.O_RDONLY) if stdin < 0 else stdin, 0)
-        for number, limit in plan["rlimits"]:
-            hard = resource.getrlimit(number)[1]
-            soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-            # CPU: the soft limit sends a signal that can be read from the exit code.
-            extra = 1 if number == resource.RLIMIT_CPU and soft != hard else 0
-            resource.setrlimit(number, (soft, soft + extra))
-        identity.become()
-        kernel.default_signals()
-        os.execve(program, words, {})  # noqa: S606 - no shell is wanted
-    except OSError as error:
-        os.write(2, f"cannot start bubblewrap: {error}\n".encode())
-    os._exit(1)
+def _confine(plan: Plan, identity: Identity) -> None:
+    """Take on what the command shall have: its user and its limits."""
+    for number, limit in plan["rlimits"]:
+        hard = resource.getrlimit(number)[1]
+        most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(number, (most, most))
+    identity.become()
 
 
 def _tree(root: int) -> list[int]:
@@ -245,6 +236,7 @@ def serve(control: int, host: int) -> None:
     if os.getppid() != host:
         return
     os.umask(0o022)
+    kernel.default_signals()
     orders, identity = _socket.socket(fileno=control), Identity()
     poll = select.poll()
     for fd in (control, gone):
@@ -324,7 +316,8 @@ def _supervise(identity: Identity, status: int, stdin: int) -> None:
     if os.getppid() != plan["parent"]:
         return
     started = time.monotonic()
-    sandbox = Bubblewrap(plan, identity, program, stdin)
+    _confine(plan, identity)
+    sandbox = Bubblewrap(plan, program, stdin)
     word, code = _watch(sandbox, plan)
     seconds = time.monotonic() - started
     sandbox.kill()

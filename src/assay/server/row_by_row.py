@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from assay.graders.judges.panel import together
+from assay.eval.batch import run_batches
 from assay.store.catalog_records import DatasetRow, ScoreRecord
 
 __all__ = ["Outcomes", "RowByRow"]
@@ -40,7 +40,7 @@ class RowByRow:
         self._at_once = at_once
         self._done: deque[tuple[int, ScoreRecord]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._working: asyncio.Task[list[None]] | None = None
+        self._working: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Work until all rows are graded, or those under way after `end`.
@@ -66,23 +66,18 @@ class RowByRow:
                 self._loop.call_soon_threadsafe(self._working.cancel)
 
     async def _work(self) -> None:
-        count = min(self._at_once, len(self._rows))
-        calls = [self._one_by_one() for _ in range(count)]
-        self._working = asyncio.create_task(together(calls))
         self._loop = asyncio.get_running_loop()
+        self._working = asyncio.create_task(
+            run_batches(self._rest(), self._grade, self._keep, at_once=self._at_once)
+        )
         with suppress(asyncio.CancelledError):
             await self._working
 
-    async def _one_by_one(self) -> None:
-        while (row := self._next()) is not None:
-            try:
-                self._done.extend(await self._grade(row))
-            except BaseException:
-                self.end()
-                raise
+    def _rest(self) -> Iterator[DatasetRow]:
+        with suppress(IndexError):  # none is left, also where another thread has just cleared them
+            while True:
+                yield self._rows.popleft()
 
-    def _next(self) -> DatasetRow | None:
-        try:
-            return self._rows.popleft()
-        except IndexError:  # also where another thread has just cleared it
-            return None
+    def _keep(self, row: DatasetRow, outcomes: Outcomes) -> None:
+        del row
+        self._done.extend(outcomes)

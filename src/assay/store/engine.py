@@ -46,6 +46,10 @@ class Engine(Protocol):
         """Insert rows inside a transaction; ``sql`` ends before the word VALUES."""
         ...
 
+    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+        """Insert rows as `insert_many` does; their ``seq``, in the same order."""
+        ...
+
     def begin(self) -> None:
         """Start a transaction."""
         ...

@@ -108,6 +108,10 @@ class PostgresEngine:
             values = [value for row in part for value in row]
             self._run(f"{sql} VALUES {', '.join([places] * len(part))}", values)
 
+    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+        """Insert rows, one by one: no order is promised of what several of them return."""
+        return [self.insert(f"{sql} VALUES ({', '.join('?' * len(row))})", row) for row in rows]
+
     def begin(self) -> None:
         """Start a transaction."""
         self._again_if_lost("BEGIN", ())

@@ -21,6 +21,7 @@ __all__ = [
     "CellRow",
     "Packer",
     "RunRow",
+    "StoredCell",
     "as_mapping",
     "cell_row",
     "plain",
@@ -58,6 +59,9 @@ CellRow: TypeAlias = tuple[
     str,
     str,
 ]
+
+StoredCell: TypeAlias = "tuple[CellRow, str, bytes]"
+"""A cell as it is stored: its columns, the digest of its snapshot, and its packed detail."""
 
 _LARGEST_INTEGER = 2**63 - 1
 
@@ -101,7 +105,7 @@ def cell_row(cell: CellRecord) -> CellRow:
         StoreError: If the subscores are not JSON.
     """
     for part in (cell.case, cell.harness, cell.model):
-        if part != plain(part):
+        if not part.isascii() and part != plain(part):
             raise InputError(
                 f"{part!r} cannot name a cell: it is not valid Unicode", hint="rename it"
             )
@@ -120,18 +124,18 @@ def cell_row(cell: CellRecord) -> CellRow:
         None if cell.tokens is None or abs(cell.tokens) > _LARGEST_INTEGER else cell.tokens,
         cell.digest,
         plain(cell.error),
-        _encode(cell.flags, f"the flags of cell {cell.key}"),
+        _encode(cell.flags, f"the flags of cell {cell.key}") if cell.flags else "[]",
         plain(cell.file),
         plain(cell.content),
         plain(cell.answer),
         _encode(cell.subscores, f"the subscores of cell {cell.key}"),
-        _encode({**cell.notes, **_assurances(cell)}, f"the notes of cell {cell.key}"),
+        _notes(cell),
     )
 
 
 def read_cell(row: CellRow) -> CellRecord:
     """The cell behind the values of `CELL_COLUMNS`."""
-    notes = cast("dict[str, Json]", json.loads(row[19]))
+    notes = {} if row[19] == "{}" else cast("dict[str, Json]", json.loads(row[19]))
     return CellRecord(
         run_id=row[0],
         case=row[1],
@@ -149,25 +153,35 @@ def read_cell(row: CellRow) -> CellRecord:
         tokens=row[11],
         digest=row[12],
         error=row[13],
-        flags=tuple(cast("list[str]", json.loads(row[14]))),
+        flags=() if row[14] == "[]" else tuple(cast("list[str]", json.loads(row[14]))),
         file=row[15],
         content=row[16],
         answer=row[17],
-        subscores=tuple(cast("list[dict[str, Json]]", json.loads(row[18]))),
+        subscores=()
+        if row[18] == "[]"
+        else tuple(cast("list[dict[str, Json]]", json.loads(row[18]))),
         notes=notes,
     )
 
 
-def _assurances(cell: CellRecord) -> dict[str, Json]:
-    """The words of a cell, which stand among its notes; older cells have none."""
+def _notes(cell: CellRecord) -> str:
+    """The notes of a cell, with its words of assurance among them; older cells have none."""
+    if not cell.notes and cell.min_assurance is None:
+        return "{}" if cell.assurance is None else f'{{"assurance":"{cell.assurance}"}}'
     words = {"assurance": cell.assurance, "min_assurance": cell.min_assurance}
-    return {name: word for name, word in words.items() if word is not None}
+    said = {name: word for name, word in words.items() if word is not None}
+    return _encode({**cell.notes, **said}, f"the notes of cell {cell.key}")
 
 
 class Packer:
-    """JSON to compressed bytes and back; one of these serves one thread."""
+    """JSON to compressed bytes and back; one of these serves one thread.
 
-    def __init__(self) -> None:
+    Args:
+        level: How hard to compress, as zstd counts.
+    """
+
+    def __init__(self, level: int = 3) -> None:
+        self._level = level
         self._compressor: zstandard.ZstdCompressor | None = None
 
     def pack(self, detail: Mapping[str, Json], what: str) -> bytes:
@@ -176,11 +190,15 @@ class Packer:
         Raises:
             StoreError: If it is not JSON; ``what`` names it in the message.
         """
+        return self.compress(_encode(detail, what).encode("ascii"))
+
+    def compress(self, written: bytes) -> bytes:
+        """Compress a detail that is JSON already."""
         if self._compressor is None:
             import zstandard
 
-            self._compressor = zstandard.ZstdCompressor(level=3)
-        return self._compressor.compress(_encode(detail, what).encode("ascii"))
+            self._compressor = zstandard.ZstdCompressor(level=self._level)
+        return self._compressor.compress(written)
 
     def unpack(self, body: bytes, what: str) -> dict[str, Json]:
         """Read back what `pack` wrote.
@@ -204,7 +222,7 @@ def plain(text: str) -> str:
 def _encode(value: object, what: str) -> str:
     """Write JSON in ASCII, so that even unpaired surrogates come back as they were."""
     try:
-        return json.dumps(value, separators=(",", ":"), default=as_mapping)
+        return _JSON.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(f"{what} cannot be written as JSON: {error}") from error
 
@@ -218,6 +236,10 @@ def as_mapping(value: object) -> dict[str, Json]:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Json]", value))
     raise TypeError(f"a {type(value).__name__} is not JSON")
+
+
+_JSON = json.JSONEncoder(separators=(",", ":"), default=as_mapping)
+"""Made once: `json.dumps` makes one for each call that asks for anything."""
 
 
 def _measured(value: float | None) -> float | None:

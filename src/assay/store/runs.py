@@ -9,7 +9,7 @@ the last few may be missing, never torn.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self, cast
@@ -18,13 +18,14 @@ from assay.errors import InputError, StoreError, nearest
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.store.engine import Scalar
-from assay.store.records import CellKey, CellRecord, Counts, RunRecord
+from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
 from assay.store.rows import (
     CELL_COLUMNS,
     RUN_COLUMNS,
     CellRow,
     Packer,
     RunRow,
+    StoredCell,
     cell_row,
     plain,
     read_cell,
@@ -40,7 +41,7 @@ _PAGE = 256
 # Only the constants above are put into these; every value is bound.
 _SELECT_RUNS = f"SELECT {RUN_COLUMNS} FROM run"  # noqa: S608 - see above
 _INSERT_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES (?{', ?' * 6})"  # noqa: S608 - see above
-_INSERT_CELL = f"INSERT INTO result ({CELL_COLUMNS}, snapshot) VALUES (?{', ?' * 20})"  # noqa: S608 - see above
+_INSERT_CELLS = f"INSERT INTO result ({CELL_COLUMNS}, snapshot)"
 _ONE_CELL = "run_id = ? AND case_id = ? AND harness = ? AND model = ? AND trial = ?"
 _SELECT_HISTORY = f"SELECT {CELL_COLUMNS} FROM result WHERE {_ONE_CELL} ORDER BY seq"  # noqa: S608 - see above
 _SELECT_PAGE = f"""
@@ -49,6 +50,23 @@ _SELECT_PAGE = f"""
       AND (? = 0 OR status = 'error' OR passed = 0)
     ORDER BY case_id, harness, model, trial LIMIT {_PAGE}
 """  # noqa: S608 - see above
+_ODD = "(flags <> '[]' OR subscores LIKE ? OR subscores LIKE ?)"
+_JUDGED = ('%"cost_usd"%', '%"error_kind"%')
+"""What only the scores of judges have; see `assay.reports.judge_costs`."""
+_ALIKE = "harness, model, status, reward, passed, threshold, cost_usd, tokens, digest, error, notes"
+_SELECT_ALIKE = f"""
+    SELECT run_id, '', harness, model, 1, status, reward, passed, threshold, sum(seconds), cost_usd,
+      tokens, digest, error, '[]', '', CASE WHEN status = 'error' THEN content ELSE '' END, '',
+      '[]', notes, count(*)
+    FROM newest WHERE run_id = ? AND case_id > ? AND case_id <= ? AND NOT {_ODD}
+    GROUP BY run_id, {_ALIKE}, CASE WHEN status = 'error' THEN content ELSE '' END
+"""  # noqa: S608 - see above
+_SELECT_ODD = f"""
+    SELECT {CELL_COLUMNS} FROM newest
+    WHERE run_id = ? AND case_id > ? AND case_id <= ? AND {_ODD}
+"""  # noqa: S608 - see above
+_STRETCH = 10_000
+"""Cells that are looked through at a time for those that are alike."""
 _SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
 _SELECT_SNAPSHOT = f"SELECT snapshot FROM newest WHERE {_ONE_CELL}"  # noqa: S608 - see above
 
@@ -167,6 +185,21 @@ class Store:
                 raise InputError(f"{ref!r} may mean several runs", hint=f"say which: {ids}")
         raise self._unknown_run(ref)
 
+    def interrupted(
+        self, config: Mapping[str, Json], digests: Mapping[str, str], planned: int
+    ) -> RunRecord | None:
+        """The newest unfinished run of exactly this, to be gone on with; None where there is none.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        query = f"{_SELECT_RUNS} WHERE finished = 0 ORDER BY created_at DESC, seq DESC LIMIT 50"
+        for row in self._database.rows(query):
+            run = read_run(cast("RunRow", row))
+            if (run.config, run.digests, run.planned) == (config, digests, planned):
+                return run
+        return None
+
     def runs(self, limit: int = 50) -> list[RunRecord]:
         """The newest runs, newest first.
 
@@ -193,13 +226,28 @@ class Store:
             StoreError: If the detail is not JSON, the row contradicts itself (graded without a
                 reward, a reward outside [0, 1]), or the database cannot be written.
         """
-        row = (*cell_row(cell), snapshot)
         body = self._packer.pack(detail, f"the detail of cell {cell.key}")
+        self.add_rows(cell.run_id, [(cell_row(cell), snapshot, body)])
+
+    def add_rows(self, run_id: str, rows: Sequence[StoredCell]) -> None:
+        """Append results that are written as rows already: all of them land, or none does.
+
+        Args:
+            run_id: The run of all of them.
+            rows: Each as `assay.store.rows.cell_row` gives it, with the digest of its snapshot and
+                its packed detail.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: As for `add_cell`.
+        """
         with self._database.writing():
-            if not self._has_run(cell.run_id):
-                raise self._unknown_run(cell.run_id)
-            seq = self._database.insert(_INSERT_CELL, *row)
-            self._database.insert("INSERT INTO detail (seq, body) VALUES (?, ?)", seq, body)
+            if not self._has_run(run_id):
+                raise self._unknown_run(run_id)
+            results = [(*row, snapshot) for row, snapshot, _ in rows]
+            places = self._database.insert_numbered(_INSERT_CELLS, results)
+            details = [(seq, body) for seq, (_, _, body) in zip(places, rows, strict=True)]
+            self._database.insert_many("INSERT INTO detail (seq, body)", details)
 
     def cells(self, run_id: str, *, only_failures: bool = False) -> Iterator[CellRecord]:
         """The newest result of every cell, ordered by case, harness, model and trial.
@@ -227,6 +275,70 @@ class Store:
                 after = cell.key
             if len(page) < _PAGE:
                 return
+
+    def alike_cells(self, run_id: str) -> Iterator[tuple[CellRecord, int]]:
+        """The cells of a dataset's run, those that no total tells apart as one, and how many.
+
+        Such a cell has no name, answer or score tree, and the seconds of all of them. What is
+        flagged, and what judges scored, comes cell by cell as it is.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be read.
+        """
+        self._require_run(run_id)
+        first, ends = "", "SELECT max(case_id) FROM result WHERE run_id = ?"
+        ((last,),) = self._database.rows(ends, run_id)
+        while last is not None:
+            later = self._database.rows(
+                "SELECT case_id FROM result WHERE run_id = ? AND case_id > ? "
+                "ORDER BY case_id LIMIT 1 OFFSET ?",
+                run_id,
+                first,
+                _STRETCH,
+            )
+            end = cast("str", later[0][0] if later else last)
+            for row in self._database.rows(_SELECT_ALIKE, run_id, first, end, *_JUDGED):
+                yield read_cell(cast("CellRow", row[:-1])), cast("int", row[-1])
+            for row in self._database.rows(_SELECT_ODD, run_id, first, end, *_JUDGED):
+                yield read_cell(cast("CellRow", row)), 1
+            if not later:
+                return
+            first = end
+
+    def first_cells(
+        self, run_id: str, status: CellStatus, *, passed: bool | None, limit: int
+    ) -> list[CellRecord]:
+        """The first cells that ended in one way, in the order of `cells`.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = ?"  # noqa: S608 - see above
+        values: list[Scalar] = [run_id, status]
+        if passed is not None:
+            sql += " AND passed = ?"
+            values.append(int(passed))
+        sql += " ORDER BY case_id, harness, model, trial LIMIT ?"
+        found = self._database.rows(sql, *values, limit)
+        return [read_cell(cast("CellRow", row)) for row in found]
+
+    def cells_of(self, run_id: str, cases: Sequence[str]) -> dict[str, CellRecord]:
+        """The newest results of some cases that have one cell each, as rows of a dataset do.
+
+        Args:
+            run_id: Full id of the run.
+            cases: At most a few hundred ids; those without a result are not in what is returned.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        if not cases:
+            return {}
+        places = ", ".join("?" * len(cases))
+        sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places})"  # noqa: S608 - places only
+        found = self._database.rows(sql, run_id, *map(plain, cases))
+        return {row.case: row for row in (read_cell(cast("CellRow", one)) for one in found)}
 
     def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
         """Every result a cell ever had, oldest first; empty for a cell that has none.

@@ -7,7 +7,7 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from assay.errors import StoreError
 from assay.store.engine import Row, Scalar, pending_migrations
@@ -103,6 +103,13 @@ class SqliteEngine:
             places = ", ".join("?" * len(rows[0]))
             with _faults(self.place):
                 self._connection.executemany(f"{sql} VALUES ({places})", rows)
+
+    def insert_numbered(self, sql: str, rows: Sequence[Sequence[Scalar]]) -> Sequence[int]:
+        """Insert rows; their ``seq``: within one transaction, SQLite numbers them one by one."""
+        self.insert_many(sql, rows)
+        ((last,),) = self.query("SELECT last_insert_rowid()", ())
+        last = cast("int", last)
+        return range(last - len(rows) + 1, last + 1)
 
     def begin(self) -> None:
         """Start a transaction, with its lock: SQLite cannot wait for one asked for half-way."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from assay.errors import SourceError
-from assay.tasks.digest import is_inside, tree_entries
+from assay.tasks.case_files import is_inside, tree_entries
 
 __all__ = ["ARCHIVES", "MAX_FILES", "MAX_TREE_BYTES", "copy_tree", "outward_links", "unpack"]
 

@@ -26,9 +26,14 @@ from assay.tasks.blocks import (
     SelfTest,
     Setup,
 )
-from assay.tasks.case_paths import find_case_files, outside_paths, reference_problems
+from assay.tasks.case_files import (
+    case_digest,
+    find_case_files,
+    lock_name,
+    outside_paths,
+    reference_problems,
+)
 from assay.tasks.checks import inside_problem
-from assay.tasks.digest import case_digest, lock_name
 from assay.tasks.document import (
     Document,
     DocumentError,

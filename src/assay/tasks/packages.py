@@ -1,25 +1,314 @@
-"""Fetch a source distribution, prove that it is the pinned one, and keep it; nothing is run."""
+"""Source distributions of packages: found in an index, fetched, proven to be the pinned ones, kept.
+
+Nothing of them is run.
+"""
 
 from __future__ import annotations
 
+import base64
+import configparser
+import functools
 import hashlib
+import html.parser
+import os
 import re
+import ssl
+import subprocess
+import sys
 import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Protocol
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from assay.errors import SourceError
+from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.tasks.archives import ARCHIVES
-from assay.tasks.simple_index import (
-    IndexSettings,
-    Link,
-    links_of,
-    open_url,
-    read_settings,
-    shown_url,
-)
 
-__all__ = ["MAX_ARCHIVE_BYTES", "fetch_sdist"]
+__all__ = [
+    "MAX_ARCHIVE_BYTES",
+    "IndexSettings",
+    "Link",
+    "fetch_sdist",
+    "links_of",
+    "open_url",
+    "read_settings",
+    "shown_url",
+]
+
+_MAX_PAGE = 64 << 20
+_ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSettings:
+    """Where packages are looked for.
+
+    Attributes:
+        indexes: URLs of simple indexes, first choice first.
+        find_links: Directories or pages with links to files.
+        cert: File of certificates to trust, or an empty string for the system's.
+        timeout_s: Seconds that a connection may be silent.
+    """
+
+    indexes: tuple[str, ...]
+    find_links: tuple[str, ...] = ()
+    cert: str = ""
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One file of a package.
+
+    Attributes:
+        url: Where it is.
+        filename: Its name.
+        sha256: Its hash as the index has it, or an empty string.
+    """
+
+    url: str
+    filename: str
+    sha256: str = ""
+
+
+def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
+    """Read how pip, or where pip is not told uv, is set up: variables, then pip's files.
+
+    Raises:
+        SourceError: If no index is configured and none can be found out.
+    """
+    options = _pip_files(environ)
+    for name in ("index-url", "extra-index-url", "find-links", "no-index", "cert", "timeout"):
+        variables = {"timeout": "PIP_DEFAULT_TIMEOUT"}
+        variable = variables.get(name, "PIP_" + name.replace("-", "_").upper())
+        if variable in environ:
+            options[name] = environ[variable]
+    first = options.get("index-url") or _uv_value(environ, "UV_DEFAULT_INDEX", "UV_INDEX_URL")
+    extra = options.get("extra-index-url") or _uv_value(environ, "UV_INDEX", "UV_EXTRA_INDEX_URL")
+    links = options.get("find-links") or environ.get("UV_FIND_LINKS", "").replace(",", " ")
+    indexes: list[str] = []
+    if options.get("no-index", "").lower() not in ("1", "true", "yes", "on"):
+        indexes = [first or default_index(), *extra.split()]
+    timeout = options.get("timeout", "")
+    return IndexSettings(
+        indexes=tuple(indexes),
+        find_links=tuple(links.split()),
+        cert=options.get("cert") or environ.get("SSL_CERT_FILE", ""),
+        timeout_s=float(timeout) if re.fullmatch(r"[1-9]\d{0,5}", timeout) else 60.0,
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def default_index() -> str:
+    """The index that pip uses when nothing is configured, as the pip that came with Python knows.
+
+    Raises:
+        SourceError: If there is no pip to ask.
+    """
+    ask = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+    bundled = Path(os.path.dirname(os.__file__), "ensurepip", "_bundled")  # noqa: PTH120
+    for wheel in ("", *map(str, sorted(bundled.glob("pip-*.whl")))):
+        code = f"import sys; sys.path.insert(0, {wheel!r}); {ask}" if wheel else ask
+        answer = subprocess.run(
+            [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
+        )
+        if answer.returncode == 0:
+            return answer.stdout.strip()
+    raise SourceError("no package index is configured", hint="set PIP_INDEX_URL")
+
+
+def links_of(project: str, settings: IndexSettings) -> Iterator[Link]:
+    """Every file that the indexes have of a project, first choice first.
+
+    Raises:
+        SourceError: If an index cannot be reached. One that does not have the project is not at
+            fault.
+    """
+    for place in settings.find_links:
+        yield from _links_at(place, settings, is_index=False)
+    name = re.sub(r"[-_.]+", "-", project).lower()
+    for index in settings.indexes:
+        yield from _links_at(f"{index.rstrip('/')}/{name}/", settings, is_index=True)
+
+
+class Response(Protocol):
+    """What reading a URL gives."""
+
+    def read(self, amount: int = -1, /) -> bytes:
+        """Read at most so many bytes."""
+        ...
+
+    def close(self) -> None:
+        """Give the connection back."""
+        ...
+
+
+def open_url(url: str, settings: IndexSettings) -> tuple[Response, str, str]:
+    """Open an http, https or file URL.
+
+    Returns:
+        The open response, the URL that it came from, and its content type.
+
+    Raises:
+        SourceError: If it cannot be opened.
+        FileNotFoundError: If it is not there.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        path = Path(unquote(parts.path))
+        return _open_file(path / "index.html" if path.is_dir() else path), url, "text/html"
+    if parts.scheme not in ("http", "https"):
+        raise SourceError(f"{shown_url(url)} is neither http, https nor file")
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
+    request = urllib.request.Request(bare, headers={"Accept": _ACCEPT, "User-Agent": "assay"})  # noqa: S310
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        token = base64.b64encode(pair.encode()).decode()
+        # Unredirected: a redirect elsewhere must not carry the password along.
+        request.add_unredirected_header("Authorization", f"Basic {token}")
+    trust = ssl.create_default_context(cafile=settings.cert or None)
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trust))
+    try:
+        answer = opener.open(request, timeout=settings.timeout_s)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in (404, 410):
+            raise FileNotFoundError(shown_url(url)) from error
+        raise SourceError(f"{shown_url(url)} answered {error.code} {error.reason}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        hint = "is the network up, and is the index of pip set up right?"
+        raise SourceError(f"cannot reach {shown_url(url)}: {reason}", hint=hint) from error
+    return answer, answer.url, answer.headers.get_content_type()
+
+
+def shown_url(url: str) -> str:
+    """A URL without the name and password that it may hold."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _open_file(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _links_at(place: str, settings: IndexSettings, *, is_index: bool) -> Iterator[Link]:
+    folder = Path(unquote(urlsplit(place).path) if place.startswith("file:") else place)
+    if not is_index and "://" not in place.replace("file://", "") and folder.is_dir():
+        yield from (Link(p.absolute().as_uri(), p.name) for p in sorted(folder.iterdir()))
+        return
+    url = place if "://" in place else folder.absolute().as_uri() + "/" * is_index
+    try:
+        response, final, kind = open_url(url, settings)
+        with closing(response):
+            page = response.read(_MAX_PAGE + 1)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SourceError(f"cannot read {shown_url(url)}: {error}") from error
+    if len(page) > _MAX_PAGE:
+        raise SourceError(f"{shown_url(url)} is larger than {_MAX_PAGE >> 20} MiB")
+    credentials = urlsplit(url).netloc.rpartition("@")[0] if is_index else ""
+    for link in _json_links(page, final) if kind.endswith("json") else _html_links(page, final):
+        # A page from the network has no business with files of this machine.
+        if not link.url.startswith("file:") or url.startswith("file:"):
+            yield _with_credentials(link, credentials, url)
+
+
+def _with_credentials(link: Link, credentials: str, index: str) -> Link:
+    """Files on the index's own host are fetched with the name and password of the index."""
+    there, host = urlsplit(link.url), urlsplit(index).netloc.rpartition("@")[2]
+    same = there.netloc == host and there.scheme == urlsplit(index).scheme
+    if not credentials or not same:
+        return link
+    url = urlunsplit(there._replace(netloc=f"{credentials}@{host}"))
+    return Link(url, link.filename, link.sha256)
+
+
+def _json_links(page: bytes, base: str) -> Iterator[Link]:
+    try:
+        data = decode_json(page)
+    except NotJsonError as error:
+        raise SourceError(f"{shown_url(base)} is not JSON: {error}") from error
+    files = data.get("files") if isinstance(data, dict) else None
+    for file in files if isinstance(files, list) else []:
+        if isinstance(file, dict) and isinstance(file.get("url"), str):
+            hashes = file.get("hashes")
+            known = hashes.get("sha256") if isinstance(hashes, dict) else None
+            url = urljoin(base, str(file["url"]))
+            yield Link(url, str(file.get("filename")), str(known or "").lower())
+
+
+def _html_links(page: bytes, base: str) -> Iterator[Link]:
+    anchors = _Anchors()
+    anchors.feed(page.decode("utf-8", "replace"))
+    for href in anchors.found:
+        parts = urlsplit(urljoin(anchors.base or base, href))
+        known = re.search(r"sha256=([0-9a-fA-F]{64})", parts.fragment)
+        name = unquote(parts.path.rpartition("/")[2])
+        yield Link(urlunsplit(parts._replace(fragment="")), name, known[1].lower() if known else "")
+
+
+class _Anchors(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = ""
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        href = dict(attrs).get("href")
+        if tag == "a" and href:
+            self.found.append(href)
+        elif tag == "base" and href:
+            self.base = href
+
+
+def _pip_files(environ: Mapping[str, str]) -> dict[str, str]:
+    """What pip's configuration files say about indexes; the later of two files wins."""
+    own = environ.get("PIP_CONFIG_FILE", "")
+    if own == os.devnull:
+        return {}
+    home = Path(environ.get("HOME", "/nonexistent"))
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    shared = [Path(p, "pip", "pip.conf") for p in environ.get("XDG_CONFIG_DIRS", "").split(":")]
+    files = [
+        *[file for file in shared if file.is_absolute()],
+        Path("/etc/xdg/pip/pip.conf"),
+        Path("/etc/pip.conf"),
+        home / "Library" / "Application Support" / "pip" / "pip.conf",
+        home / ".pip" / "pip.conf",
+        config / "pip" / "pip.conf",
+        Path(sys.prefix, "pip.conf"),
+        *([Path(own)] if own else []),
+    ]
+    options: dict[str, str] = {}
+    for file in files:
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(file, "utf-8")
+        except (configparser.Error, UnicodeDecodeError) as error:
+            raise SourceError(f"cannot read {file}: {error}") from error
+        for section in ("global", "install", "download"):
+            if parser.has_section(section):
+                options.update(parser.items(section))
+    return options
+
+
+def _uv_value(environ: Mapping[str, str], *names: str) -> str:
+    """The first of uv's variables that is set; ``name=URL`` loses its name."""
+    values = next((environ[name] for name in names if environ.get(name)), "")
+    return " ".join(re.sub(r"^[A-Za-z0-9_-]+=", "", value) for value in values.split())
+
 
 MAX_ARCHIVE_BYTES = 512 << 20
 """Size of a source distribution."""

@@ -18,7 +18,15 @@ from assay.types.thread import StringThread
 if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
 
-__all__ = ["MAX_LINE_BYTES", "Row", "read_row", "read_rows"]
+__all__ = [
+    "MAX_LINE_BYTES",
+    "Row",
+    "SeenIds",
+    "parse_row",
+    "read_lines",
+    "read_row",
+    "read_rows",
+]
 
 MAX_LINE_BYTES = 64 << 20
 """Longest line of a dataset; a longer one is refused rather than filling the memory."""
@@ -60,17 +68,38 @@ def read_rows(
         InputError: For a missing file, or a row that is malformed, naming file and line.
     """
     specs = tuple(graders)
-    seen = _Seen()
-    for number, line in _lines(file):
-        where = Location(file=file, line=number)
-        row = read_row(_parse(line, where), number, where, graders=specs, label=label)
+    seen = SeenIds()
+    for number, line in read_lines(file):
+        row = parse_row(line, number, file, graders=specs, label=label)
         if not seen.add(row.id) and (other := _line_of(row.id, file, number)):
+            where = Location(file=file, line=number)
             raise InputError(f"id {row.id!r} is also that of line {other}", location=where)
         yield row
 
 
-def _lines(file: str) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold something, with their numbers."""
+def parse_row(
+    line: bytes,
+    number: int,
+    file: str,
+    *,
+    graders: tuple[GraderSpec, ...] = (),
+    label: str | None = None,
+) -> Row:
+    """Read one line of a dataset; see `read_row`.
+
+    Raises:
+        InputError: For a row that is malformed, naming file and line.
+    """
+    where = Location(file=file, line=number)
+    return read_row(_parse(line, where), number, where, graders=graders, label=label)
+
+
+def read_lines(file: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of a dataset that hold something, with their numbers.
+
+    Raises:
+        InputError: For a file that cannot be read.
+    """
     try:
         handle = Path(file).open("rb")  # noqa: SIM115 - closed below, however the reader stops
     except OSError as error:
@@ -83,7 +112,7 @@ def _lines(file: str) -> Iterator[tuple[int, bytes]]:
 
 def _line_of(identity: str, file: str, before: int) -> int | None:
     """The line above another that has the id; None where only the hashes are the same."""
-    for number, line in _lines(file):
+    for number, line in read_lines(file):
         if number == before:
             return None
         given = _parse(line, Location(file=file, line=number)).get("id")
@@ -92,7 +121,7 @@ def _line_of(identity: str, file: str, before: int) -> int | None:
     return None
 
 
-class _Seen:
+class SeenIds:
     """Which texts there were, as hashes: 16 to 32 bytes each, so that millions fit anywhere."""
 
     def __init__(self) -> None:
@@ -165,7 +194,8 @@ def read_row(
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise InputError("'metadata' must be an object", location=where)
-    metadata = {**metadata, **{k: v for k, v in fields.items() if k not in _KNOWN}}
+    if others := fields.keys() - _KNOWN:
+        metadata = {**metadata, **{key: fields[key] for key in fields if key in others}}
     answer, thread = _answer(fields, where)
     question = fields.get("question")
     if question is None and thread is not None:

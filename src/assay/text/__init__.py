@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from assay.text.compare import contains, contains_all, contains_any, exact_match, f1_score
     from assay.text.extract import extract_answer
     from assay.text.json_text import ParsedJson, parse_json
+    from assay.text.likeness import similarity
     from assay.text.math import math_equal
-    from assay.text.normalize import normalize
+    from assay.text.normal_form import normalize
     from assay.text.numbers import numeric_match
     from assay.text.regex import regex_match
-    from assay.text.similarity import similarity
     from assay.text.structure import json_match, json_schema
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "similarity",
 ]
 
-_HOMES = {
+_HOMES = {  # no module is called like what is in it: importing it would hide that
     "ParsedJson": "json_text",
     "choice_match": "choice",
     "contains": "compare",
@@ -56,11 +56,11 @@ _HOMES = {
     "json_match": "structure",
     "json_schema": "structure",
     "math_equal": "math",
-    "normalize": "normalize",
+    "normalize": "normal_form",
     "numeric_match": "numbers",
     "parse_json": "json_text",
     "regex_match": "regex",
-    "similarity": "similarity",
+    "similarity": "likeness",
 }
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text, check_pick, choose, statements
-from assay.text.normalize import as_text, same_answer
+from assay.text.normal_form import as_text, same_answer
 
 __all__ = ["Choices", "choice_match"]
 

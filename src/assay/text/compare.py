@@ -6,12 +6,11 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text
-from assay.text.normalize import (
+from assay.text.normal_form import (
     ARTICLES,
     answer_key,
     as_text,
@@ -34,24 +33,16 @@ _WRAPPING = re.compile("[(\"'`*]")
 # --- Equal ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Expected:
-    """An expected answer, prepared once for many comparisons."""
-
-    skeleton: str | None
-    words: list[str]
-    bare_words: list[str] | None
-
-
-def _prepare_expected(text: str) -> _Expected:
+def _prepare_expected(text: str) -> tuple[list[str], list[str] | None]:
+    """An expected answer as `_spoken`, and bare where nothing in it is wrapped."""
     spoken = _spoken(text)
-    return _Expected(
-        skeleton=skeleton(text) if text.isascii() else None,
-        words=spoken,
-        bare_words=None if _WRAPPING.search(text) else _bare(spoken),
-    )
+    return spoken, None if _WRAPPING.search(text) else _bare(spoken)
 
 
+_SHORT = 48
+"""So short an answer is prepared in less time than it takes to find out whether it was before."""
+
+_remembered_skeleton = functools.lru_cache(maxsize=1_024)(skeleton)
 _prepared_expected = functools.lru_cache(maxsize=1_024)(_prepare_expected)
 # Apart, because most comparisons are decided before they need it.
 _prepared_key = functools.lru_cache(maxsize=1_024)(answer_key)
@@ -120,15 +111,16 @@ def _reads_the_same(text: str, expected: str) -> bool:
 def _says_the_same(text: str, expected: str) -> bool:
     if text == expected:
         return True
-    remembered = len(expected) <= _REMEMBERED_CHARACTERS
-    wanted = _prepared_expected(expected) if remembered else _prepare_expected(expected)
+    remembered = _SHORT < len(expected) <= _REMEMBERED_CHARACTERS
     # Most wrong answers end here, after one pass in C.
-    if wanted.skeleton is not None and text.isascii() and skeleton(text) != wanted.skeleton:
-        return False
+    if expected.isascii() and text.isascii():
+        bones = _remembered_skeleton(expected) if remembered else skeleton(expected)
+        if skeleton(text) != bones:
+            return False
     spoken = _spoken(text)
-    if spoken == wanted.words:
+    wanted, bare = _prepared_expected(expected) if remembered else _prepare_expected(expected)
+    if spoken == wanted:
         return True
-    bare = wanted.bare_words
     if bare is not None and not _WRAPPING.search(text) and _differ_in_ends(_bare(spoken), bare):
         return True
     # An empty key says nothing ("???", "..."): then only the very same text is the same answer.
@@ -316,23 +308,30 @@ def f1_score(
 
 def _f1(text: str, tokens: list[str], reference: str) -> float:
     remembered = len(reference) <= _REMEMBERED_CHARACTERS
-    wanted = _prepared_reference(reference) if remembered else _prepare_reference(reference)
-    if not wanted.has_words:
-        tokens = fold(text).split()
-    if not wanted.total or not tokens:
-        return float(wanted.total == len(tokens))
-    return 2 * _shared(tokens, wanted.counts) / (len(tokens) + wanted.total)
+    wanted = _remembered_tokens(reference) if remembered else _tokens(reference)
+    if not wanted:  # no word: what stands between white space is compared instead
+        wanted, tokens = fold(reference).split(), fold(text).split()
+    if tokens == wanted:
+        return 1.0
+    if not wanted or not tokens:
+        return 0.0
+    return 2 * _shared(tokens, wanted) / (len(tokens) + len(wanted))
 
 
 _FEW = 6
 
 
-def _shared(tokens: list[str], wanted: Counter[str]) -> int:
+def _shared(tokens: list[str], wanted: list[str]) -> int:
     """Count the tokens two texts have in common, each as often as both have it."""
-    if len(wanted) <= _FEW:
-        return sum(min(tokens.count(token), count) for token, count in wanted.items())
-    left = dict(wanted)
     shared = 0
+    if len(wanted) <= _FEW:
+        few = wanted.copy()
+        for token in tokens:
+            if token in few:
+                few.remove(token)
+                shared += 1
+        return shared
+    left = dict(Counter(wanted))
     for token in tokens:
         if left.get(token, 0):
             left[token] -= 1
@@ -347,19 +346,4 @@ def _tokens(text: str) -> list[str]:
     return re.sub(_CJK, r" \1 ", " ".join(found)).split()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """A reference, prepared once for many comparisons."""
-
-    has_words: bool
-    counts: Counter[str]
-    total: int
-
-
-def _prepare_reference(text: str) -> _Reference:
-    tokens = _tokens(text)
-    spoken = tokens or fold(text).split()
-    return _Reference(has_words=bool(tokens), counts=Counter(spoken), total=len(spoken))
-
-
-_prepared_reference = functools.lru_cache(maxsize=1_024)(_prepare_reference)
+_remembered_tokens = functools.lru_cache(maxsize=1_024)(_tokens)

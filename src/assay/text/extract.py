@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Literal, TypeAlias, TypeVar
 
 from assay.errors import InputError, nearest
-from assay.text.normalize import as_text
+from assay.text.normal_form import as_text
 from assay.text.pattern import compile_pattern, find_all
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.text.extract import Pick, check_pick, choose
-from assay.text.normalize import as_text
+from assay.text.normal_form import as_text
 
 if TYPE_CHECKING:
     from assay.scoring.json_safe import Json

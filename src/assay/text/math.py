@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from assay.errors import InputError
 from assay.text.extract import Pick, check_pick, extract_answer, extractions, last_line, statements
-from assay.text.normalize import as_text
+from assay.text.normal_form import as_text
 from assay.text.numbers import check_finite, parse_number
 
 __all__ = ["math_equal"]

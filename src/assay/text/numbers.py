@@ -24,7 +24,7 @@ from fractions import Fraction
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text, check_pick, choose
-from assay.text.normalize import as_text
+from assay.text.normal_form import as_text
 
 __all__ = ["Number", "check_finite", "find_numbers", "numeric_match", "parse_number"]
 

@@ -71,19 +71,23 @@ class Submission:
     expected: Json = None
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
-    def parts(self) -> dict[str, Part]:
-        """The parts that are there, by the name a grader asks for them.
+    def part(self, name: str) -> Part:
+        """A part by the name that a grader asks for it with; None where there is none.
 
-        They are copies, so that no grader can change what the next one sees.
+        It is a copy, so that no grader can change what the next one sees.
         """
-        thread, trace = self.thread, self.trace
-        found: dict[str, Part] = {
-            "answer": self.answer,
-            "question": self.question,
-            "expected": copy.deepcopy(self.expected),
-            "workspace": self.workspace,
-            "trace": None if trace is None else replace(trace, steps=[*trace.steps]),
-            "thread": None if thread is None else StringThread(thread.turns, thread.metadata),
-            "metadata": copy.deepcopy(dict(self.metadata)) or None,
-        }
+        value: Part = getattr(self, name)
+        if name == "metadata":
+            return copy.deepcopy(dict(self.metadata)) if self.metadata else None
+        if isinstance(value, list | dict):
+            return copy.deepcopy(value)
+        if isinstance(value, Trace):
+            return replace(value, steps=[*value.steps])
+        if isinstance(value, StringThread):
+            return StringThread(value.turns, value.metadata)
+        return value
+
+    def parts(self) -> dict[str, Part]:
+        """Copies of the parts that are there, by the name a grader asks for them."""
+        found = {name: self.part(name) for name in SUBMISSION_PARTS}
         return {name: part for name, part in found.items() if part is not None}

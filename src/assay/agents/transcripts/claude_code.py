@@ -27,13 +27,15 @@ from assay.agents.transcripts.document import (
     text_of,
     texts_of,
 )
-from assay.agents.transcripts.transcript import Outcome, Transcript, make_transcript
-from assay.agents.transcripts.turns import (
+from assay.agents.transcripts.transcript import (
     CallDraft,
     Calls,
     Drafts,
+    Outcome,
+    Transcript,
     TurnDraft,
     arguments_of,
+    make_transcript,
     numbered,
 )
 from assay.graders.usage import Totals

@@ -1,18 +1,70 @@
-"""`Transcript`: what a reader makes of another agent's record."""
+"""One recording as a trace: its turns, its tools and what it says of itself."""
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
 
-from assay.agents.transcripts.document import Notes
-from assay.agents.transcripts.turns import numbered
+from assay.agents.transcripts.document import Notes, clean, shortened
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.scoring.json_safe import Json
-from assay.types.steps import Step
+from assay.scoring.strict_json import NotJsonError, decode_json
+from assay.types.steps import (
+    AgentStep,
+    AnyStep,
+    Step,
+    ToolCall,
+    ToolKind,
+    ToolResult,
+    ToolStep,
+    Usage,
+)
 from assay.types.trace import StopReason, Trace, TraceStatus
 
-__all__ = ["IMPORTER_VERSION", "Outcome", "Transcript", "make_transcript"]
+__all__ = [
+    "IMPORTER_VERSION",
+    "MOST_STEPS",
+    "CallDraft",
+    "Calls",
+    "Drafts",
+    "Outcome",
+    "Transcript",
+    "TurnDraft",
+    "arguments_of",
+    "make_transcript",
+    "numbered",
+    "tool_kind",
+]
+
+_KINDS: Mapping[ToolKind, str] = {
+    "read": "read notebookread readfile viewfile openfile cat view readmanyfiles",
+    "write": "write edit multiedit notebookedit writefile writetofile createfile editfile "
+    "applypatch patch replace strreplace strreplaceeditor insertcontent deletefile applydiff",
+    "execute": "shell exec execute executebash executecommand execcommand runcommand "
+    "runshellcommand runterminalcmd terminal python ipython executepython runpython "
+    "executeipythoncell localshell localshellcall",
+    "search": "glob grep ls search searchfiles searchfilecontent codebasesearch filesearch "
+    "grepsearch find findfiles listdir listdirectory listfiles ripgrep",
+    "fetch": "fetch httprequest browse browser openurl curl googlewebsearch fetchurl",
+}
+_BY_NAME: Mapping[str, ToolKind] = {
+    name: kind for kind, names in _KINDS.items() for name in names.split()
+}
+_PUNCTUATION = re.compile(r"[^a-z0-9]")
+
+
+def tool_kind(name: str) -> ToolKind:
+    """The kind of work that a tool of this name does, as far as names tell; else ``other``."""
+    plain = _PUNCTUATION.sub("", name.lower())
+    if plain.startswith("bash"):
+        return "execute"
+    if plain.startswith("web"):
+        return "fetch"
+    return _BY_NAME.get(plain, "other")
+
 
 IMPORTER_VERSION = 1
 """Counts up whenever the same transcript would be read into another trace."""
@@ -76,3 +128,177 @@ def make_transcript(name: str, steps: Sequence[Step], outcome: Outcome, notes: N
         extra=extra,
     )
     return Transcript(format=name, trace=trace, totals=outcome.totals, failure=outcome.failure)
+
+
+MOST_STEPS = 50_000
+"""Steps that are read of one transcript, subagents included."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnDraft:
+    """A turn of the model that may still grow."""
+
+    texts: list[str] = field(default_factory=list[str])
+    reasoning: list[str] = field(default_factory=list[str])
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    usage: Usage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    refusal: str | None = None
+    error: str | None = None
+    started_at: str | None = None
+    extra: dict[str, Json] = field(default_factory=dict[str, Json])
+
+    def step(self) -> AgentStep:
+        """The turn as it is now."""
+        return AgentStep(
+            content="\n".join(self.texts) or None,
+            reasoning="\n".join(self.reasoning) or None,
+            tool_calls=tuple(self.calls),
+            usage=self.usage,
+            model=self.model,
+            finish_reason=self.finish_reason,
+            refusal=self.refusal,
+            error=self.error,
+            started_at=self.started_at,
+            extra=self.extra,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class CallDraft:
+    """A tool call whose result may still come."""
+
+    call: ToolCall
+    result: ToolResult | None = None
+    permission: Literal["denied"] | None = None
+    extra: dict[str, Json] = field(default_factory=dict[str, Json])
+
+    def answer(self, content: Json, *, is_error: bool, notes: Notes) -> None:
+        """Take in a result; of several one error is enough."""
+        if self.result is not None:
+            notes.add("a tool call has more than one result")
+            self.result = replace(self.result, is_error=self.result.is_error or is_error)
+            return
+        self.result = ToolResult(content=shortened(content), is_error=is_error, id=self.call.id)
+
+    def step(self) -> ToolStep:
+        """The call as it is now."""
+        return ToolStep(
+            call=self.call, result=self.result, permission=self.permission, extra=self.extra
+        )
+
+
+Draft = TurnDraft | CallDraft | Step
+
+
+class Calls:
+    """The calls of a whole transcript by id; a result may come before its call."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.by_id: dict[str, list[CallDraft]] = {}
+        self._notes = notes
+        self._left = MOST_STEPS
+        self._open: dict[str, deque[CallDraft]] = {}
+        self._early: dict[str, list[tuple[Json, bool]]] = {}
+
+    def room(self) -> bool:
+        """Take a place for one more step, if there is any."""
+        self._left -= 1
+        if self._left < 0:
+            self._notes.lack(f"only the first {MOST_STEPS} steps were read")
+        return self._left >= 0
+
+    def add(self, draft: CallDraft) -> None:
+        """Take in a call, and give it the results that came before it."""
+        call_id = draft.call.id
+        self.by_id.setdefault(call_id, []).append(draft)
+        self._open.setdefault(call_id, deque()).append(draft)
+        for content, is_error in self._early.pop(call_id, ()):
+            self.answer(call_id, content, is_error=is_error)
+
+    def answer(self, call_id: str, content: Json, *, is_error: bool) -> None:
+        """Give a result to the first call of that id that has none."""
+        if call_id not in self.by_id:
+            self._early.setdefault(call_id, []).append((content, is_error))
+            return
+        waiting = self._open[call_id]
+        draft = waiting.popleft() if waiting else self.by_id[call_id][0]
+        draft.answer(content, is_error=is_error, notes=self._notes)
+
+    def close(self) -> None:
+        """No more entries come: a result without a call means that the call is missing."""
+        if self._early:
+            self._notes.lack(f"{len(self._early)} results belong to calls that are not there")
+            self._early.clear()
+
+
+class Drafts:
+    """The entries of one agent in order."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.entries: list[Draft] = []
+        self._calls = calls
+
+    def turn(self) -> TurnDraft:
+        """Begin a turn of the model."""
+        turn = TurnDraft()
+        self._append(turn)
+        return turn
+
+    def add(self, step: Step) -> None:
+        """Add a step that is complete."""
+        self._append(step)
+
+    def call(
+        self, turn: TurnDraft, *, name: str, arguments: Mapping[str, Json], call_id: str
+    ) -> CallDraft:
+        """Add a call that a turn asked for."""
+        call = ToolCall(name=name, arguments=arguments, id=call_id, kind=tool_kind(name))
+        draft = CallDraft(call=call)
+        if self._append(draft):
+            turn.calls.append(call)
+            self._calls.add(draft)
+        return draft
+
+    def _append(self, entry: Draft) -> bool:
+        has_room = self._calls.room()
+        if has_room:
+            self.entries.append(entry)
+        return has_room
+
+    def answer(self, call_id: str, content: Json) -> None:
+        """Give a result to a call of any step."""
+        self._calls.answer(call_id, content, is_error=False)
+
+    def steps(self) -> list[AnyStep]:
+        """The entries as steps."""
+        return [
+            cast("AnyStep", entry if isinstance(entry, Step) else entry.step())
+            for entry in self.entries
+        ]
+
+
+def arguments_of(given: Json, notes: Notes) -> dict[str, Json]:
+    """The arguments of a call, also where they are JSON in a text, or are not what they should be.
+
+    What is no mapping is kept under the key ``_``, so that no path in it is lost.
+    """
+    if isinstance(given, str) and given.strip():
+        try:
+            given = decode_json(given, nan=True)
+        except NotJsonError:
+            notes.add("the arguments of a call are broken JSON")
+            return {"_": given}
+        given = clean(given, notes)
+    if isinstance(given, dict):
+        return given
+    if given is None or given == "":
+        return {}
+    notes.add("the arguments of a call are no mapping")
+    return {"_": given}
+
+
+def numbered(steps: Sequence[Step]) -> list[AnyStep]:
+    """The steps, numbered from 1."""
+    return [cast("AnyStep", replace(step, step_id=n)) for n, step in enumerate(steps, 1)]

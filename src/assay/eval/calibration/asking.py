@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import chain, groupby
 from typing import Protocol, TypeAlias
 
+from assay.eval.batch import in_batches, run_batches
 from assay.eval.calibration.models import counting, with_share
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -130,44 +131,24 @@ async def ask(
     for graded in asked.outcomes.values():
         on_done(graded)
     todo = [unit for unit in units if unit.key not in asked.outcomes]
-    waiting: set[asyncio.Task[None]] = set()
 
-    async def batch(part: Sequence[Unit]) -> None:
+    async def judge(part: Sequence[Unit]) -> list[tuple[str, Graded]]:
         begun = time.monotonic()
         with counting() as spent, again(part[0].repeat):
             graded = await target.score([(unit.key, unit.submission) for unit in part])
         took = time.monotonic() - begun
-        judged = [
+        return [
             (unit.key, with_share(one, spent, len(part), took))
             for unit, one in zip(part, graded, strict=True)
         ]
+
+    def done(_: Sequence[Unit], judged: list[tuple[str, Graded]]) -> None:
         keep.add(judged)
         asked.outcomes.update(judged)
-        for one in graded:
+        for _, one in judged:
             on_done(one)
 
-    try:
-        for part in _parts(todo):
-            waiting.add(asyncio.create_task(batch(part)))
-            if len(waiting) >= _AHEAD:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-        await asyncio.gather(*waiting)
-    finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+    repeats = groupby(todo, key=lambda unit: unit.repeat)
+    parts = chain.from_iterable(in_batches(units, _BATCH) for _, units in repeats)
+    await run_batches(parts, judge, done, at_once=_AHEAD)
     return asked
-
-
-def _parts(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """The units in batches, each of one repeat."""
-    part: list[Unit] = []
-    for unit in units:
-        if part and (len(part) >= _BATCH or unit.repeat != part[0].repeat):
-            yield part
-            part = []
-        part.append(unit)
-    if part:
-        yield part

@@ -2,8 +2,7 @@
 
 from assay.graders.functions.capture import source_of
 from assay.graders.functions.checks import EXAMPLE, validate_function
-from assay.graders.functions.grading import Grading, grade_functions, open_function
-from assay.graders.functions.outcome import thread_of
+from assay.graders.functions.grading import grade_functions, thread_of
 from assay.graders.functions.report import Check, ValidationReport
 from assay.graders.functions.source import (
     MAX_SOURCE_BYTES,
@@ -18,12 +17,10 @@ __all__ = [
     "MAX_SOURCE_BYTES",
     "Check",
     "FunctionSource",
-    "Grading",
     "Isolation",
     "ValidationReport",
     "given_modules",
     "grade_functions",
-    "open_function",
     "read_source",
     "source_of",
     "thread_of",

@@ -17,7 +17,7 @@ from typing import cast
 
 from assay.errors import InputError
 from assay.graders.functions.definition import Definition, definition_of, imports_of
-from assay.graders.functions.names import global_uses
+from assay.graders.functions.reading import global_uses
 
 __all__ = ["source_of"]
 

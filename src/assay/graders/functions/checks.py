@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import SandboxError
-from assay.graders.functions.outcome import call_of, graded_from, payload_of
+from assay.graders.functions.grading import call_of, graded_from, payload_of
 from assay.graders.functions.report import Check, ValidationReport
 from assay.graders.functions.source import MAX_SOURCE_BYTES, FunctionSource, Isolation
 from assay.scoring.graded import Graded
@@ -38,7 +38,7 @@ EXAMPLE = StringThread([("user", "What is 2+2?"), ("assistant", "4")])
 """What every function is tried on, whatever samples are given."""
 
 _NAMED = "the example thread (user 'What is 2+2?', assistant '4', no metadata)"
-_PARTS = ("names", "places", "reading", "static")
+_PARTS = ("reading", "static")
 _PLACE = re.compile(r", line (\d+)$")
 _FOR_EVERY = "handle it: 'grade' must return a number for every thread"
 _FROM_HERE = "; look at what the file does by itself from here on, and do it in 'grade'"

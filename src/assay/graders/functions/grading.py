@@ -1,26 +1,32 @@
-"""Grade many items with one function: the fast road, without a declared grader around it."""
+"""Grade items with a function: its calls, what their outcomes mean, and many of them at once."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from assay.graders.functions.outcome import call_of, graded_from
+from assay.errors import InputError
 from assay.graders.functions.source import FunctionSource
 from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
+from assay.types.thread import StringThread
 
 if TYPE_CHECKING:
     from assay.sandbox.functions import FunctionPool
-    from assay.sandbox.functions.program import FunctionLimits, TierChoice
+    from assay.sandbox.functions.program import FunctionLimits, Outcome, TierChoice
 
-__all__ = ["Grading", "grade_functions", "open_function"]
-
-Grading: TypeAlias = (
-    "Callable[[Sequence[tuple[str, Submission]]], Coroutine[None, None, list[Graded]]]"
-)
-"""Grades items with a function that is open."""
+__all__ = [
+    "NothingToGradeError",
+    "call_of",
+    "grade_functions",
+    "graded_from",
+    "payload_of",
+    "thread_of",
+    "too_long",
+]
 
 
 async def grade_functions(
@@ -56,33 +62,6 @@ async def grade_functions(
     return await _grade(source, items, pool, limits)
 
 
-@asynccontextmanager
-async def open_function(
-    source: FunctionSource, *, workers: int | None = None
-) -> AsyncGenerator[Grading]:
-    """A function with workers of its own, for one long piece of work.
-
-    Args:
-        source: The function.
-        workers: Processes at once; as many as cores by default.
-
-    Yields:
-        A function that grades items as `grade_functions` does.
-
-    Raises:
-        ProgramError: If the function cannot be loaded.
-        SandboxUnavailableError: If this machine has no sandbox.
-    """
-    from assay.sandbox.functions import FunctionLimits, FunctionPool
-
-    limits = FunctionLimits()
-    pool = FunctionPool(
-        source.program(), isolation=source.isolation, workers=workers, limits=limits
-    )
-    async with pool:
-        yield lambda items: _grade(source, items, pool, limits)
-
-
 async def _grade(
     source: FunctionSource,
     items: Sequence[tuple[str, Submission]],
@@ -101,3 +80,149 @@ async def _grade(
     for number, outcome in zip(payloads, outcomes, strict=True):
         found[number] = graded_from(items[number][0], outcome, source)
     return [found[number] for number in range(len(items))]
+
+
+_TWICE = {
+    "cpu_timeout": ("timed_out", "it used up its CPU time"),
+    "wall_timeout": ("timed_out", "it used up its time"),
+    "memory": ("out_of_memory", "it used up its memory"),
+    "crash": ("crashed", "its process ended before it returned"),
+}
+
+
+class NothingToGradeError(InputError):
+    """Nobody has answered."""
+
+
+def call_of(
+    item: str, submission: Submission, limit: int, source: FunctionSource
+) -> bytes | Graded:
+    """What a function is called with, or the outcome of an item that it cannot be called with.
+
+    Args:
+        item: The item's id.
+        submission: The item.
+        limit: Bytes that a call may be given.
+        source: The function.
+    """
+    try:
+        thread = thread_of(submission)
+        payload = payload_of(thread)
+    except InputError as error:
+        outcome = "no_answer" if isinstance(error, NothingToGradeError) else "error"
+        return Graded.failed(item, str(error), outcome=outcome).by("", source.digest)
+    return payload if len(payload) <= limit else too_long(item, thread, limit, source)
+
+
+def thread_of(submission: Submission) -> StringThread:
+    """The conversation that a function grades.
+
+    It is the submission's own, or question and answer. It ends with the answer wherever there is
+    one, so that ``completion()`` is what every other grader grades. The metadata of both are
+    joined; the reference answer is in it as ``expected`` unless it has one already.
+
+    Raises:
+        NothingToGradeError: For a submission without an answer, in whose conversation no assistant
+            speaks. A function would grade the question.
+    """
+    thread, answer = submission.thread, submission.answer
+    spoken = thread is not None and any(role == "assistant" for role, _ in thread.turns)
+    if answer is None and not spoken:
+        raise NothingToGradeError("there is nothing to grade: no answer, and no assistant turn")
+    turns = list(thread.turns) if thread is not None else []
+    if thread is None and submission.question is not None:
+        turns = StringThread([("user", submission.question)]).get_turns()
+    metadata: dict[str, Json] = {**submission.metadata, **(thread.metadata if thread else {})}
+    if submission.expected is not None and metadata.get("expected") is None:
+        metadata["expected"] = submission.expected
+    made = StringThread(turns, metadata)
+    return made if answer is None or made.completion() == answer else made.assistant(answer)
+
+
+def payload_of(thread: StringThread) -> bytes:
+    """A conversation as the JSON that is sent into the sandbox.
+
+    Raises:
+        InputError: For metadata that is not JSON.
+    """
+    try:
+        return json.dumps(thread.to_dict(), allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"the metadata is not JSON: {error}") from error
+
+
+def too_long(item: str, thread: StringThread, limit: int, source: FunctionSource) -> Graded:
+    """The outcome of a conversation that is longer than a call may be given.
+
+    Where it would fit without its answer, the answer is at fault, and that is the worst score.
+    """
+    reason = f"the conversation is longer than {limit} bytes"
+    rest = StringThread(thread.messages(), thread.metadata)
+    if len(payload_of(rest)) > limit:
+        return Graded.failed(item, reason, outcome="too_long")
+    return Graded(
+        id=item,
+        status="scored",
+        score=source.worst,
+        outcome="too_long",
+        reason=f"{reason}, because of its answer",
+        flags=("too_long",),
+        digest=source.digest,
+        assurance="separate",
+    )
+
+
+def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
+    """What a call's outcome means for the item that was graded.
+
+    A function that raises, or returns something else than a finite number, is an error: it may be
+    wrong about a good answer. One that twice uses up its time or memory, or dies, is the doing of
+    this very answer: the worst score, with a flag.
+    """
+    details: dict[str, Json] = {
+        "output": outcome.output,
+        "cpu_seconds": round(outcome.cpu_seconds, 6),
+        "wall_seconds": round(outcome.wall_seconds, 6),
+    }
+    if outcome.retried:
+        details["retried"] = True
+    known = Graded(
+        id=item,
+        status="scored",
+        score=source.worst,
+        outcome=outcome.status,
+        details=details,
+        digest=source.digest,
+    )
+    if outcome.status in _TWICE:
+        flag, reason = _TWICE[outcome.status]
+        return replace(known, reason=f"{reason}, twice", flags=(flag,), assurance="separate")
+    if outcome.status != "ok" or outcome.score is None:
+        error = outcome.message or outcome.status
+        if outcome.status == "bad_return":
+            error += f"; {_mend(error, source)}"
+        return replace(known, status="error", score=None, error=error)
+    if source.range is not None and not source.range[0] <= outcome.score <= source.range[1]:
+        low, high = source.range
+        wrong = f"grade returned {outcome.score:g}, outside its range [{low:g}, {high:g}]"
+        wrong += "; keep it in there, or declare another range"
+        return replace(known, status="error", score=None, outcome="out_of_range", error=wrong)
+    return replace(known, score=outcome.score, assurance="separate")
+
+
+_MENDS = {
+    "bool": "a bool is no score: return 1.0 or 0.0",
+    "coroutine": "put 'await' before the call whose result it returns",
+    "NoneType": "end every way through 'grade' with 'return' and a float{between}",
+    "Decimal": "return float(...) of it",
+    "Fraction": "return float(...) of it",
+    "str": "return float(...) of it if it is a number",
+}
+
+
+def _mend(error: str, source: FunctionSource) -> str:
+    """What to write instead of what a function returned."""
+    low, high = source.range or (0.0, 1.0)
+    between = f" between {low:g} and {high:g}"
+    kind = error.removeprefix("it returned ").partition(",")[0]
+    return _MENDS.get(kind, "return a float{between}").format(between=between)

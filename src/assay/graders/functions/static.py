@@ -2,7 +2,7 @@
 
 Standard library only, and never called in our own process: Python's parser can be made to run for
 minutes or to exhaust the stack by the text that it reads, so this too runs in the sandbox
-(`assay.graders.functions.checks`), where it finds `names` beside it.
+(`assay.graders.functions.checks`), where it finds `reading` beside it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,17 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import NoReturn
 
-from assay.graders.functions.names import global_stores, global_uses
-from assay.graders.functions.places import Place, bindings, deepest, guilty_lines, own_nodes
-from assay.graders.functions.reading import MARK, foreign_coding
+from assay.graders.functions.reading import (
+    MARK,
+    Place,
+    bindings,
+    deepest,
+    foreign_coding,
+    global_stores,
+    global_uses,
+    guilty_lines,
+    own_nodes,
+)
 
 __all__ = ["GIVEN", "examine"]
 
@@ -72,7 +80,7 @@ def examine(text: str) -> dict[str, object]:
     Returns:
         Plain JSON: ``passed`` (the checks before the failing one), ``failed`` (None, or ``check``,
         ``message`` and ``line``), ``warnings``, and ``lines``: where to look for what only a run
-        shows, see `places.guilty_lines`.
+        shows, see `reading.guilty_lines`.
     """
     said: list[str] = []
     lines: dict[str, int] = {}

@@ -9,7 +9,7 @@ from assay.errors import InputError
 from assay.graders.openai.base import Definition, OpenAIGrader, check_threshold, template_of
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.template import Scope
-from assay.text.similarity import MAX_CHARACTERS, MAX_FUZZY_CHARACTERS, Metric, similarity
+from assay.text.likeness import MAX_CHARACTERS, MAX_FUZZY_CHARACTERS, Metric, similarity
 
 __all__ = ["StringCheck", "StringCheckGrader", "TextSimilarity", "TextSimilarityGrader"]
 
@@ -73,7 +73,7 @@ _LONG = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSimilarity(Definition):
-    """Compares the wording of two texts (see `assay.text.similarity`).
+    """Compares the wording of two texts (see `assay.text.likeness`).
 
     Attributes:
         input: A template.

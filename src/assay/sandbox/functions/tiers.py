@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from assay.errors import InputError, SandboxError, SandboxUnavailableError
+from assay.sandbox.checks import Check, SandboxReport
 from assay.sandbox.functions.launch import LOSSES
 from assay.sandbox.functions.program import FunctionLimits, Program, TierChoice
 from assay.sandbox.functions.session import start
-from assay.sandbox.probe import Check, SandboxReport
 
 __all__ = ["Tier", "function_tier", "function_tiers"]
 

@@ -15,8 +15,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 from assay.errors import InputError, MissingExtraError, nearest
 from assay.text.extract import Pick, answer_text
-from assay.text.normalize import as_text, compose
-from assay.text.numbers import check_finite
+from assay.text.normal_form import as_text, compose
 
 __all__ = ["MAX_CHARACTERS", "MAX_FUZZY_CHARACTERS", "Metric", "similarity"]
 
@@ -84,6 +83,8 @@ def similarity(
             too long.
         MissingExtraError: The metric needs packages that are not installed.
     """
+    from assay.text.numbers import check_finite
+
     measure = _MEASURES.get(metric)
     if measure is None:
         raise InputError(f"unknown metric {metric!r}", hint=nearest(str(metric), list(_MEASURES)))

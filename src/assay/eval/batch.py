@@ -1,0 +1,164 @@
+"""The one driver: batches of work through something that does it, a few at once, kept as they end.
+
+Rows of a dataset, cells of a matrix, items of a job and judgements of a calibration all go this
+way. What is kept, and how an interrupted piece of work is gone on with, is the caller's: nothing
+is held here but what is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
+from typing import Self, TypeVar, cast
+
+from assay.errors import GraderError
+
+__all__ = ["Processes", "in_batches", "run_batches"]
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+_HEAD_BYTES = 8
+_NONE = object()
+
+
+async def run_batches(
+    batches: Iterable[B],
+    work: Callable[[B], Awaitable[R]],
+    keep: Callable[[B, R], Awaitable[None] | None],
+    *,
+    at_once: int,
+) -> None:
+    """Work on batches, at most ``at_once`` of them under way, in constant memory.
+
+    Args:
+        batches: What to do. One is taken only when there is room for it, so an iterator that ends
+            early lets what is under way end, and begins nothing more.
+        work: Does one.
+        keep: Called with each batch and what came of it, in the order in which they end.
+        at_once: Batches under way.
+
+    Raises:
+        Exception: The first that ``work`` raised, once what was under way has ended and is kept:
+            it may have been paid for. Or what ``keep`` raised; then all else is cancelled.
+    """
+    waiting = iter(batches)
+    failed: list[Exception] = []
+
+    async def one_after_another() -> None:
+        while not failed and (batch := next(waiting, _NONE)) is not _NONE:
+            try:
+                done = await work(cast("B", batch))
+            except Exception as error:  # raised again below, when nothing is left to run alone
+                failed.append(error)
+                return
+            kept = keep(cast("B", batch), done)
+            if kept is not None:
+                await kept
+
+    tasks = [asyncio.create_task(one_after_another()) for _ in range(at_once)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if failed:
+        raise failed[0]
+
+
+def in_batches(items: Iterable[B], size: int) -> Iterator[list[B]]:
+    """Items in lists of a size, the last one perhaps shorter; read only as far as is asked for."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+class Processes:
+    """Forks of this process that all do the same, for work that only computes.
+
+    They end with the process that made them, however it ends: each waits on a socket whose other
+    end nobody else has.
+
+    Args:
+        work: What is done with whatever one of them is sent. It must not touch an event loop, a
+            database or another thread, none of which survives a fork.
+        count: How many.
+    """
+
+    def __init__(self, work: Callable[[B], R], count: int) -> None:
+        self._children: list[tuple[int, socket.socket]] = []
+        self._free: asyncio.Queue[socket.socket] = asyncio.Queue()
+        for _ in range(count):
+            ours, theirs = socket.socketpair()
+            pid = os.fork()
+            if pid == 0:
+                for end in [ours, *(end for _, end in self._children)]:
+                    end.close()
+                _serve(theirs, cast("Callable[[object], object]", work))
+            theirs.close()
+            ours.setblocking(False)
+            self._children.append((pid, ours))
+            self._free.put_nowait(ours)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End them all."""
+        for pid, ours in self._children:
+            ours.close()
+            os.kill(pid, signal.SIGKILL)
+        for pid, _ in self._children:
+            os.waitpid(pid, 0)
+
+    async def __call__(self, request: object) -> object:
+        """What came of a request; it waits until one of the processes is free.
+
+        Raises:
+            GraderError: If the process ended over it.
+        """
+        ours, loop = await self._free.get(), asyncio.get_running_loop()
+        try:
+            body = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
+            await loop.sock_sendall(ours, len(body).to_bytes(_HEAD_BYTES, "big") + body)
+            head = await _receive(loop, ours, _HEAD_BYTES)
+            reply = await _receive(loop, ours, int.from_bytes(head, "big"))
+        except (ConnectionError, EOFError) as error:
+            raise GraderError("a process that grades rows has ended", hint="try again") from error
+        self._free.put_nowait(ours)
+        return pickle.loads(reply)  # noqa: S301 - written by a fork of ourselves
+
+
+async def _receive(loop: asyncio.AbstractEventLoop, ours: socket.socket, size: int) -> bytearray:
+    whole = bytearray(size)
+    rest = memoryview(whole)
+    while rest:
+        got = await loop.sock_recv_into(ours, rest)
+        if not got:
+            raise EOFError
+        rest = rest[got:]
+    return whole
+
+
+def _serve(theirs: socket.socket, work: Callable[[object], object]) -> None:
+    """Do what is asked until nobody asks any more; never returns."""
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks decides when to stop
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with theirs.makefile("rwb") as stream:
+            while head := stream.read(_HEAD_BYTES):
+                request = pickle.loads(stream.read(int.from_bytes(head, "big")))  # noqa: S301 - see above
+                body = pickle.dumps(work(request), pickle.HIGHEST_PROTOCOL)
+                stream.write(len(body).to_bytes(_HEAD_BYTES, "big"))
+                stream.write(body)
+                stream.flush()
+        code = 0
+    finally:
+        os._exit(code)

@@ -1,0 +1,255 @@
+"""The driver of batches: its bounds, its processes, and going on after an interruption."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.errors import GraderError, InputError
+from assay.eval.batch import Processes, in_batches, run_batches
+from assay.eval.recorded import count_rows, grade_rows, plan_rows
+from assay.graders.spec import GraderSpec
+from assay.scoring import Json
+from assay.store import Store
+from tests.children import Children
+from tests.command_line import COMMAND, assay, environment
+
+
+async def test_no_more_is_under_way_than_may_be_and_all_of_it_is_kept() -> None:
+    under_way, most, kept = 0, 0, list[int]()
+
+    async def work(number: int) -> int:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return number * number
+
+    await run_batches(range(20), work, lambda _, square: kept.append(square), at_once=3)
+    assert most == 3
+    assert sorted(kept) == [n * n for n in range(20)]
+
+
+async def test_after_a_failure_nothing_is_begun_and_what_is_under_way_is_kept() -> None:
+    taken: list[int] = []
+    kept: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    async def work(number: int) -> None:
+        await asyncio.sleep(0)
+        if number == 5:
+            raise GraderError("no")
+        await asyncio.sleep(0)
+
+    with pytest.raises(GraderError):
+        await run_batches(numbers(), work, lambda number, _: kept.append(number), at_once=2)
+    assert len(taken) < 10
+    assert sorted([*kept, 5]) == taken
+
+
+def test_items_are_read_only_as_far_as_a_batch_needs() -> None:
+    read = iter(range(7))
+    batches = in_batches(read, 3)
+    assert next(batches) == [0, 1, 2]
+    assert next(read) == 3
+    assert list(batches) == [[4, 5, 6]]
+
+
+async def test_processes_answer_and_one_that_dies_is_an_error() -> None:
+    def work(request: int) -> int:
+        if request < 0:
+            os._exit(3)
+        return request + 1
+
+    with Processes(work, 2) as pool:
+        assert await asyncio.gather(*(pool(n) for n in range(9))) == list(range(1, 10))
+        with pytest.raises(GraderError, match="process that grades rows has ended"):
+            await pool(-1)
+        assert await pool(1) == 2
+
+
+def test_processes_end_with_the_one_that_made_them_however_it_ends() -> None:
+    code = (
+        "import sys\nfrom assay.eval.batch import Processes\n"
+        "with Processes(lambda n: n, 3):\n    print('ready', flush=True)\n    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGKILL)
+        # The forks have its standard output, too: this ends when the last of them has ended.
+        assert process.stdout.read() == b""
+
+
+LARGE = 2_200
+
+
+def large(root: Path, *more: str) -> str:
+    """A dataset that is read and graded by several processes."""
+    rows = [
+        {"id": f"r{n}", "answer": "x" * 2_000, "expected": "x" * 2_000 if n % 2 else "y", "n": n}
+        for n in range(LARGE)
+    ]
+    file = root / "large.jsonl"
+    file.write_text("".join(f"{line}\n" for line in [*map(json.dumps, rows), *more]))
+    return str(file)
+
+
+def test_processes_grade_as_this_one_does(tmp_path: Path) -> None:
+    file, graders = large(tmp_path), [GraderSpec(type="exact_match"), GraderSpec(type="contains")]
+    graders[1] = GraderSpec(type="contains", options={"substring": "x"}, weight=0.5)
+    found: list[dict[str, tuple[object, ...]]] = []
+    for workers in (1, 3):
+        with Store.open(str(tmp_path / str(workers))) as store:
+            with plan_rows(file, graders, store, planned=count_rows(file, processes=3)) as rows:
+                asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=workers))
+            cells = store.cells(rows.run.id)
+            found.append({c.case: (c.reward, c.passed, c.subscores, c.file) for c in cells})
+            assert store.detail(rows.run.id, ("r7", "recorded", "", 1))["row"]
+    assert len(found[0]) == LARGE
+    assert found[0] == found[1]
+    assert found[0]["r1"][0] == 1.0
+    assert found[0]["r2"][0] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "large.jsonl:2201: not a JSON object"),
+        ('{"id": "r3", "answer": ""}', "id 'r3' is also that of line 4"),
+    ],
+)
+def test_a_large_dataset_is_refused_as_a_small_one_is(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        count_rows(large(tmp_path, line), processes=2)
+    assert said in str(caught.value)
+
+
+GRADER = """\
+import os
+from assay.graders import Grader
+
+class Logged(Grader):
+    name = "logged"
+
+    @classmethod
+    def compute_score(cls, answer: str) -> float:
+        with open("log", "a") as log:
+            log.write(f"{answer}\\n")
+        if answer == "20" and os.path.exists("reached"):
+            open("reached", "w").close()
+            open("go").close()
+        return 1.0
+"""
+
+
+def interrupted(root: Path, how: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """Grade with what waits at the 21st row, and end the process there."""
+    words = ["grade", "rows.jsonl", "-g", "graders.yaml", "--workers", "1"]
+    os.mkfifo(root / "reached")
+    os.mkfifo(root / "go")
+    with Children() as started:
+        process = started.start([*COMMAND, *words], cwd=root, env=environment(root))
+        (root / "reached").read_text()
+        process.send_signal(how)
+        if how == signal.SIGINT:
+            (root / "go").write_text("")
+        out, said = process.communicate()
+    (root / "reached").unlink()
+    (root / "go").unlink()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, said)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_is_gone_on_with_and_no_row_is_graded_or_stored_twice(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    rows: list[dict[str, Json]] = [{"id": f"r{n}", "answer": str(n)} for n in range(40)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "own.py").write_text(GRADER)
+    (tmp_path / "graders.yaml").write_text("- {type: 'python:own.py:Logged'}\n")
+    first = interrupted(tmp_path, how)
+    assert first.stdout == ""
+    with Store.open(str(tmp_path / ".assay")) as store:
+        (run,) = store.runs()
+        kept = store.counts(run.id).total
+    assert 20 <= kept < 40
+    if how == signal.SIGINT:
+        assert first.returncode == 130
+        assert f"interrupted; {kept} of 40 rows are kept" in first.stderr
+    again = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "out", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert f"going on with run {run.id}, which has {kept} of 40 rows" in again.stderr
+    with Store.open(str(tmp_path / ".assay")) as store:
+        assert [one.id for one in store.runs()] == [run.id]
+        assert store.run(run.id).finished
+        cells = list(store.cells(run.id))
+        assert {len(store.history(run.id, cell.key)) for cell in cells} == {1}
+    assert len(cells) == 40
+    written = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert [row["id"] for row in written] == [f"r{n}" for n in range(40)]
+    log = (tmp_path / "log").read_text().split()
+    assert len(log) - len(set(log)) <= 1  # the row that was under way
+    assert assay("grade", "rows.jsonl", "-g", "graders.yaml", cwd=tmp_path).returncode == 0
+    with Store.open(str(tmp_path / ".assay")) as store:
+        assert len(store.runs()) == 2  # what is finished is not gone on with
+    assert not list((tmp_path / ".assay").glob("*.lock"))
+
+
+@pytest.mark.parametrize("what", ["data", "graders", "threshold"])
+async def test_rows_that_something_else_graded_are_not_gone_on_with(
+    tmp_path: Path, what: str
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"answer": "a", "expected": "a"}\n{"answer": "b", "expected": "a"}\n')
+    graders = [GraderSpec(type="exact_match")]
+    with Store.open(str(tmp_path / "home")) as store:
+        begun = plan_rows(str(file), graders, store)
+        with begun as first, plan_rows(str(file), graders, store) as beside:
+            assert beside.run.id != first.run.id  # another process is at it
+        if what == "data":
+            file.write_text(file.read_text().replace("b", "c"))
+        if what == "graders":
+            graders = [GraderSpec(type="exact_match", options={"normalize_text": False})]
+        threshold = 0.5 if what == "threshold" else 1.0
+        with plan_rows(str(file), graders, store, threshold=threshold) as other:
+            assert other.run.id not in (first.run.id, beside.run.id)
+        with plan_rows(str(file), graders, store, threshold=threshold) as same:
+            assert same.run.id == other.run.id
+
+
+def test_an_error_is_graded_again_when_its_run_is_gone_on_with(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"answer": "a", "expected": "a"}\n{"answer": "b", "expected": "b"}\n')
+    graders = [GraderSpec(type="exact_match")]
+    with Store.open(str(tmp_path / "home")) as store:
+        with plan_rows(str(file), graders, store) as rows:
+            asyncio.run(grade_rows(rows, store, on_rows=lambda _: None))
+        failed = store.cells_of(rows.run.id, ["2"])["2"]
+        with plan_rows(str(file), graders, store) as rows:
+            from dataclasses import replace
+
+            error = replace(
+                failed, run_id=rows.run.id, status="error", reward=None, passed=None, error="away"
+            )
+            store.add_cell(error, {})
+        with plan_rows(str(file), graders, store) as again:
+            assert (again.run.id, again.kept) == (rows.run.id, 1)
+            asyncio.run(grade_rows(again, store, on_rows=lambda _: None))
+        assert store.counts(again.run.id).passed == 2
+        assert len(store.history(again.run.id, failed.key)) == 2
