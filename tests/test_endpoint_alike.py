@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from assay.endpoint import app_for
-from assay.endpoint.functions import scorer_of
+from assay.endpoint.scorers import scorer_of
 from assay.graders.functions import FunctionSource, grade_functions
 from assay.graders.kinds import load_file
 from assay.scoring.json_safe import Json

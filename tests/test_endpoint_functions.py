@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import pytest
 
-from assay.endpoint.functions import scorer_of
+from assay.endpoint.scorers import scorer_of
 from assay.errors import InputError
 from assay.scoring.graded import Graded
 from assay.types import StringThread, Submission

@@ -18,8 +18,7 @@ from assay.endpoint import Served, app_for, router_finding, router_for, serve_wi
 from assay.endpoint.problems import ProblemError
 from assay.errors import InputError
 from assay.graders.endpoints.calling import grade_remote, probe
-from assay.graders.endpoints.settings import EndpointSettings, Protocol
-from assay.graders.endpoints.signing import SIGNATURE, TIMESTAMP, sign
+from assay.graders.endpoints.settings import SIGNATURE, TIMESTAMP, EndpointSettings, Protocol, sign
 from assay.scoring import Json
 from assay.scoring.graded import Graded
 from assay.types import StringThread, Submission

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from assay.endpoint.declared import scorer_of_graders
+from assay.endpoint.scorers import scorer_of_graders
 from assay.endpoint.serving import run_app, serve
 from assay.errors import InputError, MissingExtraError
 from assay.graders.spec import GraderSpec

@@ -15,8 +15,7 @@ from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.endpoint import EndpointGrader
 from assay.graders.endpoints.calling import grade_remote
-from assay.graders.endpoints.settings import EndpointSettings, Protocol
-from assay.graders.endpoints.signing import SIGNATURE, TIMESTAMP, sign
+from assay.graders.endpoints.settings import SIGNATURE, TIMESTAMP, EndpointSettings, Protocol, sign
 from assay.graders.endpoints.transport import Timing
 from assay.graders.endpoints.wire import WIRES, base_url
 from assay.graders.spec import GraderSpec, read_spec

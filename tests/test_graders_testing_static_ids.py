@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.errors import GraderError
+from assay.graders.testing import runners
 from assay.graders.testing.authors import Authors, read_authors
 from assay.graders.testing.foreign import Canary, plant_canary, without_canaries
 from assay.graders.testing.outcomes import Outcome, TestOutcome
@@ -356,6 +358,16 @@ class TestToolchains:
     def put(self, monkeypatch: pytest.MonkeyPatch, *directories: Path) -> None:
         entries = ":".join(map(str, directories))
         monkeypatch.setenv("PATH", f"{entries}:/nowhere")
+
+    def test_a_toolchain_that_does_not_answer_is_an_error_and_no_0(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(runners, "_ASK_SECONDS", 0.01)
+        os.mkfifo(tmp_path / "fifo")
+        _program(tmp_path / "bin" / "rustc", f"#!/bin/sh\nread line < {tmp_path}/fifo\n")
+        self.put(monkeypatch, tmp_path / "bin")
+        with pytest.raises(GraderError, match="has not answered within"):
+            tools_for("cargo test")
 
     def test_rustup_s_choice_is_resolved_to_the_toolchain_itself(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,7 @@ from assay.cli.options import (
     positive,
     state_home,
 )
-from assay.endpoint.functions import scorer_of
+from assay.endpoint.scorers import scorer_of
 from assay.endpoint.served import Scorer, ServedOptions
 from assay.endpoint.serving import require_protection, run_app, serve_wire
 from assay.errors import InputError
@@ -125,7 +125,7 @@ def _scorer(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
         span = given.score_range or (0.0, 1.0)
         return scorer_of(function), {"name": name, "score_range": span}
     if Path(file).suffix in (".yaml", ".yml", ".json"):
-        from assay.endpoint.declared import scorer_of_graders
+        from assay.endpoint.scorers import scorer_of_graders
         from assay.tasks.grader_files import load_graders
 
         return scorer_of_graders(load_graders(file)), {"name": Path(file).stem}
@@ -162,7 +162,7 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
 
 def _require_grading(version: GraderVersion, *, trusted: bool) -> None:
     """Refuse a grader that would answer every request with an error."""
-    from assay.endpoint.declared import require_servable
+    from assay.endpoint.scorers import require_servable
     from assay.graders.spec import GraderSpec
     from assay.registry.definitions import CustomDefinition, definition_from
     from assay.registry.grading import Permissions, refusal

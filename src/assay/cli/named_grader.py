@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["function_of", "named_grader"]
 
-_MODELS = ("model", "models", "judge_model", "escalate")
-
 
 def named_grader(given: Namespace, database: Database) -> Target:
     """Find a grader to calibrate.
@@ -51,7 +49,7 @@ def named_grader(given: Namespace, database: Database) -> Target:
 
 
 def _of_function(file: str, name: str) -> Target:
-    from assay.endpoint.functions import scorer_of
+    from assay.endpoint.scorers import scorer_of
 
     function = function_of(file, name)
     source = Path(file).read_bytes()
@@ -78,7 +76,7 @@ def _in_sandbox(source: bytes) -> str:
 
 
 def _of_file(file: str) -> Target:
-    from assay.endpoint.declared import scorer_of_graders
+    from assay.endpoint.scorers import scorer_of_graders
     from assay.tasks.grader_files import load_graders
 
     specs = load_graders(file)
@@ -123,12 +121,9 @@ def _models(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
 
 
 def _named(options: Mapping[str, Json]) -> list[str]:
-    found: list[str] = []
-    for name in _MODELS:
-        value = options.get(name)
-        every = value if isinstance(value, list) else [value]
-        found += [one for one in every if isinstance(one, str) and one]
-    return found
+    from assay.registry.policy import models_in
+
+    return [model for _, model in models_in(options)]
 
 
 def _stored(given: Namespace, database: Database) -> Target:

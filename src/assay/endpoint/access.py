@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import GraderError, InputError
-from assay.graders.endpoints.signing import (
+from assay.graders.endpoints.settings import (
     SIGNATURE,
     TIMESTAMP,
     read_secret,
@@ -24,7 +24,7 @@ class Access:
 
     Attributes:
         token: Asked for as ``Authorization: Bearer TOKEN``.
-        secret: Requests may be signed with it instead; see `assay.graders.endpoints.signing`.
+        secret: Requests may be signed with it instead; see `assay.graders.endpoints.settings`.
     """
 
     token: str = field(default="", repr=False)

@@ -92,7 +92,7 @@ def app_for(
         InputError: For a function that cannot be served, or a variable that is not set.
         MissingExtraError: Without the extra ``server``.
     """
-    from assay.endpoint.functions import scorer_of
+    from assay.endpoint.scorers import scorer_of
 
     name = str(getattr(function, "__name__", type(function).__name__))
     summary = (function.__doc__ or "").strip().partition("\n")[0]

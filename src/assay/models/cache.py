@@ -24,10 +24,18 @@ from assay.errors import AssayError, ModelError, StoreError
 from assay.models.forking import ForkSafe
 from assay.models.in_flight import InFlight, Turn
 from assay.models.messages import Message, Reply, Request
-from assay.models.recordings import ReplyFile, export_replies, import_replies
+from assay.models.recordings import (
+    RecordError,
+    ReplyFile,
+    export_replies,
+    import_replies,
+    pack,
+    reply_of,
+    to_json,
+    unpack,
+)
 from assay.models.schemas import schema_text
 from assay.models.settings import CacheMode
-from assay.models.stored_reply import RecordError, pack, reply_of, to_json, unpack
 from assay.scoring.json_safe import plain
 
 __all__ = ["CacheMode", "ReplyCache", "export_replies", "import_replies", "request_digest"]

@@ -9,8 +9,9 @@ from typing import cast
 
 from assay.errors import InputError
 from assay.models.messages import Finish, Message, Usage
-from assay.models.structured import NotJsonError, parse
+from assay.models.structured import parse
 from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
 
 __all__ = [
     "TWICE",
@@ -183,10 +184,6 @@ TWICE: str = "a key stands in it twice"
 _DECISIVE = ("choices", "content")
 
 
-class _TwiceError(ValueError):
-    """A key stands twice in an object."""
-
-
 class _Twice(dict[str, Json]):
     """An object in which a key stood twice."""
 
@@ -201,21 +198,15 @@ def parsed(body: bytes) -> tuple[Json, str]:
         The JSON, None if it is none; and what is wrong with what it says, or ``""``.
     """
     try:
-        return cast("Json", _DECODER.decode(body.decode())), ""
-    except (ValueError, RecursionError):
-        pass  # it is none, has another encoding, or has a key twice
+        return decode_json(body, nan=True), ""
+    except NotJsonError as error:
+        if error.kind != "repeated key":
+            return None, ""
     try:
         data = cast("Json", json.loads(body, object_pairs_hook=_marked))
     except (ValueError, RecursionError):
         return None, ""
     return data, TWICE if _is_doubled(data) else ""
-
-
-def _once_each(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _TwiceError
-    return found
 
 
 def _marked(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -238,6 +229,3 @@ def _is_doubled(data: Json) -> bool:
         elif isinstance(value, list):
             left += value
     return False
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_once_each)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.registry.definitions import (
-    KINDS,
-    BinaryJudgeDefinition,
-    CustomDefinition,
-    DeclaredDefinition,
-    Definition,
-    EndpointDefinition,
-    FunctionDefinition,
-    JudgeExample,
-    Message,
-    PrebuiltJudgeDefinition,
-    definition_from,
-)
-
 if TYPE_CHECKING:
+    from assay.registry.definitions import (
+        KINDS,
+        BinaryJudgeDefinition,
+        CustomDefinition,
+        DeclaredDefinition,
+        Definition,
+        EndpointDefinition,
+        FunctionDefinition,
+        JudgeExample,
+        Message,
+        PrebuiltJudgeDefinition,
+        definition_from,
+    )
     from assay.registry.imports import Imported
     from assay.registry.registry import Registry
     from assay.registry.validation import ValidationFailedError
@@ -41,6 +40,7 @@ __all__ = [
 ]
 
 _HOME_OF = {
+    **dict.fromkeys(__all__, "assay.registry.definitions"),
     "Imported": "assay.registry.imports",
     "Registry": "assay.registry.registry",
     "ValidationFailedError": "assay.registry.validation",

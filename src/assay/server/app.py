@@ -64,7 +64,6 @@ def create_app(settings: ServerSettings) -> FastAPI:
     storage = Storage(settings.location)
     access = Access(storage, most_failures=settings.login_failures)
     app.state.context = Context(settings, storage, access, metrics)
-    # Routes are searched in order: that of grading, which is asked most, is the first of all.
     for router in (
         operations_router(),
         health.router,

@@ -6,16 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from assay.errors import InputError, Location
 from assay.graders.functions.report import ValidationReport
-from assay.registry.definition import Definition
-from assay.registry.definitions import definition_from
-from assay.registry.files import read_grader_files
-from assay.registry.imports import apply_import, plan_import, validate_import
 from assay.registry.policy import Permissions
-from assay.registry.validation import validate, validated, version_warnings
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
@@ -36,12 +31,13 @@ from assay.service.operation import (
     page,
     waiting_operation,
 )
-from assay.store.catalog import Catalog
 from assay.store.catalog_records import GraderRecord, GraderVersion, ScoreRecord
 from assay.store.scores import Scores
-from assay.tasks.rows import read_row
 from assay.types.codec import ShapeError, from_json
 from assay.types.submission import Submission
+
+if TYPE_CHECKING:
+    from assay.registry.definition import Definition
 
 __all__ = [
     "Calibration",
@@ -270,6 +266,10 @@ async def import_graders(
     ] = True,
 ) -> GraderList:
     """Store the graders of some files: all of them, or none."""
+    from assay.registry.files import read_grader_files
+    from assay.registry.imports import apply_import, plan_import, validate_import
+    from assay.store.catalog import Catalog
+
     read = read_grader_files(files)
     for file in read:
         host.permissions.require(file.definition.kind, file.definition.to_dict())
@@ -330,6 +330,8 @@ async def create_grader(
     samples: _Samples = (),
 ) -> GraderDetail:
     """Store a grader, after it was validated: its checks, and a trial on the samples."""
+    from assay.registry.validation import validated
+
     if key in _RESERVED:
         raise InputError(
             "the word has a meaning in addresses",
@@ -354,6 +356,8 @@ async def validate_grader(
     host: Host, kind: _Kind, definition: _Definition, samples: _Samples = ()
 ) -> ValidationReport:
     """Check a definition and try it on samples; nothing is stored."""
+    from assay.registry.validation import validate
+
     wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
     return await host.apart(lambda: validate(wanted, read, host.permissions))
 
@@ -381,6 +385,8 @@ async def update_grader(
     expected: Annotated[int | None, Spec(place="if-match")] = None,
 ) -> GraderDetail:
     """Store a new version; the same definition as the latest makes none."""
+    from assay.registry.validation import validated
+
     wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
     present, is_same = await host.run(lambda desk: desk.graders.changing(key, wanted, expected))
     if is_same:
@@ -491,6 +497,8 @@ def read_items(rows: Sequence[Mapping[str, Json]], field: str) -> list[tuple[str
     Raises:
         InputError: For a row that is malformed, or has the id of another.
     """
+    from assay.tasks.rows import read_row
+
     items: list[tuple[str, Submission]] = []
     seen: dict[str, int] = {}
     for number, data in enumerate(rows):
@@ -509,6 +517,8 @@ def read_items(rows: Sequence[Mapping[str, Json]], field: str) -> list[tuple[str
 
 def _permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:
     """The definition, if it is well formed and may be carried out here."""
+    from assay.registry.definitions import definition_from
+
     permissions.require(kind, data)
     try:
         return definition_from(kind, data)
@@ -524,6 +534,8 @@ def _permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) ->
 
 def _detail(desk: Desk, grader: GraderRecord) -> GraderDetail:
     """A grader, with what is worth a look in its version, and the card of that."""
+    from assay.registry.validation import version_warnings
+
     said = {f.name: getattr(grader, f.name) for f in fields(GraderRecord)}
     return GraderDetail(
         **said,

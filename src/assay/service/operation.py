@@ -35,9 +35,7 @@ from typing import (
 )
 
 from assay.errors import InputError, Location
-from assay.registry.grading import Items, grade_version
 from assay.registry.policy import Permissions
-from assay.registry.registry import Registry
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.strict_json import decode_json
@@ -47,6 +45,9 @@ from assay.store.database import Database
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from assay.registry.grading import Items
+    from assay.registry.registry import Registry
 
 __all__ = [
     "EVERY_PROJECT",
@@ -182,6 +183,8 @@ class Desk:
     @property
     def graders(self) -> Registry:
         """The graders of the project."""
+        from assay.registry.registry import Registry
+
         return Registry(
             self.database,
             self.project,
@@ -237,6 +240,8 @@ class _Here:
         return await work()
 
     async def grade(self, version: GraderVersion, items: Items) -> list[Graded]:
+        from assay.registry.grading import grade_version
+
         return await grade_version(version, items, self.permissions)
 
 
@@ -289,7 +294,7 @@ class Operation(Generic[P, T]):
     where: str = ""
     headers: Callable[[Desk, Any], Mapping[str, str]] | None = None
 
-    @property
+    @cached_property
     def waits(self) -> bool:
         """Whether it is given a `Host`."""
         return inspect.iscoroutinefunction(self.function)

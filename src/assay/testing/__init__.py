@@ -1,6 +1,6 @@
 """Test what asks language models, without one: a model on this machine that answers as it is told.
 
-The names here are the public ones. They need the standard library alone.
+The names here are the public ones. To import them loads the standard library alone.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _ABSENCE = re.compile(
 _DATE = re.compile(r",?\s+(?:in|on|since|by)\s+(?:[A-Z][a-z]+\s+)?(?:\d{1,2},?\s+)?\d{4}\b")
 _CLAIM_END = re.compile(r"(?<=[.!?])\s+|\n+|\s*[;()]\s*|,\s+(?:and|but)\s+")
 _NO_CLAIM = re.compile(r"^\W*(?:sorry|i(?:'m| am| cannot| can't| don't| do not))\b", re.IGNORECASE)
-_ENOUGH = 0.8
+_ENOUGH = 5 / 6
 _STOP = frozenset(
     """
     a an the this that these those it its he she they his her their there who whose which what when

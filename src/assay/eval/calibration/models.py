@@ -203,8 +203,7 @@ class _Recordings:
             self._file.close()
 
     def _record(self, digest: str) -> Json:
-        from assay.models.recordings import ReplyFile
-        from assay.models.stored_reply import RecordError, unpack
+        from assay.models.recordings import RecordError, ReplyFile, unpack
 
         try:
             if self._file is None:

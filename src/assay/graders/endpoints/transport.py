@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from assay.errors import GraderError
 from assay.graders.endpoints.guard import Lookup, checking_resolver
-from assay.graders.endpoints.settings import EndpointSettings
-from assay.graders.endpoints.signing import auth_headers, read_secret
+from assay.graders.endpoints.settings import EndpointSettings, auth_headers, read_secret
 from assay.models.transport import BodyError, connection_cause, new_session, read_body
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.strict_json import NotJsonError, decode_json

@@ -141,6 +141,8 @@ class _Count:
         opinions, panel = self._opinions, self._panel
         if not opinions or len(opinions) < panel.needed:
             return Decision(votes=self._votes, error=self._missing())
+        if len(self._votes) == 1:
+            return self._decided(opinions[0])
         if panel.aggregate == "majority" and all(opinion.word for opinion in opinions):
             return self._majority()
         applied = [opinion for opinion in opinions if opinion.value is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import ClassVar, cast
@@ -25,8 +25,8 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "Definition",
     "OpenAIGrader",
-    "check_range",
-    "check_threshold",
+    "Passing",
+    "Ranged",
     "template_of",
     "wrong",
 ]
@@ -106,28 +106,61 @@ def template_of(field: str, text: str) -> Template:
         raise wrong(field, error.message, error.hint) from error
 
 
-def check_threshold(threshold: float | None, *, pass_fail: bool) -> None:
-    """Refuse a ``pass_threshold`` that is NaN or infinite, and ``pass_fail`` without one.
+class Passing(Definition):
+    """A definition that may say from which reward it passes."""
 
-    Raises:
-        InputError: Naming the field.
-    """
-    if threshold is not None and not math.isfinite(threshold):
-        raise wrong("pass_threshold", f"must be finite, got {threshold}")
-    if pass_fail and threshold is None:
-        raise wrong("pass_fail", "needs a pass_threshold", "say from which reward it passes")
+    __slots__ = ()
+
+    pass_threshold: float | None
+    pass_fail: bool
+
+    def check_threshold(self) -> None:
+        """Reject a threshold that is NaN or infinite, and ``pass_fail`` without one.
+
+        Raises:
+            InputError: Naming the field.
+        """
+        threshold = self.pass_threshold
+        if threshold is not None and not math.isfinite(threshold):
+            raise wrong("pass_threshold", f"must be finite, got {threshold}")
+        if self.pass_fail and threshold is None:
+            raise wrong("pass_fail", "needs a pass_threshold", "say from which reward it passes")
+
+    def passed(self, value: float) -> bool | None:
+        """Whether a reward passes; None where nothing says so."""
+        return None if self.pass_threshold is None else value >= self.pass_threshold
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether ``pass_fail`` is set."""
+        return self.pass_fail
 
 
-def check_range(given: Sequence[float] | None) -> None:
-    """Refuse a ``range`` that is no pair of finite numbers, the lower first.
+class Ranged(Passing):
+    """A definition with a scale of its own."""
 
-    Raises:
-        InputError: Saying so.
-    """
-    if given is None:
-        return
-    if len(given) != 2 or not all(map(math.isfinite, given)) or not given[0] < given[1]:
-        raise wrong("range", f"must be [lowest, highest], got {list(given)}")
+    __slots__ = ()
+
+    range: tuple[float, ...] | None
+
+    def check_scale(self) -> None:
+        """Reject a ``range`` that is not a pair of finite numbers, the lower first.
+
+        Raises:
+            InputError: Saying so; or as `check_threshold`.
+        """
+        self.check_threshold()
+        given = self.range
+        if given is None:
+            return
+        if len(given) != 2 or not all(map(math.isfinite, given)) or not given[0] < given[1]:
+            raise wrong("range", f"must be [lowest, highest], got {list(given)}")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range."""
+        lowest, highest = self.range or (0.0, 1.0)
+        return lowest, highest
 
 
 class OpenAIGrader(Grader):

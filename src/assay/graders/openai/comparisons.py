@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
 from assay.errors import InputError
-from assay.graders.openai.base import Definition, OpenAIGrader, check_threshold, template_of
+from assay.graders.openai.base import Definition, OpenAIGrader, Passing, template_of
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.template import Scope
 from assay.text.likeness import MAX_CHARACTERS, MAX_FUZZY_CHARACTERS, Metric, similarity
@@ -72,7 +72,7 @@ _LONG = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextSimilarity(Definition):
+class TextSimilarity(Passing):
     """Compares the wording of two texts (see `assay.text.likeness`).
 
     Attributes:
@@ -110,12 +110,7 @@ class TextSimilarity(Definition):
     def __post_init__(self) -> None:
         template_of("input", self.input)
         template_of("reference", self.reference)
-        check_threshold(self.pass_threshold, pass_fail=self.pass_fail)
-
-    @property
-    def is_verdict(self) -> bool:
-        """Whether ``pass_fail`` is set."""
-        return self.pass_fail
+        self.check_threshold()
 
     async def reward(self, scope: Scope) -> Reward:
         """The similarity, from 0.0 to 1.0."""
@@ -139,7 +134,7 @@ class TextSimilarity(Definition):
             raise FaultError(error.message, flag="other_error") from error
         return Reward(
             value=value,
-            passed=None if self.pass_threshold is None else value >= self.pass_threshold,
+            passed=self.passed(value),
             details={
                 "input": texts[0],
                 "reference": texts[1],

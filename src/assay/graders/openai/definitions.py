@@ -10,8 +10,7 @@ from assay.errors import InputError, ScoreError, nearest
 from assay.graders.openai.base import (
     Definition,
     OpenAIGrader,
-    check_range,
-    check_threshold,
+    Ranged,
     wrong,
 )
 from assay.graders.openai.comparisons import StringCheck, TextSimilarity
@@ -42,7 +41,7 @@ _MOST_PARTS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Multi(Definition):
+class Multi(Ranged):
     """Combines graders by a formula over their rewards.
 
     Attributes:
@@ -65,8 +64,7 @@ class Multi(Definition):
     name: str = ""
 
     def __post_init__(self) -> None:
-        check_range(self.range)
-        check_threshold(self.pass_threshold, pass_fail=self.pass_fail)
+        self.check_scale()
         if not 0 < len(self.graders) <= _MOST_PARTS:
             raise wrong("graders", f"there are {len(self.graders)}", "from 1 to 100")
         for key, part in self.graders.items():
@@ -86,17 +84,6 @@ class Multi(Definition):
     def assurance(self) -> Assurance:
         """The weakest of its parts."""
         return weakest(part.assurance for part in self.graders.values()) or "separate"
-
-    @property
-    def is_verdict(self) -> bool:
-        """Whether ``pass_fail`` is set."""
-        return self.pass_fail
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The range."""
-        lowest, highest = self.range or (0.0, 1.0)
-        return lowest, highest
 
     async def check(self) -> None:
         """Check the parts."""
@@ -131,10 +118,9 @@ class Multi(Definition):
             fault = FaultError(error.message, flag="other_error")
             fault.parts = parts
             raise fault from error
-        threshold = self.pass_threshold
         return Reward(
             value=value,
-            passed=None if threshold is None else value >= threshold,
+            passed=self.passed(value),
             details={key: dict(found.details) for key, found in rewards.items()},
             flags=tuple(dict.fromkeys(flag for found in rewards.values() for flag in found.flags)),
             parts=parts,

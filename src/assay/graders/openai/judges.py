@@ -17,8 +17,7 @@ from assay.graders.judges.gate import emptiness
 from assay.graders.openai.base import (
     Definition,
     OpenAIGrader,
-    check_range,
-    check_threshold,
+    Ranged,
     template_of,
     wrong,
 )
@@ -179,7 +178,7 @@ def _silence(scope: Scope) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreModel(ModelDefinition):
+class ScoreModel(Ranged, ModelDefinition):
     """A number from a judge model (OpenAI's ``score_model``).
 
     Attributes:
@@ -208,19 +207,7 @@ class ScoreModel(ModelDefinition):
     def __post_init__(self) -> None:
         _check_asked(self.input, self.model)
         _check_fenced(self.input, self.fence)
-        check_range(self.range)
-        check_threshold(self.pass_threshold, pass_fail=self.pass_fail)
-
-    @property
-    def is_verdict(self) -> bool:
-        """Whether ``pass_fail`` is set."""
-        return self.pass_fail
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The range."""
-        lowest, highest = self.range or (0.0, 1.0)
-        return lowest, highest
+        self.check_scale()
 
     @property
     def response_format(self) -> dict[str, Json]:
@@ -240,10 +227,9 @@ class ScoreModel(ModelDefinition):
             raise _unreadable("the judge's result is not finite")
         lowest, highest = self.bounds
         value = min(max(given, lowest), highest) + 0.0  # -0.0 is 0.0
-        threshold = self.pass_threshold
         return Reward(
             value=value,
-            passed=None if threshold is None else value >= threshold,
+            passed=self.passed(value),
             details={"reply": reply, "model": self.model},
         )
 

@@ -14,8 +14,7 @@ from assay.errors import ProgramError, SandboxError
 from assay.graders.openai.base import (
     Definition,
     OpenAIGrader,
-    check_range,
-    check_threshold,
+    Ranged,
     wrong,
 )
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
@@ -135,7 +134,7 @@ _SIGNS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIPython(Definition):
+class OpenAIPython(Ranged):
     """Calls ``grade(sample, item)`` in the sandbox, with the limits that OpenAI gives it.
 
     Attributes:
@@ -163,16 +162,10 @@ class OpenAIPython(Definition):
     name: str = ""
 
     def __post_init__(self) -> None:
-        check_threshold(self.pass_threshold, pass_fail=self.pass_fail)
-        check_range(self.range)
+        self.check_scale()
         if (self.source is None) == (self.file is None):
             raise wrong("source", "there must be either 'source' or 'file'")
         check_size(self.text)
-
-    @property
-    def is_verdict(self) -> bool:
-        """Whether ``pass_fail`` is set."""
-        return self.pass_fail
 
     @property
     def text(self) -> str:
@@ -203,12 +196,6 @@ class OpenAIPython(Definition):
         if found.fault:
             field = "source" if self.file is None else "file"
             raise ShapeError([Problem((field,), found.fault, found.hint)])
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The range."""
-        lowest, highest = self.range or (0.0, 1.0)
-        return lowest, highest
 
     async def reward(self, scope: Scope) -> Reward:
         """What the function returns.
@@ -243,8 +230,7 @@ class OpenAIPython(Definition):
             "wall_seconds": outcome.wall_seconds,
         }
         if outcome.status == "ok" and outcome.score is not None:
-            threshold = self.pass_threshold
-            passed = None if threshold is None else outcome.score >= threshold
+            passed = self.passed(outcome.score)
             return Reward(value=outcome.score, passed=passed, details=details)
         message = outcome.message or outcome.status
         if sign := _SIGNS.get(outcome.status):

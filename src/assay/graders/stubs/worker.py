@@ -19,12 +19,17 @@ import signal
 import sys
 import time
 from dataclasses import asdict, astuple
+from typing import TYPE_CHECKING
 
 from assay.graders.stubs.functions import Code
+
+if TYPE_CHECKING:
+    from assay.graders.signs.sign import Sign
 
 __all__ = ["main"]
 
 _MEMORY = 2 * 1024**3
+_MOST_SIGNS = 200
 
 
 def main() -> None:
@@ -64,14 +69,38 @@ def _answer(language: str, source: bytes) -> dict[str, object]:
 
 
 def _signs(language: str, source: bytes, path: str, own: list[str]) -> dict[str, object]:
-    from assay.graders.signs.reading import read_signs
-
     started = time.process_time()
-    found = read_signs(source, path, language, frozenset(own))
+    found = _read_signs(source, path, language, frozenset(own))
     cpu = time.process_time() - started
     if isinstance(found, str):
         return {"why": found, "cpu": cpu}
     return {"signs": list(map(astuple, found[0])), "idle": found[1], "cpu": cpu}
+
+
+def _read_signs(
+    source: bytes, path: str, language: str, own: frozenset[str]
+) -> tuple[list[Sign], list[str]] | str:
+    """The signs of a file, each place once, and its idle texts; as text, why it cannot be read.
+
+    A file that does not parse has none: it does nothing.
+    """
+    try:
+        if language != "python":
+            from assay.graders.signs.other import other_signs
+
+            return other_signs(source, path, language)[:_MOST_SIGNS], []
+        from assay.graders.signs.python import python_module, reached
+        from assay.graders.signs.python_lies import idle_texts, told
+        from assay.graders.signs.sign import Sign
+
+        module = python_module(source, path, own)
+        if isinstance(module, str):
+            return module or ([], [])
+        hits = [*reached(module), *told(module)]
+        found = {Sign(getattr(node, "lineno", 1), name, what[:120]) for name, node, what in hits}
+        return sorted(found)[:_MOST_SIGNS], idle_texts(module)
+    except RecursionError:
+        return "is nested too deeply"
 
 
 def _read(language: str, source: bytes) -> Code | str:

@@ -67,11 +67,20 @@ class _Kind:
 
 
 def _ask(*argv: str) -> Path:
-    """A path that a program prints about itself; the program's own place if it does not."""
+    """A path that a program prints about itself; the program's own place if it prints none.
+
+    Raises:
+        GraderError: If it does not answer in time: without its toolchain honest work would get a 0.
+    """
     try:
         told = subprocess.run(
             argv, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True, cwd="/"
         ).stdout.strip()
+    except subprocess.TimeoutExpired:
+        raise GraderError(
+            f"{' '.join(argv)} has not answered within {_ASK_SECONDS:g} s",
+            hint="run it by hand once: a toolchain that is still being installed takes long",
+        ) from None
     except (OSError, subprocess.SubprocessError, ValueError):
         told = ""
     return Path(os.path.realpath(told or Path(os.path.realpath(argv[0])).parent.parent))

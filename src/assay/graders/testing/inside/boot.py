@@ -1,8 +1,9 @@
 """Runs pytest or unittest so that what comes of the tests is told to the host, not to a console.
 
 ``python boot.py pytest ARGUMENTS...`` stands for ``python -m pytest ARGUMENTS...``, and likewise
-for unittest. It runs under whatever Python (3.8 or later) the tests need. Everything of ours, and
-the runner, is imported before the workspace is on the path.
+for unittest; ``python boot.py run PROGRAM...`` takes the socket for a program that cannot. It runs
+under whatever Python (3.8 or later) the tests need. Everything of ours, and the runner, is imported
+before the workspace is on the path.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _NO_CHANNEL = 70
 
 def main() -> NoReturn:
     """Take the brief, run the tests, say what came of them, and leave at once."""
+    if sys.argv[1] == "run":
+        _become(sys.argv[2:])
     gc.disable()  # importing makes a great many objects, and no garbage
     sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != _HERE]
     sys.dont_write_bytecode = True
@@ -131,6 +134,30 @@ def _entries(taken: dict[str, str]) -> list[str]:
 def _run_unreported(runner: str, arguments: list[str]) -> NoReturn:
     """Become the plain runner: another process of this command reports."""
     os.execv(sys.executable, [sys.executable, "-m", runner, *arguments])  # noqa: S606 - no shell
+
+
+def _become(program: list[str]) -> NoReturn:
+    """Take what the channel hands down, a listening socket, and become the program that uses it.
+
+    Node can use an inherited descriptor, but cannot receive one. The line that comes with it stays
+    in the channel, for whoever reads it next.
+    """
+    import socket
+
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        channel.connect("/opt/assay/channel")
+        _, beside, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(4), socket.MSG_PEEK)
+    except OSError:
+        beside = []
+    for level, kind, data in beside:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            link = int.from_bytes(data[:4], sys.byteorder)
+            os.set_inheritable(link, True)
+            os.environ["ASSAY_LINK"] = str(link)
+    os.set_inheritable(channel.fileno(), True)
+    os.environ["ASSAY_CHANNEL"] = str(channel.fileno())
+    os.execv(program[0], program)  # noqa: S606 - no shell
 
 
 def _be_private() -> None:

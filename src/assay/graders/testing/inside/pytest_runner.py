@@ -15,8 +15,7 @@ from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.runner import runtestprotocol
 
 from assay.graders.testing.inside.channel_client import Brief
-from assay.graders.testing.inside.order import arrange
-from assay.graders.testing.inside.session import Session, Settings
+from assay.graders.testing.inside.session import Session, Settings, arrange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -15,8 +15,7 @@ from types import FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 from assay.graders.testing.inside.channel_client import Brief
-from assay.graders.testing.inside.order import arrange
-from assay.graders.testing.inside.session import Session, Settings
+from assay.graders.testing.inside.session import Session, Settings, arrange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""A plain Python function as a scorer. It is its author's own code and runs in this process."""
+"""Scorers: of declared graders, and of a plain Python function.
+
+A function is its author's own code and runs in this process.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,15 @@ from typing import TypeVar, cast
 
 from assay.endpoint.served import Scorer
 from assay.errors import InputError, ScoreError, nearest
+from assay.graders.apply import grade_many, grade_submission, require_parts
 from assay.graders.functions import thread_of
+from assay.graders.spec import GraderSpec
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import finite_number
 from assay.types.submission import Submission
 
-__all__ = ["scorer_of"]
+__all__ = ["require_servable", "scorer_of", "scorer_of_graders"]
 
 T = TypeVar("T")
 
@@ -192,3 +197,54 @@ def _outcome(name: str, returned: object) -> Graded:
 def _bad(name: str, what: str) -> Graded:
     hint = 'a number, (number, reason) or {"score", "reason"} is needed'
     return Graded.failed(name, f"the function {what} ({hint})", outcome="bad_return")
+
+
+_AT_ONCE = 16
+
+
+def scorer_of_graders(specs: Sequence[GraderSpec]) -> Scorer:
+    """Make a scorer of declared graders, whose scores are combined as in a case.
+
+    Raises:
+        InputError: For graders that cannot run, or that need what no request holds.
+    """
+    require_servable(specs)
+
+    async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
+        if len(specs) == 1:
+            return await grade_many(specs[0], items)
+        turn = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(name: str, submission: Submission) -> Graded:
+            async with turn:
+                return Graded.of_result(name, await grade_submission(specs, submission))
+
+        return await asyncio.gather(*(one(*item) for item in items))
+
+    return score
+
+
+def require_servable(specs: Sequence[GraderSpec]) -> None:
+    """Refuse graders that would answer every request with an error.
+
+    Raises:
+        InputError: For graders that need a model that cannot be asked, or what no request holds.
+    """
+    from assay.graders.judges.base import JudgeGrader
+    from assay.graders.openai.base import OpenAIGrader
+    from assay.graders.openai.definitions import models_needed
+
+    require_parts(specs, _PARTS)
+    for spec in specs:
+        grader = spec.kind.grader
+        why = ""
+        if issubclass(grader, OpenAIGrader):
+            if needs := models_needed(grader.defined(spec.options)):
+                why = f"needs {' and '.join(needs)}"
+        elif issubclass(grader, JudgeGrader) and (missing := grader.models_missing(spec.options)):
+            why = f"cannot ask its model: {'; '.join(missing)}"
+        if why:
+            raise InputError(
+                f"grader {spec.label!r} {why}",
+                hint="say how to reach what it needs, or serve the others without it",
+            )
