@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.sandbox]
 
 def test_both_tiers_and_the_limits_are_shown(tmp_path: Path) -> None:
     done = assay("doctor", cwd=tmp_path)
+    assert done.stdout, done.stderr
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "ok function graders tier bwrap" in lines
     names = [" ".join(line.split()[1:2]) for line in lines]
@@ -28,6 +29,7 @@ def test_both_tiers_and_the_limits_are_shown(tmp_path: Path) -> None:
 
 def test_limits_for_programs(tmp_path: Path) -> None:
     done = assay("doctor", "--json", cwd=tmp_path)
+    assert done.stdout, done.stderr
     report = cast("dict[str, Json]", json.loads(done.stdout))
     assert report["function_limits"] == asdict(FunctionLimits())
     rows = cast("list[dict[str, Json]]", report["findings"])
@@ -40,6 +42,7 @@ def test_without_bubblewrap_the_mend_is_said(tmp_path: Path) -> None:
     """Cases cannot be graded, functions can; the reader learns which is which."""
     done = assay("doctor", cwd=tmp_path, env={"PATH": str(tmp_path)})
     assert done.returncode == 3
+    assert done.stdout, done.stderr
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "ok function graders tier landlock" in lines
     assert "-- bwrap bubblewrap (bwrap) is not installed" in lines

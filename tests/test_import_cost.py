@@ -163,3 +163,19 @@ def test_the_type_checkers_view_of_assay_is_the_real_one() -> None:
         home = assay._HOME_OF[name]
         assert name in importlib.import_module(home).__all__
         assert getattr(assay, name) is getattr(importlib.import_module(home), name)
+
+
+_SOURCE = Path(assay.__file__).parent
+_ON_DEMAND = [
+    ".".join(("assay", *init.parent.relative_to(_SOURCE).parts))
+    for init in sorted(_SOURCE.rglob("__init__.py"))
+    if "def __getattr__" in init.read_text("utf-8")
+]
+
+
+@pytest.mark.parametrize("room", _ON_DEMAND)
+def test_no_module_hides_what_its_room_gives_on_demand(room: str) -> None:
+    """Importing a module puts it into its room, in place of a function of the same name."""
+    found = importlib.import_module(room)
+    modules = {module.name for module in pkgutil.iter_modules(found.__path__)}
+    assert modules.isdisjoint(found.__all__)
