@@ -98,7 +98,7 @@ class Processes:
             ours, theirs = socket.socketpair()
             pid = os.fork()
             if pid == 0:
-                for end in [ours, *(end for _, end in self._children)]:
+                for end in (ours, *(other for _, other in self._children)):
                     end.close()
                 _serve(theirs, cast("Callable[[object], object]", work))
             theirs.close()
@@ -109,10 +109,10 @@ class Processes:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *raised: object) -> None:
         """End them all."""
-        for pid, ours in self._children:
-            ours.close()
+        for pid, end in self._children:
+            end.close()
             os.kill(pid, signal.SIGKILL)
         for pid, _ours in self._children:
             os.waitpid(pid, 0)
