@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from assay.eval import commands
+from assay.graders.testing import runners
 from assay.graders.testing.runners import has_module
 from assay.tasks import Taskset
 from assay.types import Run, Workspace
@@ -112,7 +113,7 @@ def test_what_the_source_has_is_the_task_s_own(tmp_path: Path) -> None:
 async def test_a_command_without_its_pytest_is_an_error_before_the_agent_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "has_module", _nothing_is_installed)
+    monkeypatch.setattr(runners, "has_module", _nothing_is_installed)
     line = "python3 -m nothing && python3 -m pytest -q"
     touched = tmp_path / "touched"
     run = await graded(tmp_path, line, {}, script=f"touch {touched}\n")
