@@ -283,6 +283,22 @@ def test_a_stored_graders_card_covers_the_same_grader_in_a_file(
     assert "Calibrated says: agreement with people: kappa 0.80 [" in _grade(capsys)
 
 
+def test_a_card_of_a_functions_file_stands_beside_its_scores(
+    calibrate: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("says.py").write_text(
+        "from assay import StringThread\n\n\nasync def grade(thread: StringThread) -> float:\n"
+        "    return float('yes' in (thread.completion() or ''))\n"
+    )
+    calibrate.json("says.py", "labels.jsonl")
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(("grade", "labels.jsonl", "--function", "says.py"))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Calibrated says.py: agreement with people: kappa 0.80 [" in shown
+    assert "STALE" not in shown
+
+
 def test_a_card_stands_beside_what_graders_test_says(
     calibrate: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:

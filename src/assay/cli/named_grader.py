@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import file_warnings, is_trusted, tell_warnings
-from assay.errors import InputError, nearest
+from assay.errors import AssayError, InputError, nearest
 from assay.eval.calibration.asking import Target
 from assay.eval.calibration.digests import parts_digest
 from assay.graders.digest import grader_digest
@@ -59,19 +59,18 @@ def _of_function(file: str, name: str) -> Target:
         name=Path(file).name,
         kind="function",
         digest=digest[:16],
-        alias=_in_sandbox(source),
+        alias=_in_sandbox(file),
         made_of={"source": hashlib.sha256(source).hexdigest()[:16]},
         score=scorer_of(function),
     )
 
 
-def _in_sandbox(source: bytes) -> str:
-    """The digest that the file has for `assay grade --function`."""
-    from assay.graders.functions import FunctionSource
-
+def _in_sandbox(file: str) -> str:
+    """The digest that the file's scores have in `assay grade --function`."""
+    options: dict[str, Json] = {"file": str(Path(file).resolve()), "isolation": "call"}
     try:
-        return FunctionSource(text=source.decode()).digest
-    except (UnicodeDecodeError, InputError):  # no function that the sandbox would take
+        return grader_digest(GraderSpec(type="function", options=options))
+    except AssayError:  # no function that the sandbox would take
         return ""
 
 
