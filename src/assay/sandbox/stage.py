@@ -6,6 +6,7 @@ Part of the supervisor, which must start fast: only cheap modules are imported.
 from __future__ import annotations
 
 import os
+import resource
 
 from assay.sandbox import kernel
 
@@ -24,7 +25,7 @@ _PLACES = 512
 _MANY = 2**32 - 1
 _MOST_MAPS = 256
 _FORMAT, _DIRECTORY, _FILE = 0o170000, 0o040000, 0o100000
-_SMALL_BYTES = 256 * 1024
+_SMALL_BYTES, _ALL_READ = 256 * 1024, 0o004
 
 
 class StepError(Exception):
@@ -66,18 +67,23 @@ class Identity:
         self._server = os.getpid()
         self._ranges = [_largest(f"/proc/self/{kind}_map") for kind in ("uid", "gid")]
         self._maps: dict[tuple[int, int, int], int] = {}
+        # Every supervisor has them too, and needs descriptors of its own.
+        self._most_maps = min(_MOST_MAPS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
 
     def prepare(self, place: int, owners: list[tuple[int, int]]) -> None:
         """In the fork server: be what the next command is; have the maps of these owners ready."""
         if not self.admin or any(count < _MANY for _, count in self._ranges):
             return
         self._choose(self._server * _PLACES + place % _PLACES)
-        if len(self._maps) > _MOST_MAPS:
+        if len(self._maps) > self._most_maps:
             for fd in self._maps.values():
                 os.close(fd)
             self._maps.clear()
         for owner, group in owners:
-            self.owner_map(owner, group)
+            try:
+                self.owner_map(owner, group)
+            except OSError:
+                return  # the supervisor will meet the same, and says what it is
 
     def settle(self) -> None:
         """In the fork: where ids are few, choose them by our own process id."""
@@ -250,9 +256,11 @@ class Stage:
 
 
 def _copy_small(path: str, target: str) -> bool:
-    """Copy a file of the host, unless it is large or no file."""
+    """Copy a file of the host that all may read, unless it is large or no file."""
     found = os.stat(path)  # noqa: PTH116
     if found.st_mode & _FORMAT != _FILE or found.st_size > _SMALL_BYTES:
+        return False
+    if not found.st_mode & _ALL_READ:
         return False
     source = os.open(path, os.O_RDONLY)
     copy = os.open(target, os.O_CREAT | os.O_WRONLY, 0o644)
