@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import assay.sandbox.run
 from assay.errors import SandboxError
 from assay.sandbox import kernel, probe, run_command_sync, stage
 from assay.sandbox.forkserver import FORK_SERVER
+from assay.sandbox.functions.launch import spare_id
 from tests.children import alone
 from tests.processes import living, marker
 
@@ -97,7 +99,7 @@ def test_descriptors_above_what_select_can_take() -> None:
 
 
 def test_a_command_that_failed_gives_its_place_back() -> None:
-    """After 512 failures, two commands at a time could have one user id."""
+    """After 256 failures, two commands at a time could have one user id."""
     before = set(FORK_SERVER._places)
     with pytest.raises(RuntimeError), FORK_SERVER.fork([], None):
         raise RuntimeError
@@ -160,7 +162,37 @@ def test_no_descriptors_at_all_is_an_error_of_the_sandbox(monkeypatch: pytest.Mo
                 run_command_sync(["true"], workspace=None, stdin=given)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has one owner only")
+@pytest.mark.skipif(not kernel.is_admin(), reason="an ordinary user keeps his id")
+@pytest.mark.parametrize("server", [2, 2**22 - 1])
+def test_very_many_commands_at_a_time_share_no_id(
+    monkeypatch: pytest.MonkeyPatch, server: int
+) -> None:
+    """Two with one id share a limit on processes: a fork bomb in one was felt by the other."""
+    monkeypatch.setattr(os, "getpid", lambda: server)
+    identity, seen = stage.Identity(), set[int]()
+    for place in range(1100):
+        identity.prepare(place, [])
+        monkeypatch.setattr(os, "getpid", lambda place=place: 2**22 - 2 - place)
+        identity.settle()
+        seen.add(identity.uid)
+    assert len(seen) == 1100
+    # On a machine that has seen many processes, bubblewrap refused every command of root's.
+    assert max(seen) < 2**31
+
+
+@pytest.mark.skipif(not kernel.is_admin(), reason="an ordinary user keeps his id")
+def test_ids_of_a_host_with_a_high_process_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 2**22 - 1)
+    assert spare_id() < 2**31
+    identity = stage.Identity()
+    identity.prepare(0, [])
+    words = ["bwrap", "--unshare-user", "--uid", "1000", "--bind", "/", "/", "true"]
+    monkeypatch.undo()
+    done = subprocess.run(words, user=identity.uid, group=identity.gid, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.skipif(not kernel.is_admin(), reason="an ordinary user has one owner only")
 def test_many_owners_and_few_descriptors(tmp_path: Path) -> None:
     """The server filled itself with user namespaces, and its forks had no room for their own."""
     for number in range(40):

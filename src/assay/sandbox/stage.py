@@ -20,9 +20,10 @@ _NOSUID_NODEV = 2 | 4
 _RECURSIVE_PRIVATE = 0x4000 | 0x40000
 _OWN_FILES = 64
 _LAST_ID = 0xFFFFFFFE
-# Ids for so many commands at a time of each process: there are 2**22 process ids.
-_PLACES = 512
-_MANY = 2**32 - 1
+# Ids for so many commands at a time of each process: there are 2**22 process ids. bubblewrap takes
+# no id from 2**31 on.
+_PLACES = 256
+_MANY = 2**31
 _MOST_MAPS = 256
 _FORMAT, _DIRECTORY, _FILE = 0o170000, 0o040000, 0o100000
 _SMALL_BYTES, _ALL_READ = 256 * 1024, 0o004
@@ -66,15 +67,18 @@ class Identity:
         self.uid, self.gid = os.getuid(), os.getgid()
         self._server = os.getpid()
         self._ranges = [_largest(f"/proc/self/{kind}_map") for kind in ("uid", "gid")]
+        self._are_many = all(count >= _MANY for _, count in self._ranges)
+        self._has_place = False
         self._maps: dict[tuple[int, int, int], int] = {}
         # Every supervisor has them too, and needs descriptors of its own.
         self._most_maps = min(_MOST_MAPS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
 
     def prepare(self, place: int, owners: list[tuple[int, int]]) -> None:
         """In the fork server: be what the next command is; have the maps of these owners ready."""
-        if not self.admin or any(count < _MANY for _, count in self._ranges):
+        self._has_place = self._are_many and place < _PLACES
+        if not self.admin or not self._has_place:
             return
-        self._choose(self._server * _PLACES + place % _PLACES)
+        self._choose(self._server * _PLACES + place)
         if len(self._maps) > self._most_maps:
             for fd in self._maps.values():
                 os.close(fd)
@@ -86,12 +90,17 @@ class Identity:
                 return  # the supervisor will meet the same, and says what it is
 
     def settle(self) -> None:
-        """In the fork: where ids are few, choose them by our own process id."""
-        if self.admin and any(count < _MANY for _, count in self._ranges):
-            self._choose(os.getpid())
+        """In the fork: where ids are few, or commands too many, choose by our own process id."""
+        if self.admin and not self._has_place:
+            self._choose(os.getpid(), above_places=self._are_many)
 
-    def _choose(self, number: int) -> None:
-        ids = [first + count // 3 + number % (count // 2) for first, count in self._ranges]
+    def _choose(self, number: int, *, above_places: bool = False) -> None:
+        ids: list[int] = []
+        for first, count in self._ranges:
+            start, room = count // 3, count // 2
+            if above_places:
+                start, room = start + room, count // 6
+            ids.append(first + start + number % room)
         self.uid, self.gid = ids
 
     def leave_host(self) -> None:
@@ -120,11 +129,11 @@ class Identity:
 
 
 def _largest(table: str) -> tuple[int, int]:
-    """The first id and the size of the largest range that this user namespace has."""
+    """The first id and the size of the largest range that this user namespace has, below 2**31."""
     lines = kernel.read_bytes(table).decode().splitlines()
     extents = [[int(word) for word in line.split()] for line in lines]
     first, _, count = max(extents, key=lambda extent: extent[2])
-    return first, count
+    return first, min(count, _MANY - first)
 
 
 def _one_id_moved(owner: int, shown: int) -> str:

@@ -350,6 +350,7 @@ def spare_id() -> int:
     lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
     extents = [[int(word) for word in line.split()] for line in lines]
     first, _, count = max(extents, key=lambda extent: extent[2])
+    count = min(count, 2**31 - first)  # bubblewrap takes no more
     own = os.getpid() * 1009 + next(_numbers)
     return first + count // 3 + own % max(1, count // 2)
 
