@@ -87,7 +87,7 @@ async def test_when_all_processes_have_died_nobody_waits_for_one() -> None:
 
     with Processes(die, 2) as pool, pytest.raises(GraderError, match="has ended"):
         await asyncio.wait_for(
-            run_batches(range(9), pool, lambda *_: None, at_once=4),
+            run_batches(range(9), pool, lambda _, __: None, at_once=4),
             10,
         )
 
