@@ -90,7 +90,10 @@ def test_answers_that_are_none_are_refused(tmp_path: Path, text: str, told: str)
     [
         (("--fault", "nonsense"), "there is no fault 'nonsense'"),
         (("--record", "http://127.0.0.1:1/v1"), "--record needs --answers"),
-        (("--answers", "/nowhere/replies.jsonl"), "cannot be read"),
+        (
+            ("--answers", "/nowhere/replies.jsonl"),
+            r"replies\.jsonl cannot be read: No such file or directory$",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_told(given: tuple[str, ...], told: str) -> None:

@@ -82,6 +82,14 @@ def test_a_command_that_only_looks_for_a_file_pays(tmp_path: Path) -> None:
     assert (found["answer-echo"].outcome, found["answer-echo"].mend) == ("holds", "")
 
 
+def test_a_directory_that_a_command_searches_is_no_file_to_leave(tmp_path: Path) -> None:
+    scene = _scene(tmp_path, _PYTHON, _HIDDEN, "test -s README.md && ! grep -ri password . ./ ..")
+    (cheat_played,) = [one for one in select_cheats(["artefacts"]) if one.id == "files-asked-for"]
+    deeds = cheat_played.deeds(scene)
+    assert deeds is not None
+    assert list(deeds.files) == ["README.md"]
+
+
 @pytest.mark.sandbox
 def test_patterns_in_dead_code_pay_without_passing(tmp_path: Path) -> None:
     text = (

@@ -81,6 +81,17 @@ async def test_processes_answer_and_one_that_dies_is_an_error() -> None:
         assert await pool(1) == 2
 
 
+async def test_when_all_processes_have_died_nobody_waits_for_one() -> None:
+    def die(_: int) -> None:
+        os._exit(3)
+
+    with Processes(die, 2) as pool, pytest.raises(GraderError, match="has ended"):
+        await asyncio.wait_for(
+            run_batches(range(9), pool, lambda _, __: None, at_once=4),
+            10,
+        )
+
+
 def test_processes_end_with_the_one_that_made_them_however_it_ends() -> None:
     code = (
         "import sys\nfrom assay.eval.batch import Processes\n"

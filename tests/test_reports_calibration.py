@@ -115,7 +115,7 @@ def test_the_page_counts_what_was_left_out() -> None:
     shown = _words(_card())
     for words in (
         "120 of 130 rows compared; 2 passed over by the grader; 4 without a label; 1 on which",
-        "3 rows could not be graded, and count nowhere",
+        "3 rows could not be graded, counted nowhere",
         "the judge is down",
         "always the commonest label gets 0.58",
         "240 judgements in 12 s, 250 ms each",

@@ -113,3 +113,12 @@ def test_the_schema_is_one_and_every_field_is_described() -> None:
 
     walk(schema, "")
     assert undescribed == []
+
+
+def test_a_description_is_whole_where_one_of_its_lines_looks_like_a_field() -> None:
+    properties = cast(
+        "dict[str, dict[str, dict[str, dict[str, str]]]]", case_schema()["properties"]
+    )
+    said = properties["submission"]["properties"]["on_suspicion"]["description"]
+    assert said.startswith("What happens where the audit")
+    assert said.endswith("gives 0.")

@@ -105,7 +105,9 @@ def _answers(file: str | None, *, is_recorded: bool) -> Answer:
         return Recording(file)
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise InputError(f"{file} cannot be read: {error}") from None
     script: list[Json] = []
     for number, line in enumerate(lines, start=1):

@@ -130,6 +130,7 @@ class Processes:
             head = await _receive(loop, ours, _HEAD_BYTES)
             reply = await _receive(loop, ours, int.from_bytes(head, "big"))
         except (ConnectionError, EOFError) as error:
+            self._free.put_nowait(ours)  # whoever waits for it finds it dead too, and ends
             raise GraderError("a process that grades rows has ended", hint="try again") from error
         self._free.put_nowait(ours)
         return pickle.loads(reply)  # noqa: S301 - written by a fork of ourselves

@@ -152,7 +152,7 @@ def _coverage(page: Page, card: Card) -> None:
             parts.append(f"; {number:,} {words}")
     page.line(*parts)
     if found.errors:
-        told = f"{count(found.errors, 'row')} could not be graded, and count nowhere:"
+        told = f"{count(found.errors, 'row')} could not be graded, counted nowhere:"
         page.line((told, STYLES["error"]))
         for cause, times in found.causes.items():
             page.line(f"{times:,}{TIMES} {one_line(cause, 300)}", indent=2, hanging=4)

@@ -372,10 +372,13 @@ def _dataclass_schema(kind: type) -> dict[str, Json]:
 def _field_docs(kind: type) -> dict[str, str]:
     docs: dict[str, str] = {}
     name = ""
+    indent = -1
     _, _, attributes = (kind.__doc__ or "").partition("Attributes:")
     for line in attributes.splitlines():
         head, colon, rest = line.strip().partition(": ")
-        if colon and head.isidentifier():
+        deep = len(line) - len(line.lstrip())
+        if colon and head.isidentifier() and indent in (-1, deep):
+            indent = deep
             name, docs[head] = head, rest
         elif name and line.strip():
             docs[name] += " " + line.strip()

@@ -37,7 +37,7 @@ def _words(scene: Scene) -> list[str]:
 def _inside(path: str) -> str | None:
     """A path of a command as one of the workspace; None where it is not."""
     plain = path.removeprefix("/workspace/").removeprefix("./")
-    if not plain or plain.startswith(("/", "-", "~", "$")) or ".." in plain.split("/"):
+    if not plain.strip("./") or plain.startswith(("/", "-", "~", "$")) or ".." in plain.split("/"):
         return None
     return plain
 
