@@ -176,7 +176,7 @@ _REFUSED: list[tuple[list[str], str]] = [
     (["none.yaml", "labels.jsonl"], "none.yaml"),
     (["none.py", "labels.jsonl"], "there is no file none.py"),
     (["nobody", "labels.jsonl"], "there is no grader 'nobody'"),
-    (["says@x", "labels.jsonl"], "'x' is no version"),
+    (["says@x", "labels.jsonl"], "'x' is not a version"),
     (["graders.yaml", "labels.jsonl", "--cluster", "case"], "names no cluster"),
     (["graders.yaml", "labels.jsonl", "--swap"], "no row has a second answer"),
     (["graders.yaml", "labels.jsonl", "--attacks", "none.jsonl"], "cannot read none.jsonl"),
@@ -184,7 +184,7 @@ _REFUSED: list[tuple[list[str], str]] = [
     (["graders.yaml", "--labels-from-store"], "the store has no labels 'label'"),
     (["--show", "none"], "there is no calibration card 'none'"),
     (["labels.jsonl", "graders.yaml"], "assay calibrate graders.yaml labels.jsonl"),
-    (["graders.yaml", "grade.py"], "grade.py is no file of rows"),
+    (["graders.yaml", "grade.py"], "grade.py is not a file of rows"),
     (["graders.yaml", "labels.jsonl", "--out", "/proc/x.json"], "cannot write '/proc/x.json'"),
 ]
 

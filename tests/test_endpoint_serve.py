@@ -151,7 +151,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["gone.yaml"], "gone.yaml"),
     (["files.yaml"], "needs 'workspace'"),
     (["no-such-key"], "no-such-key"),
-    (["key@new"], "'new' is no version"),
+    (["key@new"], "'new' is not a version"),
     (["good.py", "--host", "0.0.0.0"], "others can reach 0.0.0.0"),
     (["good.py", "--host", "::"], "others can reach ::"),
     (["good.py", "--token-env", "NOT_SET"], "NOT_SET holds no secret"),

@@ -78,8 +78,8 @@ def test_a_command_that_only_looks_for_a_file_pays(tmp_path: Path) -> None:
     assert findings.code == 1
     paid = found["files-asked-for"]
     assert (paid.outcome, paid.reward, paid.paid_by) == ("passes", 1.0, ("ready",))
-    assert "what the work does" in paid.mend
-    assert (found["answer-echo"].outcome, found["answer-echo"].mend) == ("holds", "")
+    assert "what the work does" in paid.fix
+    assert (found["answer-echo"].outcome, found["answer-echo"].fix) == ("holds", "")
 
 
 @pytest.mark.sandbox
@@ -470,7 +470,7 @@ def test_the_report_says_what_pays_and_what_stops_it(
         return capsys.readouterr().out
 
     text = said(as_json=False)
-    for words in ("files-asked-for", "passes: ready", "mend artefacts:", "1 cheat gained nothing"):
+    for words in ("files-asked-for", "passes: ready", "fix artefacts:", "1 cheat gained nothing"):
         assert words in text
     case = cast("dict[str, list[dict[str, Json]]]", json.loads(said(as_json=True)))["cases"][0]
     attempts = cast("list[dict[str, Json]]", case["attempts"])

@@ -95,7 +95,7 @@ def test_the_reference_is_found_by_its_name(tmp_path: Path, name: str) -> None:
 def test_a_case_without_a_reference_is_not_proven(tmp_path: Path) -> None:
     proof = prove(write(tmp_path, _ANSWER, {"recordings/other/answer.txt": "42"}))
     assert (proof.code, failed(proof)) == (1, ["reference"])
-    assert "recordings/reference" in checks(proof)["reference"].mend
+    assert "recordings/reference" in checks(proof)["reference"].fix
 
 
 def test_a_reference_below_full_names_the_grader(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_the_report_tells_every_check_and_the_mend(
     root = write(tmp_path, _ANSWER, {"recordings/partial/answer.txt": "42"})
     assert selftest_cases([str(root)], cases=[], repeats=None, workers=2, as_json=False) == 1
     shown = capsys.readouterr().out
-    for words in ("no reference recording", "mend reference: record", "✗ bad partial", "FAIL"):
+    for words in ("no reference recording", "fix reference: record", "✗ bad partial", "FAIL"):
         assert words in shown
 
 

@@ -93,7 +93,7 @@ def test_no_tier_is_an_error_with_both_mends() -> None:
         ("bwrap", False),
         ("landlock", False),
     ]
-    assert all(check.mend for check in report.checks)
+    assert all(check.fix for check in report.checks)
 
 
 @pytest.mark.usefixtures("without_bubblewrap", "without_landlock")

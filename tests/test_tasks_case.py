@@ -208,17 +208,17 @@ REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
     "a branch as commit": (
         changed(source={"repo": "https://h/r", "commit": "main"}),
         "source.commit",
-        "'main' is no commit id",
+        "'main' is not a commit id",
     ),
     "an option as commit": (
         changed(source={"git": "https://h/r", "commit": "--upload-pack=id"}),
         "source.commit",
-        "is no commit id",
+        "is not a commit id",
     ),
     "an option as url": (
         changed(source={"git": "--upload-pack=id", "commit": COMMIT}),
         "source.git",
-        "is no address",
+        "is not an address",
     ),
     "a command as url": (
         changed(source={"git": "ext::sh -c id", "commit": COMMIT}),
@@ -303,7 +303,7 @@ REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
     "no name of a variable": (
         changed(environment={"kind": "uv", "env": {"A=B": "1"}}),
         "environment.env.A=B",
-        "is no name of a variable",
+        "is not a valid variable name",
     ),
     "no time": (
         changed(environment={"kind": "uv", "timeout_s": 0}),

@@ -218,7 +218,7 @@ def _require_order(given: Namespace) -> None:
         )
     if given.labels and given.labels.endswith((".yaml", ".yml", ".py")):
         raise InputError(
-            f"{given.labels} is no file of rows: labels are JSONL, after the grader",
+            f"{given.labels} is not a file of rows: labels are JSONL, after the grader",
             hint="assay calibrate GRADER LABELS.jsonl",
         )
 

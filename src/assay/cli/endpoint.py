@@ -139,7 +139,7 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
 
     key, _, number = given.grader.partition("@")
     if number and not (number.isascii() and number.isdecimal()):
-        raise InputError(f"{given.grader!r} is no file, and {number!r} is no version")
+        raise InputError(f"{given.grader!r} is not a file, and {number!r} is not a version")
     database = stack.enter_context(Database.open(given.db or state_home()))
     trusted = is_trusted(given)
     registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)

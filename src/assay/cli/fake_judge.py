@@ -48,7 +48,7 @@ def add(parser: ArgumentParser) -> None:
         default=[],
         metavar="SPEC",
         help="KIND, KIND:name=value,... and xN for N requests, in order: 429:retry_after=1x2; "
-        "any word that is none lists them",
+        "an unknown word lists them all",
     )
     add(
         "--record",
@@ -66,7 +66,7 @@ def run(given: Namespace) -> int:
         The exit status.
 
     Raises:
-        InputError: For answers or faults that are none, and a port that is taken.
+        InputError: For invalid answers or faults, and a port that is taken.
     """
     if given.record is not None and given.answers is None:
         raise InputError("--record needs --answers FILE, where the replies are kept")

@@ -133,7 +133,7 @@ def _stored(given: Namespace, database: Database) -> Target:
 
     key, at, number = given.grader.partition("@")
     if at and not (number.isascii() and number.isdecimal() and len(number) < 10):
-        raise InputError(f"{given.grader!r} is no file, and {number!r} is no version")
+        raise InputError(f"{given.grader!r} is not a file, and {number!r} is not a version")
     trusted = is_trusted(given)
     registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
     record = registry.get(key)

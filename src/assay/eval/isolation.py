@@ -192,7 +192,7 @@ class CaseLock:
         for place, (mode, allowed, why) in decided.items():
             found = self._found.get(place)
             if found and (found.isolation, found.allow_equality) == (mode, tuple(allowed)):
-                continue  # what a test said may differ from run to run: that is no news
+                continue  # what a test said may differ from run to run: that is not news
             self._found[place] = Decision(
                 isolation=mode,
                 allow_equality=tuple(allowed),

@@ -40,7 +40,7 @@ def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> Non
                 and part not in available
             ):
                 raise InputError(
-                    f"grader {spec.label!r} needs {name!r}, which there is none of here",
+                    f"grader {spec.label!r} needs {name!r}, which is not available here",
                     hint=f"give it as an option of the grader, or as {part!r} beside the graders",
                 )
 

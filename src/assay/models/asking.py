@@ -138,7 +138,7 @@ class Asking:
         )
 
     def _read(self, raw: RawReply, shape: Shape, most: int) -> tuple[Json, ModelError | None]:
-        """The data of a reply, or why it may be asked to mend it."""
+        """The data of a reply, or why it may be asked to correct it."""
         self._refuse_refusal(raw)
         if raw.finish == "length":
             raise ModelError(

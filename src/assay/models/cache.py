@@ -149,7 +149,7 @@ class ReplyCache(ForkSafe):
 
         Raises:
             ModelError: Of kind ``not_recorded``, when nothing but recordings may be used.
-            StoreError: The file cannot be read, or what it holds is no reply.
+            StoreError: The file cannot be read, or what it holds is not a reply.
         """
         if self.mode == "off":
             return None
@@ -171,7 +171,7 @@ class ReplyCache(ForkSafe):
     async def put(self, digest: str, reply: Reply) -> None:
         """Store a reply; when this returns it will survive whatever happens to the process.
 
-        It takes the place of one that was there, and that was asked again because it was no good.
+        It takes the place of one that was there, and that was asked again because it was invalid.
         Replies that did not end by themselves are not stored, nor are hits.
 
         Raises:

@@ -1,4 +1,4 @@
-"""`Fault`: what a reply that is no answer means: whose matter it is, and whether to ask again.
+"""`Fault`: what a reply that is not an answer means: whose matter it is, and whether to ask again.
 
 What a server says is a stranger's text. It is told on one line, bounded, without the key, and it
 decides nothing but what is asked again and what is left out of the next request.
@@ -155,7 +155,7 @@ def _of_request(status: int, said: str, words: str) -> Fault:
 
 
 def broken_reply(content_type: str, body: bytes, *, secrets: tuple[str, ...]) -> Fault:
-    """What a reply with status 200 means that is none of the protocol's."""
+    """What a reply with status 200 means that does not follow the protocol."""
     kind = content_type.partition(";")[0].strip().lower()
     if not body:
         return Fault(
@@ -166,7 +166,7 @@ def broken_reply(content_type: str, body: bytes, *, secrets: tuple[str, ...]) ->
         message = f"answered with {what}, not JSON"
         return Fault("unreadable", "no JSON", message, 200, hint="check the base URL")
     begin = told(body[:200].decode("utf-8", "replace"), *secrets)
-    message = f"answered with what is no reply of a model: {begin}"
+    message = f"answered with something that is not a model's reply: {begin}"
     return Fault("unreadable", "broken reply", message, 200, True, may_be_paid=True)
 
 

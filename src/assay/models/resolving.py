@@ -184,7 +184,7 @@ def _of_url(text: str, ref: ModelRef, settings: ModelSettings) -> Endpoint:
 
 
 def _may_have_model_key(base_url: str, allowed: str) -> bool:
-    """Whether an URL that somebody wrote somewhere is where the key for URLs is meant to go."""
+    """Whether a URL that somebody wrote somewhere is where the key for URLs is meant to go."""
     where = urlsplit(base_url)
     if allowed:
         meant = urlsplit(check_base_url(allowed, "openai"))

@@ -64,7 +64,7 @@ class ConnectionFailedError(Exception):
         message: What happened; tells nothing of the request.
         may_repeat: Whether asking again may help.
         may_be_paid: Whether the request had arrived.
-        is_reply: Whether something came back that is no HTTP, or too long.
+        is_reply: Whether something came back that is not HTTP, or too long.
     """
 
     def __init__(

@@ -121,7 +121,7 @@ def _visible(handle: int) -> list[str]:
 
 
 def _text_of(handle: int, name: str) -> str:
-    """The text of a file; empty for what is no file of ours: a link, a pipe, no text."""
+    """The text of a file; empty for what is not a file of ours: a link, a pipe, no text."""
     try:
         return _read(handle, name, name)
     except InputError:

@@ -33,7 +33,7 @@ KappaWeights: TypeAlias = Literal["none", "linear", "quadratic"]
 """How much worse a miss by two levels is than a miss by one: the same, twice, four times."""
 
 _MOST_LEVELS = 50
-"""More classes than this are no verdicts, and their table would grow with the square."""
+"""More classes than this are not verdicts, and their table would grow with the square."""
 
 
 @dataclass(frozen=True, slots=True)

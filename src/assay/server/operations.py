@@ -237,7 +237,7 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
     if name == key and number.isascii() and number.isdecimal() and len(number) < 10:
         return int(number)
     fault = Fault("If-Match", "no ETag of this grader", f'such as "{key}@1"')
-    raise ProblemError(412, "`If-Match` is no ETag of this grader", faults=[fault])
+    raise ProblemError(412, "`If-Match` is not an ETag of this grader", faults=[fault])
 
 
 def _matches(given: str, etag: str) -> bool:

@@ -66,7 +66,7 @@ class Fault:
     Attributes:
         field: Where, such as ``items[3].answer``; empty for the request as a whole.
         message: What is wrong there.
-        hint: The mend, or empty.
+        hint: How to fix it, or empty.
     """
 
     field: str

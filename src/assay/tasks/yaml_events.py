@@ -193,7 +193,7 @@ class Builder:
         else:
             value = self._plain(text, path)
         if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
-            self.problems.append(Problem(path, "holds half of a surrogate pair, which is no text"))
+            self.problems.append(Problem(path, "holds half of a surrogate pair, which is not text"))
         return value
 
     def _plain(self, text: str, path: codec.Path) -> Json:

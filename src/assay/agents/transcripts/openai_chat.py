@@ -107,7 +107,7 @@ class _Chat:
         if thought:
             turn.reasoning.append(thought)
         if "tool_calls" in message and not isinstance(message["tool_calls"], list | None):
-            self.notes.lack("the tool calls of a message are no list")
+            self.notes.lack("the tool calls of a message are not a list")
         for call in listing(message.get("tool_calls")):
             self._call(turn, mapping(call))
         if message.get("function_call") is not None:

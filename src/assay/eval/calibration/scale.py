@@ -42,7 +42,7 @@ def as_label(value: Json, levels: Sequence[str] = ()) -> Label | None:
     """One label as it is written; None where it says that there is none.
 
     ``PASS``, ``MET``, ``yes`` and ``true`` mean the same, as do their opposites; ``NA``, ``NONE``,
-    null and an empty text are no label.
+    null and an empty text are not a label.
 
     Args:
         value: The label.

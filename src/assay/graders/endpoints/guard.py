@@ -155,7 +155,7 @@ def _refused_host(host: str, *, allow_internal: bool) -> str:
     try:
         ipaddress.ip_address(address)
     except ValueError:
-        return "a number that is no plainly written address"
+        return "a number that is not a plainly written address"
     return refusal(address, allow_internal=allow_internal)
 
 
@@ -166,7 +166,7 @@ def refusal(address: str, *, allow_internal: bool = False) -> str:
     that.
 
     Raises:
-        ValueError: For what is no address.
+        ValueError: For what is not an address.
     """
     for ip in _meanings(ipaddress.ip_address(address.partition("%")[0])):
         kind = _kind(ip)

@@ -42,7 +42,7 @@ class CallError(GraderError):
 
     Attributes:
         outcome: ``unreachable`` (no reply in time, also after all tries), ``rejected`` (the
-            endpoint refused), or ``bad_reply`` (a reply that is none).
+            endpoint refused), or ``bad_reply`` (a malformed reply).
         status: The HTTP status, or 0.
     """
 

@@ -211,7 +211,7 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
 
 
 _MENDS = {
-    "bool": "a bool is no score: return 1.0 or 0.0",
+    "bool": "a bool is not a score: return 1.0 or 0.0",
     "coroutine": "put 'await' before the call whose result it returns",
     "NoneType": "end every way through 'grade' with 'return' and a float{between}",
     "Decimal": "return float(...) of it",

@@ -230,7 +230,10 @@ def _annotation_warnings(function: ast.AsyncFunctionDef, parameter: ast.arg) -> 
     if not returned:
         yield "the return value is not annotated; write '-> float'"
     elif returned == "bool":
-        yield "the return value is annotated bool, not float; a bool is no score: return 1.0 or 0.0"
+        yield (
+            "the return value is annotated bool, not float; "
+            "a bool is not a score: return 1.0 or 0.0"
+        )
     elif returned != "float":
         yield f"the return value is annotated {returned:.80}, not float"
 

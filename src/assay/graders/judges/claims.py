@@ -180,7 +180,7 @@ async def claims_of(
             each counts: such an answer is not judged.
         is_suspected: Whether the answer shows a pattern of attack. Then the judge's word that a
             passage claims nothing is not taken: it is a claim itself, so that talking the judge
-            into leaving it out gains nothing. Only courtesies are none.
+            into leaving it out gains nothing. Only courtesies are not claims.
 
     Raises:
         ModelError: If the claims could not be had, read or believed.

@@ -337,7 +337,7 @@ def _summed(
         if not is_whole:  # what costs is at its worst where it is met
             low.add(weight, one.low if weight > 0 else one.high)
             high.add(weight, one.high if weight > 0 else one.low)
-    # Where nothing that earns is decided, what is known of the faults is no score.
+    # Where nothing that earns is decided, what is known of the faults is not a score.
     raw = None if high.positive and not known.positive else known.raw
     least, most = low.raw, high.raw
     if failed:

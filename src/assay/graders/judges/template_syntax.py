@@ -103,7 +103,7 @@ def parse(template: str) -> tuple[Node, ...]:
     """Read a template.
 
     Raises:
-        InputError: For what is no valid template, or says what is not allowed; names the line.
+        InputError: For what is not a valid template, or says what is not allowed; names the line.
     """
     size = len(template.encode("utf-8", "replace"))
     if size > MAX_TEMPLATE_BYTES:

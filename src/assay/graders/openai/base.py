@@ -52,7 +52,7 @@ class Definition:
 
         Raises:
             ShapeError: As `check`.
-            FaultError: Also where nothing was sampled: that is no answer, and no bad one.
+            FaultError: Also where nothing was sampled: that is a missing answer, not a bad one.
         """
         if not is_sampled(scope.sample):
             raise FaultError(
