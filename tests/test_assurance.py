@@ -356,11 +356,11 @@ def test_scores_that_were_written_without_a_word_have_none() -> None:
 
 @pytest.mark.parametrize("word", ["seperate", "", "Shared", 1, ["read"], {"a": 1}])
 def test_an_unknown_word_is_refused(word: object) -> None:
-    with pytest.raises(ScoreError, match="there is no assurance"):
+    with pytest.raises(ScoreError, match="unknown assurance"):
         SubScore("tests", 1.0, assurance=cast("Assurance", word))
-    with pytest.raises(ScoreError, match="there is no assurance"):
+    with pytest.raises(ScoreError, match="unknown assurance"):
         SubScore.from_dict({"name": "tests", "value": 1.0, "assurance": cast("Json", word)})
-    with pytest.raises(ScoreError, match="there is no assurance"):
+    with pytest.raises(ScoreError, match="unknown assurance"):
         Graded(id="1", status="scored", score=1.0, assurance=cast("Assurance", word))
 
 

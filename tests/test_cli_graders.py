@@ -147,7 +147,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["validate", "."], "is a directory"),
     (["validate", "mine.yaml", "--isolation", "batch"], "go with FILE.py"),
     (["show", "totls"], "did you mean 'totals'"),
-    (["update", "totals"], "nothing says what changes"),
+    (["update", "totals"], "no change was given"),
     (["update", "totals", "--custom", "--expected", "7"], "at version 1, not 7"),
     (["test", "totals", "absent.jsonl"], "cannot read absent.jsonl"),
     (["test", "totals", "empty.jsonl"], "has no rows"),

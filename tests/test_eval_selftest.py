@@ -274,7 +274,11 @@ _OPEN = """
             "0.5",
             "and that passes",
         ),
-        ("{type: efficiency, target_tokens: 9}", "1", "nothing asks whether the result is right"),
+        (
+            "{type: efficiency, target_tokens: 9}",
+            "1",
+            "no grader checks whether the result is right",
+        ),
         (
             "{type: exact_match, expected: x}, {type: contains, substring: y, weight: 1.5}",
             "0.4",

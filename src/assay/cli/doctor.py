@@ -189,8 +189,8 @@ def _models() -> _Finding:
         named = [name for name, model in asked.items() if not unconfigured(model, settings)]
     except AssayError as error:
         return _Finding(name="models", ok=False, detail=str(error), fix="correct the settings")
-    listed = ", ".join([*named, *settings.endpoints]) or "none can be asked"
-    cost = "judges whose model is no URL cannot grade: they are errors"
+    listed = ", ".join([*named, *settings.endpoints]) or "no model can be asked"
+    cost = "judges cannot grade unless their model is a URL: they are errors"
     found = bool(named or settings.endpoints)
     return _Finding(name="models", ok=found, detail=listed, cost=cost, fix=fix)
 

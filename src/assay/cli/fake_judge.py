@@ -55,8 +55,10 @@ def add(parser: ArgumentParser) -> None:
         metavar="URL",
         help="send requests on to the model at this base URL, and keep its replies in --answers",
     )
-    add("--model", default="fake-judge", metavar="NAME", help="what the model is called")
-    add("--seed", type=int, default=0, metavar="N", help="of faults with a probability")
+    add("--model", default="fake-judge", metavar="NAME", help="name of the model")
+    add(
+        "--seed", type=int, default=0, metavar="N", help="random seed for faults with a probability"
+    )
 
 
 def run(given: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The grader that a command names: a function's file, a file of graders, or a stored one."""
+"""The grader that a command names: a function's file, a grader file, or a stored one."""
 
 from __future__ import annotations
 

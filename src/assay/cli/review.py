@@ -183,7 +183,7 @@ class _Work:
                 note = written or keys.note(lambda: self.page.line(("a line for the note:", "dim")))
                 self.page.line(("noted; now a decision", "dim"))
             elif key.strip():
-                self.page.line((f"{key!r:.20} is not a key here", "yellow"))
+                self.page.line((f"{key!r:.20} is not one of the keys", "yellow"))
 
     def _show(self, cell: CellRecord) -> None:
         page, held = self.page, cell.notes.get(HELD)

@@ -104,12 +104,12 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
     reward = run.reward or 0.0
     below = _below(run)
     if below or reward < 1.0 - _ROUNDING:
-        why = f"below full: {', '.join(below)}" if below else "no grader is below full"
+        why = f"below full: {', '.join(below)}" if below else "no grader gave less than full marks"
         return Check(
             name=name,
             verdict="failed",
             reward=reward,
-            said=f"right work gets {reward:.2f} and has to get 1.00; {why}",
+            said=f"right work gets {reward:.2f} instead of 1.00; {why}",
             fix="correct the recording if it is wrong, else the grader that marks it down",
         )
     if not reaches(word := run.grade.result.assurance, least):
@@ -136,7 +136,7 @@ def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> Check:
             name=name,
             verdict="failed",
             reward=reward,
-            said=f"passes with {reward:.2f}, and must not",
+            said=f"passes with {reward:.2f} but must not",
             fix="raise expect.pass_threshold, or weigh and sharpen the graders that gave it",
         )
     if reason and (problem := _other_reason(reason, run, below)):
@@ -175,7 +175,7 @@ def repeats_check(name: str, runs: Sequence[Run]) -> Check:
         name=title,
         verdict="failed",
         said=f"the same work is graded differently: {shown}",
-        fix="take time, chance and order out of the grader, or out of the recording's run.sh",
+        fix="make the grader, or the recording's run.sh, independent of time, chance and order",
     )
 
 

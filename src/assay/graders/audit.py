@@ -40,7 +40,7 @@ class AuditGrader(Grader):
         for name in ignored if isinstance(ignored, list) else []:
             if name not in SIGNS:
                 raise InputError(
-                    f"ignore: there is no sign {name!r}", hint=nearest(str(name), list(SIGNS))
+                    f"ignore: unknown sign {name!r}", hint=nearest(str(name), list(SIGNS))
                 )
 
     @classmethod
@@ -58,8 +58,8 @@ class AuditGrader(Grader):
 
         Args:
             workspace: What was left, and what was given.
-            ignore: Names of signs that are harmless here, such as ``native`` where the task is about
-                calling C.
+            ignore: Names of signs that are harmless here, such as ``native`` where a task is
+                about calling C.
             patterns: What other graders look for in files: where it stands only in text that does
                 nothing, that is a sign.
             conduct: Whether the trace is looked through for calls with nothing to do.

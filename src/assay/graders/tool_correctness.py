@@ -77,7 +77,7 @@ class ToolCorrectnessGrader(Grader):
         matchers = [_matcher(entry, match) for entry in expected]
         cls.check_options({"expected": [str(matcher) for matcher in matchers], "match": "name"})
         if not is_observed(trace):
-            return SubScore.skipped(cls.name, "this harness shows nothing of the agent's work")
+            return SubScore.skipped(cls.name, "this harness records nothing of the agent's work")
         calls = observed_calls(trace)
         masks = _masks(matchers, calls, CallMatching(trace))
         paired = largest_matching(len(matchers), masks)

@@ -128,7 +128,7 @@ class TraceGrader(Grader):
             }
         )
         if not is_observed(trace):
-            return SubScore.skipped(cls.name, "this harness shows nothing of the agent's work")
+            return SubScore.skipped(cls.name, "this harness records nothing of the agent's work")
         calls = observed_calls(trace)
         evidence = _summary(calls)
         if did_nothing(trace, None, workspace):

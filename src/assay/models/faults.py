@@ -119,7 +119,7 @@ def fault_of(
             "auth", "auth", words, status, hint="check the key and what it may be used for"
         )
     if status == 402 or (status == 429 and _QUOTA.search(said)):
-        return Fault("quota", "quota", words, status, hint="pay, or use another key")
+        return Fault("quota", "quota", words, status, hint="top up the account, or use another key")
     if status in (408, 409, 425, 429) or (status >= 500 and status not in (501, 505)):
         return _of_load(status, headers, said, words, now=now)
     hint = _REJECTED_HINTS.get(status, "")
@@ -143,7 +143,7 @@ def _of_load(
 def _of_request(status: int, said: str, words: str) -> Fault:
     """What 400, 413 and 422 mean: that there is something wrong with what was asked."""
     if _QUOTA.search(said):
-        return Fault("quota", "quota", words, status, hint="pay, or use another key")
+        return Fault("quota", "quota", words, status, hint="top up the account, or use another key")
     if _FILTER.search(said):
         return Fault("refused", "content filter", words, status)
     if status == 413 or _OVERFLOW.search(said):

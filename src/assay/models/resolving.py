@@ -106,7 +106,7 @@ def find(reference: str | ModelRef, settings: ModelSettings) -> Endpoint:
         return _of_url(text, ref, settings)
     if not ref.provider:
         raise ModelError(
-            f"nobody said which model {text!r} is",
+            f"the model {text!r} is not configured",
             kind="no_key",
             hint=f"{_meant(text, settings)}name it in the file of ASSAY_MODELS, call "
             "register_model, or write provider:NAME or URL#NAME",
@@ -235,7 +235,7 @@ def _secret(settings: ModelSettings, variable: str) -> str:
     key = settings.secrets.get(variable, "") if variable else ""
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         # Not quoted: it is a key, if a broken one.
-        raise InputError(f"{variable} holds what no key has: blanks or control characters")
+        raise InputError(f"{variable} holds blanks or control characters, which no key has")
     return key
 
 

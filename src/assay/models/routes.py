@@ -240,7 +240,7 @@ class CallRoute(Route):
         if isinstance(reply, str):
             return RawReply(reply, model=self.name)
         if not isinstance(reply, Reply):  # pyright: ignore[reportUnnecessaryIsInstance]  # theirs
-            message = f"gave a {type(reply).__name__}; it has to give text or a Reply"
+            message = f"gave a {type(reply).__name__}; it must return text or a Reply"
             return Fault("unreadable", "no reply", message)
         return RawReply(
             reply.text, reply.finish, reply.model or self.name, reply.usage, reply.fingerprint

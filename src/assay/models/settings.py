@@ -176,7 +176,7 @@ class ModelSettings:
         values.setdefault("secrets", secrets)
         known = {field.name for field in dataclasses.fields(cls)}
         if unknown := sorted(values.keys() - known):
-            raise InputError(f"model settings have no {unknown[0]!r}")
+            raise InputError(f"unknown model setting {unknown[0]!r}")
         return cls(**values)  # pyright: ignore[reportArgumentType]  # each field checks itself
 
 

@@ -230,7 +230,7 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
         return None
     if if_match is None:
         fault = Fault("If-Match", "required", f'send `If-Match: "{key}@NUMBER"`, or `?force=true`')
-        raise ProblemError(428, "say which version is replaced", faults=[fault])
+        raise ProblemError(428, "say which version to replace", faults=[fault])
     tag = if_match.strip().removeprefix("W/").strip('"')
     name, _, rest = tag.rpartition("@")
     number = rest.partition("-")[0]

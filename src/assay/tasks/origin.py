@@ -47,7 +47,9 @@ class Source:
             problems += inside_problem(self.subdir, ("subdir",))
             if self.path is not None:
                 hint = "put the directory into 'path'"
-                problems.append(Problem(("subdir",), "a path takes no subdir", hint, at_key=True))
+                problems.append(
+                    Problem(("subdir",), "'subdir' does not go with 'path'", hint, at_key=True)
+                )
         if self.isolation == "worktree" and self.path is None:
             problems.append(Problem(("isolation",), "worktree needs a path", "use auto"))
         refuse(problems)

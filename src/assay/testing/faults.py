@@ -86,7 +86,7 @@ class Fault:
     def __post_init__(self) -> None:
         if self.kind not in FAULTS:
             hint = nearest(self.kind, list(FAULTS))
-            raise InputError(f"there is no fault {self.kind!r}", hint=hint)
+            raise InputError(f"unknown fault {self.kind!r}", hint=hint)
         if self.times < 1 or not 0 <= self.probability <= 1:
             raise InputError(f"fault {self.kind}: times from 1 up, probability from 0 to 1")
         if not all(map(math.isfinite, (self.seconds, self.megabytes))):

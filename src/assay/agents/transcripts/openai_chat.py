@@ -64,7 +64,7 @@ def read(values: Iterable[Json], notes: Notes) -> Transcript:
             conversations += 1
             usage = mapping(entry.get("usage"))
         if conversations > 1:
-            raise InputError("more than one conversation", hint="a transcript is of one run")
+            raise InputError("more than one conversation", hint="give one run per transcript")
         for message in listing(entry["messages"]) if "messages" in entry else [value]:
             chat.take(mapping(message))
     return chat.finish(usage)

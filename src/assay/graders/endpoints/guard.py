@@ -130,7 +130,7 @@ def _why_not(url: str) -> str:
     if not colon or scheme.lower() not in ("http", "https"):
         return "must start with http:// or https://"
     if "@" in rest.partition("/")[0].partition("?")[0]:
-        return "holds credentials; the secret belongs into secret_env's variable"
+        return "holds credentials; the secret belongs in secret_env's variable"
     if "?" in rest or "#" in rest:
         return "must have no query and no fragment"
     return "is not a plain URL"

@@ -265,7 +265,7 @@ def _scored(name: str, reward: Reward, definition: Definition) -> SubScore:
     else:
         raise FaultError(
             f"the reward {reward.value:g} is outside of [{lowest:g}, {highest:g}]: "
-            "say with `range: [lowest, highest]` what the scale is",
+            "give the scale with `range: [lowest, highest]`",
             flag="other_error",
         )
     evidence = record_evidence({**reward.details, "reward": reward.value})

@@ -84,7 +84,7 @@ def function_tier(choice: TierChoice = "auto") -> Tier:
     """
     if choice != "auto":
         if choice not in _TIERS:
-            raise InputError(f"there is no tier {choice!r}", hint="auto, bwrap or landlock")
+            raise InputError(f"unknown tier {choice!r}", hint="auto, bwrap or landlock")
         _prove(choice)
         return choice
     refusals: list[SandboxUnavailableError] = []
