@@ -177,7 +177,7 @@ _REFUSED: list[tuple[list[str], str]] = [
     (["none.py", "labels.jsonl"], "there is no file none.py"),
     (["nobody", "labels.jsonl"], "there is no grader 'nobody'"),
     (["says@x", "labels.jsonl"], "'x' is not a version"),
-    (["graders.yaml", "labels.jsonl", "--cluster", "case"], "names no cluster"),
+    (["graders.yaml", "labels.jsonl", "--cluster", "case"], "cannot name a cluster"),
     (["graders.yaml", "labels.jsonl", "--swap"], "no row has a second answer"),
     (["graders.yaml", "labels.jsonl", "--attacks", "none.jsonl"], "cannot read none.jsonl"),
     (["graders.yaml", "labels.jsonl", "--out", "labels.jsonl"], "would be overwritten"),
@@ -443,7 +443,7 @@ def test_what_is_worth_a_look_in_a_template_is_said_once(
             main(words)
     err = capsys.readouterr().err
     where = "warning: typo.yaml: grader 'binary_judge': user_template: "
-    assert err.count(f"{where}line 1: there is no variable 'completon'") == 1
+    assert err.count(f"{where}line 1: unknown variable 'completon'") == 1
     assert err.count(f"{where}the answer is not shown") == 1
     assert command != "validate" or ended.value.code == 0
 

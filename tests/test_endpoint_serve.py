@@ -147,7 +147,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["exits.py"], "exits.py cannot be loaded: SystemExit"),
     (["many.py"], "has no function 'grade'"),
     (["many.py:gade"], "has no function 'gade'"),
-    (["odd.py"], "asks for 'anser'"),
+    (["odd.py"], "has a parameter 'anser'"),
     (["gone.yaml"], "gone.yaml"),
     (["files.yaml"], "needs 'workspace'"),
     (["no-such-key"], "no-such-key"),

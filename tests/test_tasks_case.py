@@ -300,7 +300,7 @@ REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
         "environment.env.A",
         "expected text",
     ),
-    "no name of a variable": (
+    "not a valid variable name": (
         changed(environment={"kind": "uv", "env": {"A=B": "1"}}),
         "environment.env.A=B",
         "is not a valid variable name",

@@ -214,7 +214,7 @@ def _kept_nodes(
         node = SubScore.from_dict(cell.subscores[number]) if number < len(cell.subscores) else None
         if node is None or (node.metadata or {}).get("_digest") != grader_digest(spec):
             raise InputError(
-                f"cell {cell.case}: the score of {spec.label!r} is from another version of this grader",
+                f"cell {cell.case}: the score of {spec.label!r} is from another version",
                 hint=f"regrade it too: --only {spec.label}, or leave --only out",
             )
         kept[number] = replace(node, name=spec.label, weight=spec.weight, gate=spec.gate)
