@@ -546,7 +546,7 @@ def test_validate_warns_where_no_cell_could_pass(
     assert case.out_of_reach() == ((said,) if warned else ())
 
 
-def test_a_misspelt_minimum_is_refused_with_place_and_mend(tmp_path: Path) -> None:
+def test_a_misspelt_minimum_is_refused_with_place_and_fix(tmp_path: Path) -> None:
     with pytest.raises(DocumentError) as raised:
         load_case(str(write_case(tmp_path, _CASE.format(word="seperate"))))
     assert "case.yaml:9" in str(raised.value)

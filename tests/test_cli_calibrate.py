@@ -630,7 +630,7 @@ _MISTAKEN: list[tuple[tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize(("words", "said"), _MISTAKEN)
-def test_what_was_mistaken_is_refused_with_the_mend(
+def test_what_was_mistaken_is_refused_with_the_fix(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -117,7 +117,7 @@ def test_second_demo_needs_nothing_from_outside(
 
 
 @pytest.mark.sandbox
-def test_without_the_package_the_rest_is_graded_and_the_mend_told(
+def test_without_the_package_the_rest_is_graded_and_the_fix_told(
     examples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "")

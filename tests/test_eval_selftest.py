@@ -349,7 +349,7 @@ def test_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [path.name for path in home.glob("*")] in ([], ["cache"])
 
 
-def test_the_report_tells_every_check_and_the_mend(
+def test_the_report_tells_every_check_and_the_fix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")

@@ -206,7 +206,7 @@ FINAL: list[tuple[str, Reply, str, str]] = [
     ("not-gzip", raw(GOOD, Content_Encoding="gzip"), "bad_reply", "compressed its reply wrongly"),
     ("half-gzip", raw(gzip.compress(GOOD.encode())[:-9], Content_Encoding="gzip"), "bad_reply",
      "broke off"),
-    ("brotli", raw(GOOD, Content_Encoding="br"), "bad_reply", "not asked for"),
+    ("brotli", raw(GOOD, Content_Encoding="br"), "bad_reply", "not requested"),
 ]  # fmt: skip
 
 

@@ -132,7 +132,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("source", "check", "words", "line"), REFUSED)
-async def test_each_check_refuses_with_line_and_mend(
+async def test_each_check_refuses_with_line_and_fix(
     source: str, check: str, words: str, line: int | None
 ) -> None:
     name, message, at = await failed(source)
@@ -215,7 +215,7 @@ AT_IMPORT = [
 
 
 @pytest.mark.parametrize(("source", "words", "line"), AT_IMPORT)
-async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_mend(
+async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_fix(
     source: str, words: str, line: int | None
 ) -> None:
     name, message, at = await failed(source, limits=IMPATIENT)
@@ -238,7 +238,7 @@ RETURNED = [
 
 
 @pytest.mark.parametrize(("body", "line", "mend"), RETURNED)
-async def test_what_is_no_number_is_told_with_its_line_and_the_mend(
+async def test_what_is_no_number_is_told_with_its_line_and_the_fix(
     body: str, line: int, mend: str
 ) -> None:
     name, message, at = await failed(HEAD + body)

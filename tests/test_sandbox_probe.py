@@ -115,7 +115,7 @@ def test_mends(
         ("user/max_user_namespaces", "0", "max_user_namespaces=10000"),
     ],
 )
-def test_mend_names_the_setting(
+def test_the_fix_names_the_setting(
     setting: str, value: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_setting(monkeypatch, setting, value)

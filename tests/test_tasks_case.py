@@ -218,7 +218,7 @@ REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
     "an option as url": (
         changed(source={"git": "--upload-pack=id", "commit": COMMIT}),
         "source.git",
-        "is not an address",
+        "is not a repository address",
     ),
     "a command as url": (
         changed(source={"git": "ext::sh -c id", "commit": COMMIT}),
@@ -379,7 +379,7 @@ REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
 
 
 @pytest.mark.parametrize("name", list(REFUSED))
-def test_a_wrong_case_is_refused_with_place_and_mend(name: str, tmp_path: Path) -> None:
+def test_a_wrong_case_is_refused_with_place_and_fix(name: str, tmp_path: Path) -> None:
     data, field, expected = REFUSED[name]
     file = write_case(tmp_path / "evals" / "c1", data)
     with pytest.raises(DocumentError) as caught:

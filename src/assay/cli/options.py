@@ -245,7 +245,7 @@ def _decimal(text: str, least: int) -> int:
     from argparse import ArgumentTypeError
 
     if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) < least:
-        raise ArgumentTypeError(f"{text!r} is not a whole number of at least {least} up")
+        raise ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return int(text)
 
 

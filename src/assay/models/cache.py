@@ -159,7 +159,7 @@ class ReplyCache(ForkSafe):
             return self._hit(digest, value)
         if self.mode == "replay":
             raise ModelError(
-                f"{model or 'a model'} was asked a question of which {self.file} has no recording "
+                f"{model or 'a model'} was asked a question that {self.file} has no recording of "
                 f"(request {digest[:12]})",
                 kind="not_recorded",
                 hint="record it: run once with the cache in mode 'readwrite' (--judge-cache "
