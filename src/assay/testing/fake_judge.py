@@ -70,7 +70,7 @@ class FakeJudge:
         port: 0 for a free one.
         seconds: Time that each reply takes.
         context_tokens: More than this, at four characters each, are refused as too long.
-        seed: Of the chance random seed for faults with a probability.
+        seed: Random seed for faults with a probability.
         keep: How many of the newest requests `requests` holds.
 
     Raises:
