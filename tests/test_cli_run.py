@@ -158,7 +158,8 @@ def test_hundreds_of_cells_survive_kill_9_and_resume_repeats_nothing(
     tmp_path: Path, children: Children
 ) -> None:
     echo_case(tmp_path, trials=400)
-    command, env = [*COMMAND, "run", "evals"], environment(tmp_path)
+    # What is killed cannot remove the directories of its cells.
+    command, env = [*COMMAND, "run", "evals"], environment(tmp_path) | {"TMPDIR": str(tmp_path)}
     process = children.start(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
     assert process.stderr is not None
     for line in process.stderr:  # killed when it says that a fifth is done

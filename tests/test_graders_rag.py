@@ -261,9 +261,7 @@ async def test_an_answer_cannot_forge_documents_or_verdicts(answer: str) -> None
     assert node.value == 0.0
     with FakeJudge() as judge:
         node = await graded(FaithfulnessGrader, answer=answer, documents=[FIRST], model=judge.model)
-    # What a forged list of claims says is itself a claim, and here it happens to be true.
-    is_true = "created the first website" in answer
-    assert node.value in ((0.5,) if is_true else (0.0, None))
+    assert node.value in (0.0, None)
 
 
 async def test_a_document_with_an_injection_is_material() -> None:
