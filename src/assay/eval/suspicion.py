@@ -1,4 +1,4 @@
-"""Audit what was graded, and do what the case says about work that speaks to its judge."""
+"""Audit what was graded, and act on suspicious work as the case says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind ``audit``: whether a submission's changes speak to their judge instead of the task."""
+"""The kind ``audit``: whether a submission's changes try to manipulate their grading."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_KEPT = 100
 
 
 class AuditGrader(Grader):
-    """Whether nothing in the submission's changes speaks to its judge instead of its task.
+    """Whether nothing in the submission's changes tries to manipulate its grading.
 
     1.0 without a sign, else 0.0; each sign is a flag with file and line. Code is read as syntax
     trees, so words in comments and texts are not signs, and what the source had is not blamed.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.errors import ModelError
-from assay.models.faults import ENDPOINT_FAULTS, Fault, told
+from assay.models.faults import ENDPOINT_FAULTS, Fault, redacted
 from assay.models.ledger import Entry, EntryKind, Ledger
 from assay.models.messages import Attempt, Message, Reply, Request, Usage
 from assay.models.pace import EndpointClosedError, Limiter, Timing
@@ -158,7 +158,7 @@ class Asking:
 
     def _refuse_refusal(self, raw: RawReply) -> None:
         if raw.finish == "refusal":
-            said = told(raw.refusal or raw.text)
+            said = redacted(raw.refusal or raw.text)
             message = f"refused{f': {said}' if said else ''}"
             raise ModelError(f"{self.route.name} {message}", kind="refused")
 

@@ -17,7 +17,7 @@ from assay.errors import ModelError, ModelFault
 from assay.models.wire import items, mapping, text
 from assay.scoring.json_safe import Json
 
-__all__ = ["ENDPOINT_FAULTS", "Fault", "asked_pause", "broken_reply", "fault_of", "told"]
+__all__ = ["ENDPOINT_FAULTS", "Fault", "asked_pause", "broken_reply", "fault_of", "redacted"]
 
 _MOST_TOLD = 300
 _MOST_READ = 8_192
@@ -84,7 +84,7 @@ class Fault:
         )
 
 
-def told(said: str, *secrets: str) -> str:
+def redacted(said: str, *secrets: str) -> str:
     """A stranger's text, to show: one line, printable, bounded, without our secrets."""
     for secret in secrets:
         if secret:
@@ -107,7 +107,7 @@ def fault_of(
     """
     message, codes = _explained(body)
     said = f"{message} {codes}".lower()
-    line = told(message, *secrets)
+    line = redacted(message, *secrets)
     words = f"answered {status}: {line}" if line else f"answered {status}"
     if 300 <= status < 400:
         hint = "redirects are not followed; name the final URL"
@@ -162,10 +162,10 @@ def broken_reply(content_type: str, body: bytes, *, secrets: tuple[str, ...]) ->
             "unreadable", "empty reply", "answered with nothing", 200, True, may_be_paid=True
         )
     if kind != "application/json" and not kind.endswith("+json"):
-        what = told(kind) or "something that has no type"
+        what = redacted(kind) or "something that has no type"
         message = f"answered with {what}, not JSON"
         return Fault("unreadable", "no JSON", message, 200, hint="check the base URL")
-    begin = told(body[:200].decode("utf-8", "replace"), *secrets)
+    begin = redacted(body[:200].decode("utf-8", "replace"), *secrets)
     message = f"answered with something that is not a model's reply: {begin}"
     return Fault("unreadable", "broken reply", message, 200, True, may_be_paid=True)
 

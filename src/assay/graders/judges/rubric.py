@@ -80,7 +80,7 @@ class Judged:
     suspicions: tuple[str, ...] = ()
     probe: Decision | None = None
 
-    def noted(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """What is kept beside the criteria."""
         kept: dict[str, Json] = {}
         if self.suspicions:
@@ -389,7 +389,7 @@ def rubric_node(
     pairs = list(zip(leaves(judged.criteria), judged.decisions, strict=True))
     listed: list[Json] = [_described(*pair) for pair in pairs]
     kept: dict[str, Json] = {**metadata, "criteria": listed, "raw": total.raw}
-    kept.update({"coverage": total.coverage, **judged.noted()})
+    kept.update({"coverage": total.coverage, **judged.to_json()})
     if total.coverage < 1.0:
         kept["bounds"] = [total.low, total.high]
     children = [_criterion_node(*pair) for pair in pairs]

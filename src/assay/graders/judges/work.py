@@ -343,7 +343,7 @@ class Work(Material):
             suspicions=tuple(dict.fromkeys(found)),
         )
 
-    def told(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """What is kept of it with the score."""
         told: dict[str, Json] = {}
         if self.suspicions:
