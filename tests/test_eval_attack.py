@@ -404,7 +404,7 @@ def test_deeds_replace_whatever_is_in_the_way(workspace: Path) -> None:
 
 
 def test_deeds_never_leave_the_workspace(workspace: Path) -> None:
-    with pytest.raises(AgentError, match="cannot leave"):
+    with pytest.raises(AgentError, match="cannot write"):
         play(workspace, Deeds(files={"../outside": b"x"}))
     assert not (workspace.parent / "outside").exists()
 
@@ -507,6 +507,6 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
         assert process.wait(60) == 130, said
-        assert "nothing is kept" in said
+        assert "nothing was kept" in said
         assert process.stdout.read() == ""
     assert list(own.iterdir()) == []
