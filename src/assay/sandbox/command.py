@@ -12,7 +12,7 @@ from functools import partial
 from threading import Thread
 from typing import Literal, TypeVar
 
-from assay.errors import InputError
+from assay.errors import InputError, SandboxError
 
 __all__ = [
     "Capture",
@@ -263,7 +263,10 @@ async def in_thread(work: Callable[[int], T]) -> T:
 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
-    cancel, notify = os.pipe()
+    try:
+        cancel, notify = os.pipe()
+    except OSError as error:
+        raise SandboxError(f"cannot start a command: {error}") from error
 
     def target() -> None:
         try:

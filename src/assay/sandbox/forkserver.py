@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -89,18 +91,20 @@ class ForkServer:
             try:
                 leash_end, leash = os.pipe()
                 passed.insert(0, leash_end)
-                stack.callback(os.close, leash)
+                held = stack.enter_context(ExitStack())
+                held.callback(os.close, leash)
                 stdout, stderr, verdict = (self._pipe(stack, passed, place) for place in (1, 2, 3))
                 numbers = [stack.enter_context(self._place()), *_owners(sources)]
                 pid = self._order(numbers, passed)
+            except OSError as error:
+                raise SandboxError(f"cannot start the supervisor of a command: {error}") from error
             finally:
                 for fd in passed:
                     os.close(fd)
-            stack.callback(_reap, pid)
             # Not the end of a pipe: a fork elsewhere in this program may hold a copy of that.
-            ended = os.pidfd_open(pid)
+            ended = _watched(pid)
             stack.callback(os.close, ended)
-            stack.callback(_kill, pid)  # nothing, once it has ended
+            stack.callback(_end, ended, leash, held)
             yield Supervisor(leash, stdout, stderr, verdict, ended)
 
     @staticmethod
@@ -118,8 +122,10 @@ class ForkServer:
             places = self._places
             place = next(number for number in count() if number not in places)
             places.add(place)
-        yield place
-        places.discard(place)
+        try:
+            yield place
+        finally:
+            places.discard(place)
 
     def _order(self, numbers: list[int], passed: list[int]) -> int:
         """Have a supervisor forked that gets these descriptors; its process id."""
@@ -127,18 +133,24 @@ class ForkServer:
         with self._lock:
             for _ in range(_TRIES):
                 control = self._connect()
-                with suppress(OSError):
-                    socket.send_fds(control, [message], passed)
-                    answer = control.recv(4)
-                    if len(answer) == 4:
-                        return int.from_bytes(answer, "little")
-                self._end()  # it has died; nothing of this command has begun
+                answer = b""
+                try:
+                    with suppress(OSError):
+                        socket.send_fds(control, [message], passed)
+                        answer = control.recv(4)
+                finally:
+                    # It has died, and nothing of this command has begun; or Ctrl-C came in between,
+                    # and the next command must not take this one's answer for its own.
+                    if len(answer) != 4:
+                        self._end()
+                if len(answer) == 4:
+                    return int.from_bytes(answer, "little")
         raise SandboxError("the fork server of sandboxed commands died")
 
     def _connect(self) -> socket.socket:
         """The socket of the running server; starts one where there is none."""
         user = (os.geteuid(), os.getegid())
-        if self._control is not None and self._user == user:
+        if self._control is not None and self._user == user and _is_open(self._control):
             return self._control
         self._end()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -171,6 +183,8 @@ class ForkServer:
         control, process = self._control, self._process
         self._control = self._process = None
         if control is not None:
+            if not _is_open(control):
+                control.detach()  # the number is somebody else's by now
             control.close()
         if process is not None:
             with suppress(subprocess.TimeoutExpired):
@@ -197,14 +211,39 @@ def _owners(sources: Sequence[str]) -> list[int]:
     return owners
 
 
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 9)
+def _is_open(control: socket.socket) -> bool:
+    """Whether nobody has closed its number, as daemons do with all that they have."""
+    try:
+        return control.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_SEQPACKET
+    except OSError:
+        return False
 
 
-def _reap(pid: int) -> None:
+def _watched(pid: int) -> int:
+    """A descriptor of a new supervisor, which no other process can ever take over."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)  # it waits for its plan
+            os.waitpid(pid, 0)
+        raise SandboxError(f"cannot watch the supervisor of a command: {error}") from error
+
+
+def _end(ended: int, leash: int, held: ExitStack) -> None:
+    """Have a supervisor end, and reap it, unless the program around us already has."""
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    with suppress(OSError):
+        if not poll.poll(0):
+            # Killed at once, it would leave behind a bubblewrap that is still setting up.
+            os.write(leash, b"x")
+            held.close()
+            poll.poll(_END_SECONDS * 1000)
+    with suppress(OSError):
+        signal.pidfd_send_signal(ended, signal.SIGKILL)
     with suppress(ChildProcessError):
-        os.waitpid(pid, 0)
+        os.waitid(os.P_PIDFD, ended, os.WEXITED)
 
 
 FORK_SERVER = ForkServer()

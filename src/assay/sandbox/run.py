@@ -305,8 +305,9 @@ def _run(plan: Plan, limits: Limits, stdin: bytes | None, cancel: int | None) ->
         if ending != "done":
             with suppress(BrokenPipeError):
                 os.write(supervisor.leash, b"x")
-            ended = select.select([supervisor.ended], [], [], _KILL_SECONDS)[0]
-            if not ended or ending == "deadline":
+            poll = select.poll()  # `select` takes no number above 1023
+            poll.register(supervisor.ended, select.POLLIN)
+            if not poll.poll(_KILL_SECONDS * 1000) or ending == "deadline":
                 raise SandboxError("the supervisor of a sandboxed command did not answer")
         drain(captures)
         os.set_blocking(supervisor.verdict, False)
@@ -352,7 +353,10 @@ def _send(fd: int, order: bytes) -> None:
 
 def _sealed(content: bytes) -> int:
     """An unchangeable anonymous file, so that the command can use its input as nothing else."""
-    fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    except OSError as error:
+        raise SandboxError(f"cannot hold the input of a command: {error}") from error
     with open(fd, "wb", closefd=False) as file:
         file.write(content)
     os.lseek(fd, 0, os.SEEK_SET)

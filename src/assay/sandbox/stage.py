@@ -6,6 +6,7 @@ Part of the supervisor, which must start fast: only cheap modules are imported.
 from __future__ import annotations
 
 import os
+import resource
 
 from assay.sandbox import kernel
 
@@ -19,12 +20,13 @@ _NOSUID_NODEV = 2 | 4
 _RECURSIVE_PRIVATE = 0x4000 | 0x40000
 _OWN_FILES = 64
 _LAST_ID = 0xFFFFFFFE
-# Ids for so many commands at a time of each process: there are 2**22 process ids.
-_PLACES = 512
-_MANY = 2**32 - 1
+# Ids for so many commands at a time of each process: there are 2**22 process ids. bubblewrap takes
+# no id from 2**31 on.
+_PLACES = 256
+_MANY = 2**31
 _MOST_MAPS = 256
 _FORMAT, _DIRECTORY, _FILE = 0o170000, 0o040000, 0o100000
-_SMALL_BYTES = 256 * 1024
+_SMALL_BYTES, _ALL_READ = 256 * 1024, 0o004
 
 
 class StepError(Exception):
@@ -65,27 +67,40 @@ class Identity:
         self.uid, self.gid = os.getuid(), os.getgid()
         self._server = os.getpid()
         self._ranges = [_largest(f"/proc/self/{kind}_map") for kind in ("uid", "gid")]
+        self._are_many = all(count >= _MANY for _, count in self._ranges)
+        self._has_place = False
         self._maps: dict[tuple[int, int, int], int] = {}
+        # Every supervisor has them too, and needs descriptors of its own.
+        self._most_maps = min(_MOST_MAPS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
 
     def prepare(self, place: int, owners: list[tuple[int, int]]) -> None:
         """In the fork server: be what the next command is; have the maps of these owners ready."""
-        if not self.admin or any(count < _MANY for _, count in self._ranges):
+        self._has_place = self._are_many and place < _PLACES
+        if not self.admin or not self._has_place:
             return
-        self._choose(self._server * _PLACES + place % _PLACES)
-        if len(self._maps) > _MOST_MAPS:
+        self._choose(self._server * _PLACES + place)
+        if len(self._maps) > self._most_maps:
             for fd in self._maps.values():
                 os.close(fd)
             self._maps.clear()
         for owner, group in owners:
-            self.owner_map(owner, group)
+            try:
+                self.owner_map(owner, group)
+            except OSError:
+                return  # the supervisor will meet the same, and says what it is
 
     def settle(self) -> None:
-        """In the fork: where ids are few, choose them by our own process id."""
-        if self.admin and any(count < _MANY for _, count in self._ranges):
-            self._choose(os.getpid())
+        """In the fork: where ids are few, or commands too many, choose by our own process id."""
+        if self.admin and not self._has_place:
+            self._choose(os.getpid(), above_places=self._are_many)
 
-    def _choose(self, number: int) -> None:
-        ids = [first + count // 3 + number % (count // 2) for first, count in self._ranges]
+    def _choose(self, number: int, *, above_places: bool = False) -> None:
+        ids: list[int] = []
+        for first, count in self._ranges:
+            start, room = count // 3, count // 2
+            if above_places:
+                start, room = start + room, count // 6
+            ids.append(first + start + number % room)
         self.uid, self.gid = ids
 
     def leave_host(self) -> None:
@@ -114,11 +129,11 @@ class Identity:
 
 
 def _largest(table: str) -> tuple[int, int]:
-    """The first id and the size of the largest range that this user namespace has."""
+    """The first id and the size of the largest range that this user namespace has, below 2**31."""
     lines = kernel.read_bytes(table).decode().splitlines()
     extents = [[int(word) for word in line.split()] for line in lines]
     first, _, count = max(extents, key=lambda extent: extent[2])
-    return first, count
+    return first, min(count, _MANY - first)
 
 
 def _one_id_moved(owner: int, shown: int) -> str:
@@ -250,9 +265,11 @@ class Stage:
 
 
 def _copy_small(path: str, target: str) -> bool:
-    """Copy a file of the host, unless it is large or no file."""
+    """Copy a file of the host that all may read, unless it is large or no file."""
     found = os.stat(path)  # noqa: PTH116
     if found.st_mode & _FORMAT != _FILE or found.st_size > _SMALL_BYTES:
+        return False
+    if not found.st_mode & _ALL_READ:
         return False
     source = os.open(path, os.O_RDONLY)
     copy = os.open(target, os.O_CREAT | os.O_WRONLY, 0o644)

@@ -265,7 +265,9 @@ def serve(control: int, host: int) -> None:
 def _order(orders: _socket.socket) -> tuple[list[int], list[int]]:
     """The numbers and the descriptors of the next order; none if there will be no more."""
     space = _socket.CMSG_SPACE(4 * _MOST_PASSED)
-    data, extra, _, _ = orders.recvmsg(_ORDER_BYTES, space, _socket.MSG_CMSG_CLOEXEC)
+    data, extra, flags, _ = orders.recvmsg(_ORDER_BYTES, space, _socket.MSG_CMSG_CLOEXEC)
+    if flags & _socket.MSG_CTRUNC:  # no room for all: another server has it
+        return [0], []
     return _numbers(data) or [0], _numbers(extra[0][2]) if extra else []
 
 

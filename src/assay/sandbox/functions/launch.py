@@ -135,7 +135,7 @@ class Launched:
     def _informed(self) -> int:
         text = b""
         with contextlib.suppress(OSError):
-            while select.select([self.info], [], [], _STOP_SECONDS)[0]:
+            while _readable(self.info, _STOP_SECONDS):
                 chunk = os.read(self.info, 4096)
                 text += chunk
                 if not chunk:
@@ -189,7 +189,7 @@ class Launched:
         """
         deadline = time.monotonic() + _STOP_SECONDS
         while self._pidfd >= 0 and time.monotonic() < deadline:
-            if select.select([self._pidfd], [], [], _STRAYS_SECONDS)[0]:
+            if _readable(self._pidfd, _STRAYS_SECONDS):
                 break
             for number in (signal.SIGSTOP, signal.SIGKILL):  # one that runs might still fork
                 for pid in descendants(self.process.pid):
@@ -221,6 +221,12 @@ class Launched:
         self._asked = True
         if self.process.stderr:
             self.process.stderr.close()
+
+
+def _readable(fd: int, seconds: float) -> bool:
+    poll = select.poll()  # `select` takes no number above 1023
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def launch_bwrap() -> Launched:
@@ -344,6 +350,7 @@ def spare_id() -> int:
     lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
     extents = [[int(word) for word in line.split()] for line in lines]
     first, _, count = max(extents, key=lambda extent: extent[2])
+    count = min(count, 2**31 - first)  # bubblewrap takes no more
     own = os.getpid() * 1009 + next(_numbers)
     return first + count // 3 + own % max(1, count // 2)
 

@@ -17,6 +17,7 @@ _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SUBREAPER = 1, 4, 36
 _SIGKILL, _IGNORE = 9, 1
 # HUP, INT, QUIT, USR1, USR2, ALRM, TERM: in process 1 the default action means "ignored".
 _SIGNALS = (1, 2, 3, 10, 12, 14, 15)
+_SIGCHLD = 17  # a host that ignores it hands that on, and the kernel keeps no dead child for us
 _LIMITS = (
     (resource.RLIMIT_CORE, 0),
     (resource.RLIMIT_NOFILE, 64),
@@ -76,7 +77,7 @@ def confine(line: Line, *, namespaced: bool, uid: int, limit_processes: bool) ->
         limit_processes: See `Confinement`.
     """
     libc = ctypes.PyDLL(None, use_errno=True)
-    for number in _SIGNALS:
+    for number in (*_SIGNALS, _SIGCHLD):
         libc.signal(number, None)
     if uid:
         os.setgroups([])
