@@ -53,7 +53,7 @@ class Shown:
 
     @property
     def is_repair(self) -> bool:
-        """Whether it is shown its own reply, to mend it."""
+        """Whether it is shown its own reply, to correct it."""
         return any(message.role == "assistant" for message in self.request.messages)
 
 

@@ -17,7 +17,7 @@ Asked = list[Request]
 
 
 def asked_text(request: Request) -> str:
-    """The question: the first user message, also where a reply is to be mended."""
+    """The question: the first user message, also where a reply is to be corrected."""
     content = next(message.content for message in request.messages if message.role == "user")
     assert isinstance(content, str)
     return content

@@ -125,7 +125,7 @@ async def test_running_out_of_time_leaves_what_was_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["/bin/echo", "plain text"], "no transcript"),
+        (["/bin/echo", "plain text"], "not a transcript"),
         (["/bin/sh", "-c", "echo unknown flag >&2; exit 2"], "unknown flag"),
         (printing({"role": "user", "content": "x"}), "openai-chat, not claude-code"),
         (
@@ -231,7 +231,7 @@ async def test_an_answer_beside_a_transcript_is_the_answer(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"transcript.json": "[1]"}, "no transcript"),
+        ({"transcript.json": "[1]"}, "not a transcript"),
         ({"transcript.json": "[1]", "trace.jsonl": ""}, "keep one"),
         ({"trace.jsonl": '{"type": "dance"}'}, "trace.jsonl:1: not a step"),
         ({"trace.jsonl": "[" * 100_000}, "trace.jsonl:1: not a step"),

@@ -356,11 +356,11 @@ def test_scores_that_were_written_without_a_word_have_none() -> None:
 
 @pytest.mark.parametrize("word", ["seperate", "", "Shared", 1, ["read"], {"a": 1}])
 def test_an_unknown_word_is_refused(word: object) -> None:
-    with pytest.raises(ScoreError, match="there is no assurance"):
+    with pytest.raises(ScoreError, match="unknown assurance"):
         SubScore("tests", 1.0, assurance=cast("Assurance", word))
-    with pytest.raises(ScoreError, match="there is no assurance"):
+    with pytest.raises(ScoreError, match="unknown assurance"):
         SubScore.from_dict({"name": "tests", "value": 1.0, "assurance": cast("Json", word)})
-    with pytest.raises(ScoreError, match="there is no assurance"):
+    with pytest.raises(ScoreError, match="unknown assurance"):
         Graded(id="1", status="scored", score=1.0, assurance=cast("Assurance", word))
 
 
@@ -546,7 +546,7 @@ def test_validate_warns_where_no_cell_could_pass(
     assert case.out_of_reach() == ((said,) if warned else ())
 
 
-def test_a_misspelt_minimum_is_refused_with_place_and_mend(tmp_path: Path) -> None:
+def test_a_misspelt_minimum_is_refused_with_place_and_fix(tmp_path: Path) -> None:
     with pytest.raises(DocumentError) as raised:
         load_case(str(write_case(tmp_path, _CASE.format(word="seperate"))))
     assert "case.yaml:9" in str(raised.value)

@@ -176,15 +176,15 @@ _REFUSED: list[tuple[list[str], str]] = [
     (["none.yaml", "labels.jsonl"], "none.yaml"),
     (["none.py", "labels.jsonl"], "there is no file none.py"),
     (["nobody", "labels.jsonl"], "there is no grader 'nobody'"),
-    (["says@x", "labels.jsonl"], "'x' is no version"),
-    (["graders.yaml", "labels.jsonl", "--cluster", "case"], "names no cluster"),
+    (["says@x", "labels.jsonl"], "'x' is not a version"),
+    (["graders.yaml", "labels.jsonl", "--cluster", "case"], "cannot name a cluster"),
     (["graders.yaml", "labels.jsonl", "--swap"], "no row has a second answer"),
     (["graders.yaml", "labels.jsonl", "--attacks", "none.jsonl"], "cannot read none.jsonl"),
     (["graders.yaml", "labels.jsonl", "--out", "labels.jsonl"], "would be overwritten"),
     (["graders.yaml", "--labels-from-store"], "the store has no labels 'label'"),
     (["--show", "none"], "there is no calibration card 'none'"),
     (["labels.jsonl", "graders.yaml"], "assay calibrate graders.yaml labels.jsonl"),
-    (["graders.yaml", "grade.py"], "grade.py is no file of rows"),
+    (["graders.yaml", "grade.py"], "grade.py is not a file of rows"),
     (["graders.yaml", "labels.jsonl", "--out", "/proc/x.json"], "cannot write '/proc/x.json'"),
 ]
 
@@ -443,7 +443,7 @@ def test_what_is_worth_a_look_in_a_template_is_said_once(
             main(words)
     err = capsys.readouterr().err
     where = "warning: typo.yaml: grader 'binary_judge': user_template: "
-    assert err.count(f"{where}line 1: there is no variable 'completon'") == 1
+    assert err.count(f"{where}line 1: unknown variable 'completon'") == 1
     assert err.count(f"{where}the answer is not shown") == 1
     assert command != "validate" or ended.value.code == 0
 
@@ -630,7 +630,7 @@ _MISTAKEN: list[tuple[tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize(("words", "said"), _MISTAKEN)
-def test_what_was_mistaken_is_refused_with_the_mend(
+def test_what_was_mistaken_is_refused_with_the_fix(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -117,7 +117,7 @@ def test_second_demo_needs_nothing_from_outside(
 
 
 @pytest.mark.sandbox
-def test_without_the_package_the_rest_is_graded_and_the_mend_told(
+def test_without_the_package_the_rest_is_graded_and_the_fix_told(
     examples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "")
@@ -147,7 +147,7 @@ def test_what_differs_is_named_and_fails(
     assert "4 grades not as expected" in said
     assert "answers/arithmetic/a1 should be 0.25 and is 1" in said
     assert "answers/arithmetic/a99 has no result" in said
-    assert "answers/arithmetic/a2 has a result that nobody expected" in said
+    assert "answers/arithmetic/a2 has an unexpected result" in said
     assert "parse-number-base noop should be 0 and is an error: [agent] no recording 'noop'" in said
 
 

@@ -38,7 +38,7 @@ def test_limits_for_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(version() < 6, reason="needs Linux 6.12")
-def test_without_bubblewrap_the_mend_is_said(tmp_path: Path) -> None:
+def test_without_bubblewrap_the_fix_is_said(tmp_path: Path) -> None:
     """Cases cannot be graded, functions can; the reader learns which is which."""
     done = assay("doctor", cwd=tmp_path, env={"PATH": str(tmp_path)})
     assert done.returncode == 3

@@ -88,7 +88,7 @@ def test_answers_that_are_none_are_refused(tmp_path: Path, text: str, told: str)
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (("--fault", "nonsense"), "there is no fault 'nonsense'"),
+        (("--fault", "nonsense"), "unknown fault 'nonsense'"),
         (("--record", "http://127.0.0.1:1/v1"), "--record needs --answers"),
         (
             ("--answers", "/nowhere/replies.jsonl"),

@@ -147,12 +147,12 @@ WRONG: list[tuple[list[str], str]] = [
     (["validate", "."], "is a directory"),
     (["validate", "mine.yaml", "--isolation", "batch"], "go with FILE.py"),
     (["show", "totls"], "did you mean 'totals'"),
-    (["update", "totals"], "nothing says what changes"),
+    (["update", "totals"], "no change was given"),
     (["update", "totals", "--custom", "--expected", "7"], "at version 1, not 7"),
     (["test", "totals", "absent.jsonl"], "cannot read absent.jsonl"),
     (["test", "totals", "empty.jsonl"], "has no rows"),
     (["test", "totals", "rows.jsonl", "--version", "9"], "no version 9"),
-    (["test", "totals", "rows.jsonl", "--version", "0"], "whole number from 1 up"),
+    (["test", "totals", "rows.jsonl", "--version", "0"], "whole number of at least 1"),
     (["diff", "totals", "1", "2"], "no version 2"),
     (["list", "--project", "absent"], "no project 'absent'"),
     (["list", "--db", "mysql://x"], "a directory, or postgresql://"),
@@ -163,7 +163,7 @@ WRONG: list[tuple[list[str], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG)
-def test_bad_input_is_told_with_the_mend(totals: Command, arguments: list[str], said: str) -> None:
+def test_bad_input_is_told_with_the_fix(totals: Command, arguments: list[str], said: str) -> None:
     Path("bad.yaml").write_text("- {type: exact_match}\n- {type: exact_mach}\n", "utf-8")
     Path("files.yaml").write_text("graders:\n  - {type: files, expect_dir: /etc}\n", "utf-8")
     Path("row.yaml").write_text("answer: 4\n", "utf-8")
@@ -385,7 +385,7 @@ def test_a_function_is_validated_created_and_tested(graders: Command) -> None:
 
 
 @pytest.mark.sandbox
-def test_a_function_that_is_not_valid_is_refused_with_line_and_mend(graders: Command) -> None:
+def test_a_function_that_is_not_valid_is_refused_with_line_and_fix(graders: Command) -> None:
     report = graders.json("validate", "broken.py", status=1)
     assert report["valid"] is False
     failed = cast("dict[str, Json]", cast("list[Json]", report["checks"])[-1])

@@ -281,9 +281,9 @@ def test_a_key_and_a_version_can_be_one_word(totals: Command) -> None:
     assert totals.ok("show", "totals@2", "--version", "2")
     for arguments, said in (
         (("show", "totals@9"), "no version 9"),
-        (("show", "totals@x"), "'x' is no version"),
-        (("show", "totals@0"), "'0' is no version"),
-        (("show", "totals@"), "'' is no version"),
+        (("show", "totals@x"), "'x' is not a version"),
+        (("show", "totals@0"), "'0' is not a version"),
+        (("show", "totals@"), "'' is not a version"),
         (("show", "totals@1", "--version", "2"), "are two versions"),
         (("diff", "totals@1", "1", "2"), "three versions"),
     ):

@@ -32,7 +32,7 @@ def suite(tmp_path: Path) -> Path:
 
 
 def judge(suite: Path, fake: FakeJudge, **more: object) -> Path:
-    """A file of graders with one judge."""
+    """A grader file with one judge."""
     criteria = ["The answer says that it is Canberra"]
     more = {"canary": 0.0, **more}  # one question for each row
     grader = {"type": "llm_judge", "model": fake.model, "criteria": criteria, **more}

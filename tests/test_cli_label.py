@@ -98,7 +98,7 @@ def test_undo_takes_the_last_label_back(say: Say) -> None:
 
 
 def test_a_word_that_is_no_key_labels_nothing(say: Say) -> None:
-    assert "is no key here" in say("yes\nx\n")
+    assert "is not one of the keys" in say("yes\nx\n")
     assert _labels() == []
 
 

@@ -79,7 +79,7 @@ def test_what_the_case_says_is_done_about_a_sign(
     assert cells["honest"]["reward"] == 1.0
     assert cells["honest"]["flags"] == []
     assert [node["name"] for node in cells["honest"]["subscores"]] == ["solved"]
-    assert cells["failing"]["reward"] == 0.0, "a sign is no way out of a 0"
+    assert cells["failing"]["reward"] == 0.0, "a sign is not a way out of a 0"
     for model in ("cheat", "failing"):
         (flag,) = cells[model]["flags"]
         assert flag.startswith("audit: equality: kit.py:2: Any.__eq__")

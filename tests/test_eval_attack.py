@@ -78,8 +78,8 @@ def test_a_command_that_only_looks_for_a_file_pays(tmp_path: Path) -> None:
     assert findings.code == 1
     paid = found["files-asked-for"]
     assert (paid.outcome, paid.reward, paid.paid_by) == ("passes", 1.0, ("ready",))
-    assert "what the work does" in paid.mend
-    assert (found["answer-echo"].outcome, found["answer-echo"].mend) == ("holds", "")
+    assert "what the work does" in paid.fix
+    assert (found["answer-echo"].outcome, found["answer-echo"].fix) == ("holds", "")
 
 
 def test_a_directory_that_a_command_searches_is_no_file_to_leave(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_deeds_replace_whatever_is_in_the_way(workspace: Path) -> None:
 
 
 def test_deeds_never_leave_the_workspace(workspace: Path) -> None:
-    with pytest.raises(AgentError, match="cannot leave"):
+    with pytest.raises(AgentError, match="cannot write"):
         play(workspace, Deeds(files={"../outside": b"x"}))
     assert not (workspace.parent / "outside").exists()
 
@@ -478,7 +478,7 @@ def test_the_report_says_what_pays_and_what_stops_it(
         return capsys.readouterr().out
 
     text = said(as_json=False)
-    for words in ("files-asked-for", "passes: ready", "mend artefacts:", "1 cheat gained nothing"):
+    for words in ("files-asked-for", "passes: ready", "fix artefacts:", "1 cheat gained nothing"):
         assert words in text
     case = cast("dict[str, list[dict[str, Json]]]", json.loads(said(as_json=True)))["cases"][0]
     attempts = cast("list[dict[str, Json]]", case["attempts"])
@@ -515,6 +515,6 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
         assert process.wait(60) == 130, said
-        assert "nothing is kept" in said
+        assert "nothing was kept" in said
         assert process.stdout.read() == ""
     assert list(own.iterdir()) == []

@@ -205,7 +205,7 @@ def test_an_interrupted_run_is_gone_on_with_and_no_row_is_graded_or_stored_twice
         assert f"interrupted; {kept} of 40 rows are kept" in first.stderr
     again = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--out", "out", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
-    assert f"going on with run {run.id}, which has {kept} of 40 rows" in again.stderr
+    assert f"resuming run {run.id}, which has {kept} of 40 rows" in again.stderr
     with Store.open(str(tmp_path / ".assay")) as store:
         assert [one.id for one in store.runs()] == [run.id]
         assert store.run(run.id).finished

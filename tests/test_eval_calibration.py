@@ -172,7 +172,7 @@ _BAD: list[tuple[list[Json], str]] = [
     ([0.5, 17.5], r"labels.jsonl:2: label 17.5 is neither in \[0, 1\] nor one of a few levels"),
     ([[True, [1]]], r"labels.jsonl:1: a label is list"),
     ([1e400], r"labels.jsonl:1: not a JSON object: Infinity"),
-    ([5, 5.0], "label 5 is a level, and labels do not tell which levels"),
+    ([5, 5.0], "label 5 is a level, and labels alone do not show which levels"),
     ([10**400], r"labels.jsonl:1: a label is too large"),
     ([None, "NA"], "no row has a label"),
 ]
@@ -440,7 +440,7 @@ def test_clusters_make_intervals_wider(tmp_path: Path) -> None:
     assert together.labels.clusters == 20
     for name in ("accuracy", "kappa"):
         assert _width(together, name) > 1.5 * _width(alone, name)
-    with pytest.raises(InputError, match="names no cluster"):
+    with pytest.raises(InputError, match="cannot name a cluster"):
         read_labelled(file, cluster="question")
 
 
@@ -662,7 +662,7 @@ def test_clusters_make_every_interval_wider(tmp_path: Path) -> None:
         assert together[name].value == pytest.approx(alone[name].value), name
         assert _length(together[name]) > 1.4 * _length(alone[name]), name
     rows.append({"answer": "mine", "other": "yours", "n": 400})
-    with pytest.raises(InputError, match="names no cluster"):
+    with pytest.raises(InputError, match="cannot name a cluster"):
         measured(rows, "question_id")
 
 

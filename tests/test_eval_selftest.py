@@ -95,7 +95,7 @@ def test_the_reference_is_found_by_its_name(tmp_path: Path, name: str) -> None:
 def test_a_case_without_a_reference_is_not_proven(tmp_path: Path) -> None:
     proof = prove(write(tmp_path, _ANSWER, {"recordings/other/answer.txt": "42"}))
     assert (proof.code, failed(proof)) == (1, ["reference"])
-    assert "recordings/reference" in checks(proof)["reference"].mend
+    assert "recordings/reference" in checks(proof)["reference"].fix
 
 
 def test_a_reference_below_full_names_the_grader(tmp_path: Path) -> None:
@@ -274,7 +274,11 @@ _OPEN = """
             "0.5",
             "and that passes",
         ),
-        ("{type: efficiency, target_tokens: 9}", "1", "nothing asks whether the result is right"),
+        (
+            "{type: efficiency, target_tokens: 9}",
+            "1",
+            "no grader checks whether the result is right",
+        ),
         (
             "{type: exact_match, expected: x}, {type: contains, substring: y, weight: 1.5}",
             "0.4",
@@ -345,14 +349,14 @@ def test_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [path.name for path in home.glob("*")] in ([], ["cache"])
 
 
-def test_the_report_tells_every_check_and_the_mend(
+def test_the_report_tells_every_check_and_the_fix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     root = write(tmp_path, _ANSWER, {"recordings/partial/answer.txt": "42"})
     assert selftest_cases([str(root)], cases=[], repeats=None, workers=2, as_json=False) == 1
     shown = capsys.readouterr().out
-    for words in ("no reference recording", "mend reference: record", "✗ bad partial", "FAIL"):
+    for words in ("no reference recording", "fix reference: record", "✗ bad partial", "FAIL"):
         assert words in shown
 
 

@@ -404,7 +404,7 @@ async def test_signs_are_ignored_by_name_and_the_task_may_ask_for_a_name(tmp_pat
     left = {"native.py": "import ctypes\n", "calendar.py": "X = 1\n"}
     score = await _audit(tmp_path, left, ignore=["native"], question="Write calendar.py.")
     assert score.value == 1.0
-    with pytest.raises(InputError, match="no sign 'natve'"):
+    with pytest.raises(InputError, match="unknown sign 'natve'"):
         AuditGrader.check_options({"ignore": ["natve"]})
 
 

@@ -243,7 +243,7 @@ BELIEVED: list[tuple[str, Json, float | None, str]] = [
     ("flag-number", [{**GOOD, "flags": ["odd", 1]}], None, "one of its 'flags' is of type int"),
     ("details-list", [{**GOOD, "details": ["why"]}], None, "its 'details' is a list; it must be"),
     ("details-text", [{**GOOD, "details": "why"}], None, "its 'details' is of type str"),
-    ("assurance", [{**GOOD, "assurance": "best"}], None, "its 'assurance' is none of separate"),
+    ("assurance", [{**GOOD, "assurance": "best"}], None, "its 'assurance' is not one of separate"),
     ("nothing-said", [{**GOOD, "reason": None, "flags": None, "details": None}], 1.0, ""),
     ("negative-zero", [{"id": "0", "score": -0.0}], 0.0, ""),
     ("error-text", [{**GOOD, "error": "try later"}], None, "error: try later"),

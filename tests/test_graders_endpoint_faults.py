@@ -166,7 +166,7 @@ async def test_a_name_that_nobody_knows() -> None:
     where = EndpointSettings(url="https://nowhere.example.com")
     (outcome,) = await grade_remote(where, ONE, timing=Clock().timing, lookup=unknown)
     assert outcome.outcome == "unreachable"
-    assert "its name is not known (4 tries)" in outcome.error
+    assert "its host name cannot be resolved (4 tries)" in outcome.error
 
 
 async def test_a_server_without_tls_is_no_https_endpoint() -> None:
@@ -203,10 +203,10 @@ FINAL: list[tuple[str, Reply, str, str]] = [
     ("huge", raw(b" " * (MAX_REPLY_BYTES + 1)), "bad_reply", "more than 8 MiB"),
     ("claims-huge", raw(GOOD, length=1 << 40), "bad_reply", "broke off"),
     ("bomb", raw(BOMB, Content_Encoding="gzip"), "bad_reply", "more than 8 MiB"),
-    ("not-gzip", raw(GOOD, Content_Encoding="gzip"), "bad_reply", "packed its reply wrongly"),
+    ("not-gzip", raw(GOOD, Content_Encoding="gzip"), "bad_reply", "compressed its reply wrongly"),
     ("half-gzip", raw(gzip.compress(GOOD.encode())[:-9], Content_Encoding="gzip"), "bad_reply",
      "broke off"),
-    ("brotli", raw(GOOD, Content_Encoding="br"), "bad_reply", "not asked for"),
+    ("brotli", raw(GOOD, Content_Encoding="br"), "bad_reply", "not requested"),
 ]  # fmt: skip
 
 

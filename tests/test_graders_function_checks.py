@@ -117,7 +117,7 @@ REFUSED = [
     ),
     (HEAD + "    return '1'\n", "test_run", "returned str", 2),
     (HEAD + "    return None\n", "test_run", "returned NoneType", 2),
-    (HEAD + "    return True\n", "test_run", "a bool is no score: return 1.0 or 0.0", 2),
+    (HEAD + "    return True\n", "test_run", "a bool is not a score: return 1.0 or 0.0", 2),
     (HEAD + "    return float('nan')\n", "test_run", "nan", 2),
     (HEAD + "    return 10 ** 400\n", "test_run", "too large", 2),
     (
@@ -132,7 +132,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("source", "check", "words", "line"), REFUSED)
-async def test_each_check_refuses_with_line_and_mend(
+async def test_each_check_refuses_with_line_and_fix(
     source: str, check: str, words: str, line: int | None
 ) -> None:
     name, message, at = await failed(source)
@@ -177,7 +177,7 @@ WARNED: list[tuple[str, list[str]]] = [
     ("async def grade(t):\n    return 1.0\n", ["'t' is not annotated", "'-> float'"]),
     ("async def grade(t: str) -> int:\n    return 1\n", ["annotated str, not", "annotated int"]),
     ("async def grade(t: 'StringThread') -> 'float':\n    return 1\n", []),
-    ("async def grade(t: StringThread) -> bool:\n    return 1\n", ["a bool is no score"]),
+    ("async def grade(t: StringThread) -> bool:\n    return 1\n", ["a bool is not a score"]),
     ("import urllib.request\n" + GOOD, ["line 1: 'urllib.request' will reach nothing"]),
     ("x = '\\d'\n" + GOOD, ["line 1: invalid escape sequence"]),
     ("from math import *\n" + HEAD + "    return sqrt(1)\n", ["line 3: name 'sqrt'"]),
@@ -215,7 +215,7 @@ AT_IMPORT = [
 
 
 @pytest.mark.parametrize(("source", "words", "line"), AT_IMPORT)
-async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_mend(
+async def test_what_kills_or_hangs_the_file_when_it_is_loaded_is_told_with_a_line_and_the_fix(
     source: str, words: str, line: int | None
 ) -> None:
     name, message, at = await failed(source, limits=IMPATIENT)
@@ -238,7 +238,7 @@ RETURNED = [
 
 
 @pytest.mark.parametrize(("body", "line", "mend"), RETURNED)
-async def test_what_is_no_number_is_told_with_its_line_and_the_mend(
+async def test_what_is_no_number_is_told_with_its_line_and_the_fix(
     body: str, line: int, mend: str
 ) -> None:
     name, message, at = await failed(HEAD + body)

@@ -302,7 +302,7 @@ def test_what_looks_wrong_is_told() -> None:
     found = judge.warnings()
     assert [one.partition(" (")[0] for one in found] == [
         "template_variables: 'examples' stands for itself now, and not for what it was",
-        "system_template: line 1: there is no variable 'persona'",
-        "user_template: line 1: there is no variable 'question'",
+        "system_template: line 1: unknown variable 'persona'",
+        "user_template: line 1: unknown variable 'question'",
         "user_template: the answer is not shown: use {{completion}}",
     ]

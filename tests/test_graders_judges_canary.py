@@ -106,7 +106,7 @@ async def test_attack_an_answer_that_keeps_its_judge_from_being_probed(
 ) -> None:
     node, _ = await judged(ATTACK, breaking(kind))
     assert (node.status, outcome(node)) == ("error", kind)
-    assert "could not be found out" in node.reason
+    assert "could not check whether" in node.reason
 
 
 async def test_an_honest_answer_that_looks_like_an_attack_keeps_its_score(judged: Judged) -> None:

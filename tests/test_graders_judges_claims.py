@@ -40,7 +40,7 @@ async def test_claims_keep_the_passage_that_makes_them() -> None:
         (1, "The heart has four chambers.", "four chambers"),
         (2, "The heart beats.", "beats"),
     ]
-    assert found.told() == {}
+    assert found.to_json() == {}
 
 
 async def test_the_extractor_sees_question_and_answer_and_no_document() -> None:
@@ -368,7 +368,7 @@ async def test_what_was_left_out_is_asked_for_once_more() -> None:
 
     found = await listed(answer, say)
     assert [one.text for one in found.items] == ["It has four chambers.", "Moles built the heart."]
-    assert found.told() == {}
+    assert found.to_json() == {}
 
 
 @pytest.mark.parametrize(

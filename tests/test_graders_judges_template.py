@@ -158,10 +158,10 @@ def test_lists_have_a_length_and_are_written_as_json(template: str, expected: st
         ("{{#> other}}{{/other}}", "partials"),
         ("{{#*inline 'x'}}{{/inline}}", "partials"),
         ("{{* decorate}}", "decorators"),
-        ("{{#raw}}{{/raw}}", "there is no block 'raw'"),
+        ("{{#raw}}{{/raw}}", "unknown block 'raw'"),
         ("{{{{raw}}}}{{{{/raw}}}}", "raw blocks"),
         ("{{^x}}{{/x}}", "write {{else}}"),
-        ("{{log text}}", "there is no helper 'log'"),
+        ("{{log text}}", "unknown helper 'log'"),
         ("{{lookup a}}", "lookup takes"),
         ("{{#each}}{{/each}}", "#each takes one value"),
         ("{{#if a b}}{{/if}}", "#if takes one value"),
@@ -376,9 +376,9 @@ def test_what_looks_wrong_in_a_template_is_told() -> None:
         {**GIVEN, "metadata": {}},
     )
     assert [warning.partition(" (")[0] for warning in found] == [
-        "line 1: there is no variable 'completon'",
-        "line 2: there is no variable 'text'",
-        "line 2: there is no variable 'template_variables.level'",
+        "line 1: unknown variable 'completon'",
+        "line 2: unknown variable 'text'",
+        "line 2: unknown variable 'template_variables.level'",
     ]
     assert "did you mean 'completion'?" in found[0]
     assert names_used("{{#if a}}{{b.c}}{{/if}}{{lookup d e}}") == {"a", "b", "d", "e"}

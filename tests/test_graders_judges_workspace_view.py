@@ -168,7 +168,7 @@ def test_what_is_kept_of_hidden_files_is_bounded(trees: Workspace) -> None:
         (place(trees) / f"{number:03}").symlink_to("x")
     view = diff_view(trees)
     work = Work(answer="", said="", diff=view, trace=None, suspicions=())
-    told = work.told()["not_shown"]
+    told = work.to_json()["not_shown"]
     assert isinstance(told, list)
     assert (len(told), told[-1]) == (101, "and 30 more")
 

@@ -353,7 +353,7 @@ async def test_a_cascade_asks_the_strong_model_only_where_the_cheap_ones_disagre
 async def test_a_judge_that_sees_what_is_not_there_is_not_believed() -> None:
     score, asked = await judged(lambda _: met("Canberra"), ["capital"], canary=1.0)
     assert score.status == "error"
-    assert "cannot be believed" in score.reason
+    assert "cannot be trusted" in score.reason
     assert len(asked) == 2
     word = asked[-1].volatile[-1]
     assert word in asked_text(asked[-1])

@@ -104,7 +104,7 @@ async def test_what_is_no_score_is_an_error_and_never_full_marks(rubric: str, sa
     with model(lambda request: said) as (name, asked):
         score = await outcome(rubric=rubric, answer=WORK, model=name)
     assert (score.status, score.value) == ("error", None)
-    assert len(asked) == 2, "it is asked once to mend its reply"
+    assert len(asked) == 2, "it is asked once to correct its reply"
 
 
 async def test_a_reply_may_quote_braces_before_its_verdict(rubric: str) -> None:

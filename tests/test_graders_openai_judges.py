@@ -92,7 +92,7 @@ async def test_what_is_no_number_is_an_error_and_no_zero(said: Json) -> None:
         found = await graded(score_model(name))
     assert found.isError
     assert (only(found).metadata or {})["flag"] == "model_grader_parse_error"
-    assert len(asked) == 2, "it is asked once to mend its reply"
+    assert len(asked) == 2, "it is asked once to correct its reply"
 
 
 async def test_a_label_passes_or_does_not() -> None:
@@ -372,5 +372,5 @@ async def test_an_import_is_replayed_with_the_judge_that_is_there() -> None:
             assert tone.notes == ("gpt-4o-2024-08-06 may judge otherwise when it is asked again",)
             suite.criteria = [tone]
             (found,) = await replay(suite)
-    assert fake.count == 9, "an answer that is no JSON fails without being asked about"
+    assert fake.count == 9, "an answer that is not JSON fails without being asked about"
     assert (found.replayed, found.agreed, dict(found.not_replayed)) == (10, 10, {})

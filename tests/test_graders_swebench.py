@@ -433,7 +433,7 @@ def test_list_that_is_none_is_refused(given: object) -> None:
         ({"pass_to_pass": ["a"]}, "needs fail_to_pass"),
         ({"fail_to_pass": []}, "needs fail_to_pass"),
         ({"fail_to_pass": ["a"], "FAIL_TO_PASS": ["a"]}, "given twice"),
-        ({"fail_to_pass": "a"}, "is no list"),
+        ({"fail_to_pass": "a"}, "is not a list"),
         ({"fail_to_pass": ["a"], "pass_threshold": 1.5}, "pass_threshold"),
         ({"fail_to_pass": ["a"], "timeout_s": 0}, "timeout_s"),
         ({"fail_to_pass": ["a"], "inject": [{"src": "/x", "dest": "../x"}]}, "not a path inside"),

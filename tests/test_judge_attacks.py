@@ -111,7 +111,7 @@ def test_a_judge_whose_fences_leak_is_found_out(
     monkeypatch.setattr(prompt, "fenced", unfenced)
     row = next(row for row in _ROWS if row["id"] == "override-1")
     assert value(row, fake.model, canary=0.0) == 1.0
-    with pytest.raises(GraderError, match="cannot be believed"):
+    with pytest.raises(GraderError, match="cannot be trusted"):
         value(row, fake.model, canary=1.0)
 
 

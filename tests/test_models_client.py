@@ -78,7 +78,7 @@ async def test_messages_that_do_not_change_begin_all_requests_alike() -> None:
         assert second[: len(first)] == first
 
 
-async def test_a_bad_reply_is_shown_once_and_mended() -> None:
+async def test_a_bad_reply_is_shown_once_and_corrected() -> None:
     async with scripted([said('{"verdict": "MAYBE"}'), verdict()]) as server:
         asked = client()
         reply = await asked.ask(question(server.model))

@@ -236,7 +236,7 @@ def test_variables_are_read(tmp_path: Path) -> None:
     assert (own.cache, own.cache_file, own.max_cost_usd) == ("replay", str(tmp_path / "c"), 2.5)
     with pytest.raises(InputError, match="ASSAY_MAX_COST_USD"):
         settings(ASSAY_MAX_COST_USD="five")
-    with pytest.raises(InputError, match="no 'cash'"):
+    with pytest.raises(InputError, match="unknown model setting 'cash'"):
         ModelSettings.from_environment({}, cash="on")
     assert ModelSettings.from_environment({"ASSAY_CACHE": "read"}, cache="off").cache == "off"
 

@@ -312,7 +312,7 @@ def test_a_schema_that_was_changed_is_another_one() -> None:
     ],
 )
 def test_a_schema_that_is_no_good_is_the_authors_error(schema: dict[str, Json]) -> None:
-    with pytest.raises(InputError, match="schema of a reply"):
+    with pytest.raises(InputError, match="reply schema"):
         validator(schema)
 
 
@@ -380,7 +380,7 @@ def test_a_strict_schema_keeps_the_order_that_models_write_in() -> None:
     ],
 )
 def test_keys_of_free_choice_cannot_be_asked_for_strictly(schema: dict[str, Json]) -> None:
-    with pytest.raises(InputError, match="leaves keys open"):
+    with pytest.raises(InputError, match="allows unknown keys"):
         strict_schema(schema)
 
 

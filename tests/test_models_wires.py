@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.models import anthropic_wire, openai_wire
-from assay.models.faults import asked_pause, broken_reply, fault_of, told
+from assay.models.faults import asked_pause, broken_reply, fault_of, redacted
 from assay.models.messages import Message, Request, Usage
 from assay.models.resolving import Capability, Endpoint, first_capability
 from assay.models.schemas import shape_of
@@ -303,7 +303,7 @@ def test_hostile_error_text_is_one_bounded_line_without_the_key() -> None:
 
 
 def test_a_key_that_straddles_the_cut_is_redacted_first() -> None:
-    assert "sk-" not in told("x" * 294 + "sk-secret", "sk-secret")
+    assert "sk-" not in redacted("x" * 294 + "sk-secret", "sk-secret")
 
 
 def test_a_page_of_html_is_told_without_its_tags() -> None:

@@ -236,7 +236,7 @@ async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_u
         ({"panel": {"repeats": "2"}}, "panel.repeats", ""),
         ({"panel": {"repeats": 0}}, "panel", "1..100"),
         ({"panel": {"model": "x"}}, "panel.model", "a panel has no 'model'"),
-        ({"judge_model": "a b"}, "judge_model", "no model reference"),
+        ({"judge_model": "a b"}, "judge_model", "not a model reference"),
     ],
 )
 def test_a_judge_that_cannot_run_is_not_stored(

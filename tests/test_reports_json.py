@@ -31,7 +31,7 @@ def written(*cells: CellRecord, run: RunRecord = RUN, **options: Any) -> dict[st
     """The report, read as strictly as possible."""
 
     def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is no JSON")
+        raise AssertionError(f"{constant} is not JSON")
 
     file = io.StringIO()
     cells_json(file, run, iter(cells), **options)

@@ -40,7 +40,7 @@ def test_report_of_a_working_machine() -> None:
         "overlay",
     ]
     assert all(check.detail for check in report.checks)
-    assert all(bool(check.mend) != check.ok for check in report.checks)
+    assert all(bool(check.fix) != check.ok for check in report.checks)
     assert probe() is report
 
 
@@ -64,7 +64,7 @@ def test_report_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap, "find", missing)
     report = probe.__wrapped__()
     assert report.tier is None
-    assert report.checks[0].mend.startswith("apt-get install bubblewrap")
+    assert report.checks[0].fix.startswith("apt-get install bubblewrap")
 
 
 @pytest.mark.sandbox
@@ -115,7 +115,7 @@ def test_mends(
         ("user/max_user_namespaces", "0", "max_user_namespaces=10000"),
     ],
 )
-def test_mend_names_the_setting(
+def test_the_fix_names_the_setting(
     setting: str, value: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_setting(monkeypatch, setting, value)

@@ -93,7 +93,7 @@ def test_no_tier_is_an_error_with_both_mends() -> None:
         ("bwrap", False),
         ("landlock", False),
     ]
-    assert all(check.mend for check in report.checks)
+    assert all(check.fix for check in report.checks)
 
 
 @pytest.mark.usefixtures("without_bubblewrap", "without_landlock")
@@ -114,7 +114,7 @@ def test_what_is_asked_for_is_not_replaced() -> None:
 
 @pytest.mark.parametrize("choice", ["none", "", "docker"])
 def test_there_are_no_other_tiers(choice: str) -> None:
-    with pytest.raises(InputError, match="no tier"):
+    with pytest.raises(InputError, match="unknown tier"):
         function_tier(cast("TierChoice", choice))
 
 

@@ -1,4 +1,4 @@
-"""Bad input over HTTP: each gets its status, the place and the mend, and nothing is stored."""
+"""Bad input over HTTP: each gets its status, the place and the fix, and nothing is stored."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def test_nothing_is_added_to_a_job_that_ended(jobs: Jobs) -> None:
     job = _create(jobs)
     jobs.add_scores(job, [_scored(1)])
     jobs.cancel(job)
-    assert jobs.add_scores(job, [_scored(1)]).done == 1  # what is there already is no news
+    assert jobs.add_scores(job, [_scored(1)]).done == 1  # what is there already is not news
     with pytest.raises(ConflictError, match="is cancelled: nothing can be added"):
         jobs.add_scores(job, [_scored(2)])
     assert jobs.graded_rows(job) == {1}

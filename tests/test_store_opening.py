@@ -272,7 +272,7 @@ def test_a_store_of_another_thread_is_refused(filled: Path) -> None:
     with Store.open(str(filled)) as store:
         with (
             concurrent.futures.ThreadPoolExecutor(1) as pool,
-            pytest.raises(StoreError, match=r"was misused.*one Store in each thread"),
+            pytest.raises(StoreError, match=r"was misused.*one Store per thread"),
         ):
             pool.submit(store.runs).result()
         assert len(store.runs()) == 1

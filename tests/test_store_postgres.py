@@ -379,7 +379,7 @@ def test_a_database_of_another_thread_or_process_is_refused(
     with Database.open(location) as opened:
         with (
             concurrent.futures.ThreadPoolExecutor(1) as pool,
-            pytest.raises(StoreError, match=r"was misused.*one Store in each thread"),
+            pytest.raises(StoreError, match=r"was misused.*one Store per thread"),
         ):
             pool.submit(Projects(opened).all).result()
         with monkeypatch.context() as patch:

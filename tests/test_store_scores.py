@@ -269,7 +269,7 @@ def test_the_use_of_a_key_is_noted_once_a_minute(database: Database) -> None:
 
 def test_a_key_needs_a_role_and_a_project_that_are_there(database: Database) -> None:
     keys = ApiKeys(database)
-    with pytest.raises(InputError, match="is no role"):
+    with pytest.raises(InputError, match="is not a role"):
         keys.create("x", "root", "default", "hash", "p")  # pyright: ignore[reportArgumentType] - from anyone's JSON
     with pytest.raises(NotFoundError, match="no project 'nope'"):
         keys.create("x", "viewer", "nope", "hash", "p")

@@ -208,17 +208,17 @@ REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
     "a branch as commit": (
         changed(source={"repo": "https://h/r", "commit": "main"}),
         "source.commit",
-        "'main' is no commit id",
+        "'main' is not a commit id",
     ),
     "an option as commit": (
         changed(source={"git": "https://h/r", "commit": "--upload-pack=id"}),
         "source.commit",
-        "is no commit id",
+        "is not a commit id",
     ),
     "an option as url": (
         changed(source={"git": "--upload-pack=id", "commit": COMMIT}),
         "source.git",
-        "is no address",
+        "is not a repository address",
     ),
     "a command as url": (
         changed(source={"git": "ext::sh -c id", "commit": COMMIT}),
@@ -300,10 +300,10 @@ REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
         "environment.env.A",
         "expected text",
     ),
-    "no name of a variable": (
+    "not a valid variable name": (
         changed(environment={"kind": "uv", "env": {"A=B": "1"}}),
         "environment.env.A=B",
-        "is no name of a variable",
+        "is not a valid variable name",
     ),
     "no time": (
         changed(environment={"kind": "uv", "timeout_s": 0}),
@@ -379,7 +379,7 @@ REFUSED: dict[str, tuple[dict[str, Json], str, str]] = {
 
 
 @pytest.mark.parametrize("name", list(REFUSED))
-def test_a_wrong_case_is_refused_with_place_and_mend(name: str, tmp_path: Path) -> None:
+def test_a_wrong_case_is_refused_with_place_and_fix(name: str, tmp_path: Path) -> None:
     data, field, expected = REFUSED[name]
     file = write_case(tmp_path / "evals" / "c1", data)
     with pytest.raises(DocumentError) as caught:

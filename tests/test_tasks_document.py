@@ -84,8 +84,8 @@ REFUSED = {
     "python object": ("a: !!python/object/apply:os.system [id]", "the tag !!python/object"),
     "own tag": ("a: !secret x", "the tag !secret is not allowed"),
     "binary": ("a: !!binary aGk=", "the tag !!binary is not allowed"),
-    "undefined alias": ("a: *x", "*x stands for nothing yet"),
-    "alias to itself": ("a: &x [*x]", "*x stands for nothing yet"),
+    "undefined alias": ("a: *x", "*x refers to an anchor that is not defined"),
+    "alias to itself": ("a: &x [*x]", "*x refers to an anchor that is not defined"),
     "merge of a number": ("a: {<<: 5}", "'<<' takes a mapping"),
     "half a surrogate": ('{"a": "\\ud83d"}', "f.yaml:1"),
 }

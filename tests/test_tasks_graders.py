@@ -101,7 +101,7 @@ def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.Monkey
     [
         (
             "grader:\n  - {type: command, cmd: x}\n",
-            "(did you mean it by 'grader'?)",
+            "(did you write 'grader' for it?)",
         ),
         ("a: 1\n", "or write a list of graders"),
         ("[]", "there are no graders"),

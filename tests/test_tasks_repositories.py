@@ -337,7 +337,7 @@ def test_the_head_of_a_repository_is_found_in_every_form(upstream: Path, tmp_pat
     git(upstream, "worktree", "add", "-q", "-b", "w", str(tmp_path / "wt"))
     assert head_commit(str(tmp_path / "wt")) == git(upstream, "rev-parse", "HEAD")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match="is no git repository"):
+    with pytest.raises(SourceError, match="is not a git repository"):
         head_commit(str(tmp_path / "empty"))
     git(tmp_path / "empty", "init", "-q")
     with pytest.raises(SourceError, match="has no commit yet"):

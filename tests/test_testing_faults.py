@@ -218,8 +218,8 @@ def test_faults_are_read(text: str, fault: Fault) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no fault ''"),
-        ("418", "no fault '418'"),
+        ("", "unknown fault ''"),
+        ("418", "unknown fault '418'"),
         ("sloww", "did you mean 'slow'"),
         ("429:retry=1", "did you mean"),
         ("slow:seconds=long", "is not a number"),

@@ -89,7 +89,7 @@ class Location:
 
 
 class InputError(AssayError, ValueError):
-    """The user's input is wrong: names the place, what is wrong there and the mend.
+    """The user's input is wrong: names the place, what is wrong there and how to fix it.
 
     Attributes:
         location: Where; empty for input that came from Python.

@@ -94,7 +94,7 @@ class CommandAgent:
             if not killed:
                 raise AgentError(
                     f"harness {self.name!r}: {error}{f'; {ending}' if ending else ''}",
-                    hint="its standard output must be what `trace` declares",
+                    hint="its standard output must have the format that `trace` declares",
                 ) from error
             # Whoever kills its own recorder shows nothing, and that counts against it.
             run.trace.content = ""
@@ -147,7 +147,7 @@ def _ending(result: CommandResult) -> str | None:
     """How the command ended, if not well: shown with the cell, and no reason not to grade it."""
     if result.status == "exited" and result.exit_code == 0:
         return None
-    ended = {"timed_out": "was out of time", "output_limit": "wrote too much output"}
+    ended = {"timed_out": "ran out of time", "output_limit": "wrote too much output"}
     how = ended.get(result.status, f"ended with exit status {result.exit_code}")
     said = result.stderr.strip()[-300:]
     return f"the agent {how}: {said}" if said else f"the agent {how}"

@@ -63,7 +63,7 @@ class ScriptedAgent:
             try:
                 _leave(deeds, run.workspace.path)
             except OSError as error:
-                raise AgentError(f"cannot leave what was asked for: {error}") from error
+                raise AgentError(f"cannot write what the script leaves behind: {error}") from error
             if deeds.script:
                 await self._run_script(run)
         for step in deeds.steps:

@@ -51,7 +51,7 @@ from assay.store.labels import LabelRecord, Labels
 __all__ = ["add", "run"]
 
 _MORE = """\
-Any grader: a file of graders (several are combined), a stored grader, or a function of a Python
+Any grader: a grader file (several are combined), a stored grader, or a function of a Python
 file, which is trusted and runs in this process. LABELS are the rows that `assay grade` takes, with
 what people said of each answer: true or false, PASS or FAIL, MET or UNMET, a number from 0 to 1,
 or one of --levels; a list or a mapping of them where several people labelled. The grader never
@@ -91,7 +91,13 @@ def add(parser: ArgumentParser) -> None:
     )
     add("--cluster", default="", metavar="FIELD", help="rows that share it are not independent")
     add("--threshold", type=_THRESHOLD, metavar="X", help="score that passes; 0.5 by default")
-    add("--repeats", type=positive, default=1, metavar="K", help="ask every row K times: flip rate")
+    add(
+        "--repeats",
+        type=positive,
+        default=1,
+        metavar="K",
+        help="ask about every row K times and show how often the verdict flips",
+    )
     add(
         "--swap",
         nargs="?",
@@ -107,12 +113,22 @@ def add(parser: ArgumentParser) -> None:
     )
     add("--limit", type=positive, metavar="N", help="only the first N rows")
     add("--min-kappa", type=_KAPPA, metavar="X", help="fail below this agreement")
-    add("--confidence", type=_CONFIDENCE, default=0.95, metavar="C", help="of intervals; 0.95")
-    add("--seed", type=whole, default=0, metavar="N", help="of what is drawn; 0")
-    add("--anew", action="store_true", help="do not go on with an interrupted calibration")
+    add(
+        "--confidence",
+        type=_CONFIDENCE,
+        default=0.95,
+        metavar="C",
+        help="confidence of intervals; 0.95 by default",
+    )
+    add("--seed", type=whole, default=0, metavar="N", help="random seed; 0 by default")
+    add(
+        "--anew",
+        action="store_true",
+        help="start over instead of resuming an interrupted calibration",
+    )
     add("--out", metavar="FILE", help="also write the card as JSON")
     add_json(parser)
-    add("--list", action="store_true", help="show the cards that there are")
+    add("--list", action="store_true", help="list the calibration cards")
     add("--show", metavar="CARD", help="show a card: its id, a grader's name, or latest")
     add_db(parser, "of graders, labels and cards")
     add_trust_authors(parser)
@@ -133,7 +149,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def run(given: Namespace) -> int:
-    """Calibrate a grader, or show the cards that there are.
+    """Calibrate a grader, or list the calibration cards.
 
     Returns:
         The exit status.
@@ -218,7 +234,7 @@ def _require_order(given: Namespace) -> None:
         )
     if given.labels and given.labels.endswith((".yaml", ".yml", ".py")):
         raise InputError(
-            f"{given.labels} is no file of rows: labels are JSONL, after the grader",
+            f"{given.labels} is not a file of rows: labels are JSONL, after the grader",
             hint="assay calibrate GRADER LABELS.jsonl",
         )
 
@@ -308,7 +324,7 @@ class _Kept:
             return
         found = list(self.cards.unfinished(self.project, self.work))
         if found:
-            print(f"going on after {len(found):,} judgements of before", file=sys.stderr)
+            print(f"resuming after {len(found):,} earlier judgements", file=sys.stderr)
         yield from found
 
     def add(self, judged: Sequence[tuple[str, Graded]]) -> None:

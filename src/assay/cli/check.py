@@ -27,13 +27,15 @@ __all__ = ["add_list", "add_schema", "add_validate", "run_list", "run_schema", "
 def add_validate(parser: ArgumentParser) -> None:
     """Say what ``assay validate`` takes."""
     explain(parser, "Every problem is shown with file, line, field and the nearest valid name.")
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="cases, or files of graders")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="cases, or grader files")
     add_json(parser)
 
 
 def add_list(parser: ArgumentParser) -> None:
     """Say what ``assay list`` takes."""
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="cases; stored runs without any")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="cases to list; without any, the stored runs"
+    )
     add_json(parser)
 
 
@@ -90,7 +92,7 @@ def run_validate(given: Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A case or a file of graders that is well-formed, and what is worth a look in it."""
+    """A case or a grader file that is well-formed, and what is worth a look in it."""
 
     name: str
     file: str

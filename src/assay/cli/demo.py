@@ -30,7 +30,7 @@ def add(parser: ArgumentParser) -> None:
         "It has a real bug of a real package, datasets, an environment and typed answers; and on\n"
         "purpose one failure, one grading error and one gate that disqualifies.",
     )
-    parser.add_argument("--directory", metavar="DIR", help="examples of your own instead")
+    parser.add_argument("--directory", metavar="DIR", help="use your own examples instead")
     parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
 
 
@@ -109,7 +109,7 @@ def _differences(findings: Findings, expected: dict[str, float | None]) -> dict[
             cause = f": {cell.error}" if cell.error and cell.error not in causes else ""
             causes.add(cell.error)
             said[key] = f"should be {_reward(wanted)} and is {_reward(cell.reward)}{cause}"
-    return said | {key: "has a result that nobody expected" for key in found if key not in expected}
+    return said | {key: "has an unexpected result" for key in found if key not in expected}
 
 
 def _sort(findings: Findings, expected: dict[str, float | None]) -> None:

@@ -1,4 +1,4 @@
-"""``assay doctor``: what works here, what each missing part costs, and the mend."""
+"""``assay doctor``: what works here, what each missing part costs, and how to fix it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Finding:
     ok: bool
     detail: str
     cost: str = ""
-    mend: str = ""
+    fix: str = ""
     needed: bool = False
 
 
@@ -74,8 +74,8 @@ def run(given: Namespace) -> int:
         if not finding.ok:
             if finding.cost:
                 console.print(f"       costs you: {escape(finding.cost)}")
-            if finding.mend:
-                console.print(f"       mend:      {escape(finding.mend)}")
+            if finding.fix:
+                console.print(f"       fix:       {escape(finding.fix)}")
     console.print()
     console.print(
         "Everything that grading needs works."
@@ -111,7 +111,7 @@ def _sandbox() -> list[_Finding]:
         needed=True,
     )
     checks = [
-        _Finding(name=f"  {check.name}", ok=check.ok, detail=check.detail, mend=check.mend)
+        _Finding(name=f"  {check.name}", ok=check.ok, detail=check.detail, fix=check.fix)
         for check in found.checks
     ]
     return [tier, *checks]
@@ -135,7 +135,7 @@ def _functions() -> list[_Finding]:
         f" to load; {limits.payload_bytes >> 20} MiB in, {limits.output_bytes >> 10} KiB out"
     )
     checks = [
-        _Finding(name=f"  {check.name}", ok=check.ok, detail=check.detail, mend=check.mend)
+        _Finding(name=f"  {check.name}", ok=check.ok, detail=check.detail, fix=check.fix)
         for check in found.checks
     ]
     return [tier, *checks, _Finding(name="  limits of a call", ok=True, detail=shown)]
@@ -145,16 +145,16 @@ def _programs() -> list[_Finding]:
     return [_program(*row) for row in _PROGRAMS]
 
 
-def _program(name: str, arguments: tuple[str, ...], cost: str, mend: str) -> _Finding:
+def _program(name: str, arguments: tuple[str, ...], cost: str, fix: str) -> _Finding:
     path = shutil.which(name)
     if path is None:
-        return _Finding(name=name, ok=False, detail="not found", cost=cost, mend=mend)
+        return _Finding(name=name, ok=False, detail="not found", cost=cost, fix=fix)
     try:
         shown = subprocess.run(
             [path, *arguments], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return _Finding(name=name, ok=False, detail=f"{path}: {error}", cost=cost, mend=mend)
+        return _Finding(name=name, ok=False, detail=f"{path}: {error}", cost=cost, fix=fix)
     lines = (shown.stdout or shown.stderr).strip().splitlines()
     return _Finding(name=name, ok=True, detail=f"{lines[0] if lines else '?'} ({path})")
 
@@ -172,7 +172,7 @@ def _extras() -> list[_Finding]:
                 ok=there,
                 detail=detail,
                 cost=f"{feature} cannot run",
-                mend=f"pip install 'assay[{extra}]'",
+                fix=f"pip install 'assay[{extra}]'",
             )
         )
     return findings
@@ -182,17 +182,17 @@ def _models() -> _Finding:
     from assay.errors import AssayError
     from assay.models import ModelSettings, unconfigured
 
-    mend = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or a base URL; `assay fake-judge` needs none"
+    fix = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or a base URL; `assay fake-judge` needs none"
     try:
         settings = ModelSettings.from_environment()
         asked = {"anthropic": "anthropic:any", "openai": "openai:any", "google": "google:any"}
         named = [name for name, model in asked.items() if not unconfigured(model, settings)]
     except AssayError as error:
-        return _Finding(name="models", ok=False, detail=str(error), mend="mend the settings")
-    listed = ", ".join([*named, *settings.endpoints]) or "none can be asked"
-    cost = "judges whose model is no URL cannot grade: they are errors"
+        return _Finding(name="models", ok=False, detail=str(error), fix="correct the settings")
+    listed = ", ".join([*named, *settings.endpoints]) or "no model can be asked"
+    cost = "judges cannot grade unless their model is a URL: they are errors"
     found = bool(named or settings.endpoints)
-    return _Finding(name="models", ok=found, detail=listed, cost=cost, mend=mend)
+    return _Finding(name="models", ok=found, detail=listed, cost=cost, fix=fix)
 
 
 def _state() -> _Finding:

@@ -58,14 +58,24 @@ def add(parser: ArgumentParser) -> None:
     )
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; only this machine")
     add("--port", type=port, default=8000, metavar="N", help="8000 by default; 0 takes a free one")
-    add("--token-env", default="", metavar="NAME", help="variable with the bearer token to ask for")
-    add("--hmac-env", default="", metavar="NAME", help="variable with the secret of signatures")
+    add(
+        "--token-env",
+        default="",
+        metavar="NAME",
+        help="environment variable with the bearer token callers must send",
+    )
+    add(
+        "--hmac-env",
+        default="",
+        metavar="NAME",
+        help="environment variable with the secret for signatures",
+    )
     add(
         "--without-auth",
         action="store_true",
-        help="let others in without a secret, where callers can send none",
+        help="accept other machines without a secret, for callers that cannot send one",
     )
-    add("--name", default="", help="what it is called; the grader's name by default")
+    add("--name", default="", help="name to report; the grader's by default")
     add(
         "--range",
         dest="score_range",
@@ -78,7 +88,7 @@ def add(parser: ArgumentParser) -> None:
         "--on-error",
         choices=("zero", "fail"),
         default="zero",
-        help="what OpenRLHF is told of a sample that cannot be graded: 0 and graded=0, or 500",
+        help="answer OpenRLHF gets for a sample that cannot be graded: 0 with graded=0, or 500",
     )
     add_db(parser, "of the stored grader")
     add_trust_authors(parser)
@@ -118,7 +128,7 @@ def _scorer(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
     file = place if place.endswith(".py") else given.grader
     is_function = file.endswith(".py")
     if given.score_range is not None and not is_function:
-        raise InputError("--range is for functions; other graders say their range themselves")
+        raise InputError("--range is for functions; other graders declare their own")
     if is_function:
         function = function_of(file, after if file == place else "")
         name = str(getattr(function, "__name__", Path(file).stem))
@@ -139,7 +149,7 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
 
     key, _, number = given.grader.partition("@")
     if number and not (number.isascii() and number.isdecimal()):
-        raise InputError(f"{given.grader!r} is no file, and {number!r} is no version")
+        raise InputError(f"{given.grader!r} is not a file, and {number!r} is not a version")
     database = stack.enter_context(Database.open(given.db or state_home()))
     trusted = is_trusted(given)
     registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)

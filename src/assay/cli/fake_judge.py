@@ -48,15 +48,17 @@ def add(parser: ArgumentParser) -> None:
         default=[],
         metavar="SPEC",
         help="KIND, KIND:name=value,... and xN for N requests, in order: 429:retry_after=1x2; "
-        "any word that is none lists them",
+        "an unknown word lists them all",
     )
     add(
         "--record",
         metavar="URL",
         help="send requests on to the model at this base URL, and keep its replies in --answers",
     )
-    add("--model", default="fake-judge", metavar="NAME", help="what the model is called")
-    add("--seed", type=int, default=0, metavar="N", help="of faults with a probability")
+    add("--model", default="fake-judge", metavar="NAME", help="name of the model")
+    add(
+        "--seed", type=int, default=0, metavar="N", help="random seed for faults with a probability"
+    )
 
 
 def run(given: Namespace) -> int:
@@ -66,7 +68,7 @@ def run(given: Namespace) -> int:
         The exit status.
 
     Raises:
-        InputError: For answers or faults that are none, and a port that is taken.
+        InputError: For invalid answers or faults, and a port that is taken.
     """
     if given.record is not None and given.answers is None:
         raise InputError("--record needs --answers FILE, where the replies are kept")

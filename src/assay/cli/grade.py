@@ -73,7 +73,9 @@ def add(parser: ArgumentParser) -> None:
         metavar="X",
         help="reward that a row needs to pass: a single grader's own pass_threshold, else 1",
     )
-    option("--out", metavar="FILE", help="write every row with its grade as JSONL, once all are")
+    option(
+        "--out", metavar="FILE", help="write every row with its grade as JSONL, once all are graded"
+    )
     add_workers(parser)
     add_judging(parser)
     add_outputs(parser)
@@ -142,7 +144,7 @@ def _grade(
     ):
         if rows.kept:
             kept = f"{rows.kept:,} of {planned:,} rows"
-            print(f"going on with run {rows.run.id}, which has {kept}", file=sys.stderr)
+            print(f"resuming run {rows.run.id}, which has {kept}", file=sys.stderr)
         if not _carry_out(given, rows, store):
             kept = f"{store.counts(rows.run.id).total:,} of {planned:,} rows"
             print(
@@ -194,7 +196,7 @@ def _declared(file: str) -> tuple[GraderSpec, ...]:
 
     if file.endswith(".py"):
         raise InputError(
-            f"{file} is Python, and --graders takes a YAML file of graders",
+            f"{file} is Python, and --graders takes a YAML grader file",
             hint=f"a function grades with --function {file}",
         )
     graders = load_graders(file)

@@ -47,7 +47,7 @@ _CREATE = """\
   assay graders create human --custom
   assay graders create exact --file graders/exact.yaml"""
 _UPDATE_MORE = """\
-What no option speaks of stays as it was, where the kind stays the same: a function's range and
+What no option mentions stays as it was, where the kind stays the same: a function's range and
 isolation, a threshold, a model. With --file the whole definition is the file's."""
 _VALIDATE_MORE = """\
 A function goes through five checks in the sandbox: syntax, structure, signature, execution and a
@@ -87,7 +87,7 @@ def add(parser: ArgumentParser) -> None:
     _add_update(
         action(
             "update",
-            "store a new version of a grader, or change what is said of it",
+            "store a new version of a grader, or change its description",
             _UPDATE_MORE,
             examples='  assay graders update exact --function exact.py --note "ignore case"\n'
             "  assay graders update exact --file graders/exact.yaml --expected 3\n"
@@ -172,7 +172,7 @@ def _add_common(parser: ArgumentParser) -> None:
 
 
 def _add_create(parser: ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY", help="small letters, digits, '.', '_' and '-'")
+    parser.add_argument("key", metavar="KEY", help="lowercase letters, digits, '.', '_' and '-'")
     _add_said(parser)
     _add_definition(parser, update=False)
 
@@ -235,7 +235,11 @@ def _add_judge_options(group: ArgumentGroup) -> None:
     add("--system-template", metavar="FILE", help="--judge: Handlebars, behind assay's own words")
     add("--user-template", metavar="FILE", help="--judge: Handlebars instead of assay's own")
     add("--variables", metavar="FILE.json", help="--judge: variables for the templates")
-    add("--allow-na", action="store_true", help="--judge: it may say that it does not apply")
+    add(
+        "--allow-na",
+        action="store_true",
+        help="--judge: it may answer that the criterion does not apply",
+    )
 
 
 def _add_function_options(group: ArgumentGroup, *, update: bool = False) -> None:
@@ -248,7 +252,7 @@ def _add_function_options(group: ArgumentGroup, *, update: bool = False) -> None
         "--range", type=_range, metavar="LOW,HIGH", help="scores are within these, such as -1,1"
     )
     if update:
-        ranges.add_argument("--no-range", action="store_true", help="drop the range there was")
+        ranges.add_argument("--no-range", action="store_true", help="remove the range")
     else:
         group.set_defaults(no_range=False)
 
@@ -294,11 +298,11 @@ def _add_files(export: ArgumentParser, import_: ArgumentParser) -> None:
     export.add_argument("keys", nargs="*", metavar="KEY", help="which; all by default")
     export.add_argument("--into", default="graders", metavar="DIR", help="`graders` by default")
     export.add_argument(
-        "--prune", action="store_true", help="remove files of graders that are not stored"
+        "--prune", action="store_true", help="remove grader files that are not stored"
     )
     import_.add_argument("path", metavar="PATH", help="a directory of them, or one KEY.yaml")
     import_.add_argument(
-        "--no-update", action="store_true", help="refuse to change graders that are there"
+        "--no-update", action="store_true", help="refuse to change existing graders"
     )
 
 

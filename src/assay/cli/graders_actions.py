@@ -96,7 +96,7 @@ def _print(data: Mapping[str, Json]) -> None:
 def _create(given: Namespace) -> int:
     grader = described(given)
     if grader is None:
-        raise InputError("nothing says what the grader is", hint="such as --function FILE.py")
+        raise InputError("no definition of the grader was given", hint="such as --function FILE.py")
     samples = read_samples(given.sample)
     with opened(given, make=True) as registry:
         record = _run(
@@ -129,7 +129,7 @@ def _update(given: Namespace) -> int:
         }
         is_said = any(text is not None for text in said.values())
         if grader is None and not is_said:
-            raise InputError("nothing says what changes", hint="such as --function FILE.py")
+            raise InputError("no change was given", hint="such as --function FILE.py")
         if grader is not None:
             record = _run(
                 registry.update(
@@ -341,7 +341,7 @@ def _export(given: Namespace) -> int:
         print("no graders to export", file=sys.stderr)
     if left:
         names = ", ".join(left)
-        print(f"of no grader in the store: {names} (--prune removes them)", file=sys.stderr)
+        print(f"belong to no stored grader: {names} (--prune removes them)", file=sys.stderr)
     return 0
 
 

@@ -83,14 +83,16 @@ def key_and_version(given: Namespace) -> tuple[str, int | None]:
     """The key and the version of ``KEY`` or ``KEY@N``, and of ``--version``.
 
     Raises:
-        InputError: For a version that is none, or two that differ.
+        InputError: For an invalid version, or two that differ.
     """
     said: int | None = getattr(given, "version", None)
     key, at, number = given.key.partition("@")
     if not at:
         return key, said
     if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number)):
-        raise InputError(f"{number!r:.80} is no version of {key!r:.80}", hint="such as exact@2")
+        raise InputError(
+            f"{number!r:.80} is not a version number of {key!r:.80}", hint="such as exact@2"
+        )
     if said not in (None, int(number)):
         raise InputError(f"{given.key!r} and --version {said} are two versions", hint="keep one")
     return key, int(number)

@@ -123,7 +123,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option = openai.add_argument
     option("files", nargs="+", metavar="FILE", help="what the API gave, as JSON or JSONL")
-    option("--into", metavar="DIR", help="where to; openai/NAME by default")
+    option("--into", metavar="DIR", help="where to write; openai/NAME by default")
     option(
         "--replay",
         action=BooleanOptionalAction,
@@ -281,7 +281,7 @@ def _print_next(page: Page, suite: Suite, place: Path) -> None:
     from assay.interop.openai_suite import GRADERS, NEEDS_YOU, ROWS
 
     if (place / NEEDS_YOU).exists():
-        page.line(f"{place / NEEDS_YOU} has what cannot run yet, and what it needs.")
+        page.line(f"{place / NEEDS_YOU} lists what cannot run yet and what it needs.")
     unknown = [c.name for c in suite.criteria if c.declaration is None]
     if unknown:
         page.line(f"Kept in origin/ only: {', '.join(unknown)}", hanging=2)

@@ -140,5 +140,5 @@ def _dollars(text: str) -> float:
     except ValueError:
         number = -1.0
     if not (math.isfinite(number) and number >= 0):
-        raise ArgumentTypeError(f"{text!r} is no amount in US dollars")
+        raise ArgumentTypeError(f"{text!r} is not an amount in US dollars")
     return number

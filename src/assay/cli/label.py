@@ -75,7 +75,7 @@ def _classes(text: str) -> tuple[str, ...]:
 
 
 COMMANDS = {"s": "skip", "u": "undo", "m": "more", "w": "note", "q": "quit"}
-"""What every key does that is no class."""
+"""What every key does that is not a class."""
 
 _QUIT = "q"
 _SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
@@ -292,7 +292,7 @@ class _Work:
             elif command == "undo":
                 self.page.line(("there is nothing to take back", "yellow"))
             elif key.strip():
-                self.page.line((f"{key!r:.20} is no key here", "yellow"))
+                self.page.line((f"{key!r:.20} is not one of the keys", "yellow"))
 
     def _keep(self, item: Item, label: str, note: str) -> None:
         record = LabelRecord(
@@ -371,7 +371,7 @@ def _export(given: Namespace, labels: Labels) -> int:
             f"the store has no labels {given.field!r:.60}{by} in the project {given.project!r:.60}",
             hint="`assay label DATA.jsonl` collects them"
             if is_usual
-            else f"there are some of --field {_FIELD}",
+            else f"there are labels for --field {_FIELD}",
         )
     raters = {rater for said in current.values() for rater in said}
     written = 0

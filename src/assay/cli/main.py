@@ -27,7 +27,7 @@ _COMMANDS = {
         "prove:selftest",
         "prove that cases grade right: known-good work passes, no work and known-bad does not",
     ),
-    "attack": ("prove:attack", "play the library of cheats against cases and say what pays"),
+    "attack": ("prove:attack", "play the library of cheats against cases and show which ones pay"),
     "import": ("imports", "write other systems' tasks as cases"),
     "calibrate": (
         "calibrate",

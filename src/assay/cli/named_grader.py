@@ -1,4 +1,4 @@
-"""The grader that a command names: a function's file, a file of graders, or a stored one."""
+"""The grader that a command names: a function's file, a grader file, or a stored one."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _stored(given: Namespace, database: Database) -> Target:
 
     key, at, number = given.grader.partition("@")
     if at and not (number.isascii() and number.isdecimal() and len(number) < 10):
-        raise InputError(f"{given.grader!r} is no file, and {number!r} is no version")
+        raise InputError(f"{given.grader!r} is not a file, and {number!r} is not a version")
     trusted = is_trusted(given)
     registry = Registry(database, given.project, allow_custom_code=trusted, allow_internal=trusted)
     record = registry.get(key)

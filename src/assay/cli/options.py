@@ -140,7 +140,7 @@ def check_targets(targets: Iterable[str | None], *, inputs: Iterable[str]) -> No
         if real in read:
             raise InputError(f"{target!r} is an input and would be overwritten")
         if real in written:
-            raise InputError(f"{target!r} is to be written twice")
+            raise InputError(f"{target!r} would be written twice")
         written.add(real)
         if Path(real).is_dir():
             raise InputError(f"cannot write {target!r}: it is a directory")
@@ -204,7 +204,10 @@ def add_db(parser: ArgumentParser, project: str = "") -> None:
 def add_workers(parser: ArgumentParser) -> None:
     """Add how much is done at once."""
     parser.add_argument(
-        "--workers", type=positive, metavar="N", help="at once; as many as cores by default"
+        "--workers",
+        type=positive,
+        metavar="N",
+        help="how many at once; as many as cores by default",
     )
 
 
@@ -242,7 +245,7 @@ def _decimal(text: str, least: int) -> int:
     from argparse import ArgumentTypeError
 
     if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) < least:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from {least} up")
+        raise ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return int(text)
 
 

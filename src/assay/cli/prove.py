@@ -195,7 +195,7 @@ def _run(work: Coroutine[object, object, T]) -> T | None:
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        print("interrupted; nothing is kept of it", file=sys.stderr)
+        print("interrupted; nothing was kept", file=sys.stderr)
         return None
 
 

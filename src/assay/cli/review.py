@@ -67,7 +67,7 @@ def run(given: Namespace) -> int:
         The exit status.
 
     Raises:
-        InputError: For an unknown run or cell, or a decision that is none.
+        InputError: For an unknown run or cell, or an invalid decision.
     """
     by = given.by or user_name("reviewer")
     with Database.open(state_home()) as database:
@@ -183,7 +183,7 @@ class _Work:
                 note = written or keys.note(lambda: self.page.line(("a line for the note:", "dim")))
                 self.page.line(("noted; now a decision", "dim"))
             elif key.strip():
-                self.page.line((f"{key!r:.20} is no key here", "yellow"))
+                self.page.line((f"{key!r:.20} is not one of the keys", "yellow"))
 
     def _show(self, cell: CellRecord) -> None:
         page, held = self.page, cell.notes.get(HELD)

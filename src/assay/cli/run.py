@@ -61,7 +61,7 @@ def add(parser: ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="NAME",
-            help=f"only this {part}; one that no case lists is used instead of theirs",
+            help=f"only this {part}; one that no case lists replaces theirs",
         )
     option("--trials", type=positive, metavar="N", help="repeats of every cell")
     option(
@@ -192,7 +192,8 @@ def _launch(given: Namespace, store: Store, settle: Settle) -> Launch:
         chosen = (given.paths, given.case, given.harness, given.model)
         if any(chosen) or given.trials is not None:
             raise InputError(
-                "--resume takes up a run as it was asked for", hint="leave the other choices out"
+                "--resume continues a run with its original options",
+                hint="leave the other options out",
             )
         _require_matrix(store, given.resume)
         return resume(given.resume, store, regrade=given.regrade, settle=settle)
@@ -258,7 +259,7 @@ def _note_unused(ready: Launch) -> None:
     for name, case in cases.items():
         if unused := unused_parts(case):
             said = ", ".join(unused)
-            print(f"note: case {name!r}: no harness here acts on {said}", file=sys.stderr)
+            print(f"note: case {name!r}: none of these harnesses uses {said}", file=sys.stderr)
 
 
 def run_regrade(given: Namespace) -> int:

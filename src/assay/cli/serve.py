@@ -50,7 +50,7 @@ def add(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a name that others call this server by",
+        help="a host name by which others reach this server",
     )
     add("--create-key", metavar="NAME", help="make an admin's key for all projects, and print it")
     add(
@@ -80,13 +80,13 @@ def add_keys(parser: ArgumentParser) -> None:
     explain(parser, _KEYS_MORE, _KEYS)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="make a key", allow_abbrev=False)
-    create.add_argument("name", metavar="NAME", help="what to call it")
+    create.add_argument("name", metavar="NAME", help="name of the key")
     create.add_argument("--role", choices=("viewer", "editor", "admin"), default="editor")
     create.add_argument(
         "--project", default="default", metavar="KEY", help="default by default; * for all"
     )
     listing = actions.add_parser("list", help="show the keys, without secrets", allow_abbrev=False)
-    revoke = actions.add_parser("revoke", help="make a key useless for good", allow_abbrev=False)
+    revoke = actions.add_parser("revoke", help="revoke a key for good", allow_abbrev=False)
     revoke.add_argument("id", metavar="ID", help="as `assay keys list` shows it")
     for action in (create, listing, revoke):
         _add_db(action)

@@ -49,7 +49,7 @@ class AsyncClient:
         projects: The projects.
 
     Raises:
-        InputError: For both a server and a store, or an address that is none.
+        InputError: For both a server and a store, or an invalid address.
     """
 
     @checked("AsyncClient")
@@ -104,7 +104,7 @@ class Client:
         timeout: Seconds until a request is given up.
 
     Raises:
-        InputError: For both a server and a store, or an address that is none.
+        InputError: For both a server and a store, or an invalid address.
     """
 
     @checked("Client")

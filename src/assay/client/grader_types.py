@@ -52,7 +52,7 @@ class AsyncGraderTypes:
         """Store a Python function, after five checks in the sandbox.
 
         Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
             fn: The function itself, or the source of a module that defines ``grade``.
             name: For people; the key by default.
             description: What it is for.
@@ -100,7 +100,7 @@ class AsyncGraderTypes:
         What is worth a look in its templates comes as Python warnings.
 
         Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
             criteria: What makes a pass.
             judge_model: The model that judges, ``claude-haiku-4-5`` by default; see the page on
                 models.
@@ -187,7 +187,7 @@ class AsyncGraderTypes:
         """Store the address of a server that grades.
 
         Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
             url: Where it is.
             name: For people; the key by default.
             description: What it is for.
@@ -221,7 +221,7 @@ class AsyncGraderTypes:
         """Store a name for scores that are written in, or for a `Grader` class of the project.
 
         Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
             path: ``python:module:Class``; empty where scores are written in.
             name: For people; the key by default.
             description: What it is for.

@@ -320,7 +320,7 @@ class AsyncGraders:
         files = found.files
         for name in files:
             if Path(name).name != name:
-                raise InputError(f"the server named a file {name!r:.80}, which is no plain name")
+                raise InputError(f"the server named a file {name!r:.80}, which is not a plain name")
         write_folder(files, directory)
         return sorted(files)
 

@@ -149,12 +149,12 @@ def _read_part(kind: object, arguments: tuple[Any, ...], data: Json) -> object:
         return None if data is None else _read(inner, data)
     if inner is not None:
         if not isinstance(data, list):
-            raise ServerError("the server did not answer as assay does: a list is missing")
+            raise ServerError("the answer is not that of an assay server: a list is missing")
         return tuple(_read(inner, item) for item in data)
     problems: list[Problem] = []
     value = codec.read(kind, data, (), problems)
     if problems:
-        raise ServerError(f"the server did not answer as assay does: {ShapeError(problems)}")
+        raise ServerError(f"the answer is not that of an assay server: {ShapeError(problems)}")
     return value
 
 
@@ -170,12 +170,12 @@ def _read_record(kind: Any, data: Mapping[str, Json]) -> object:  # noqa: ANN401
     try:
         return kind(**given)
     except TypeError as error:
-        raise ServerError(f"the server's answer is no {kind.__name__}: {error}") from error
+        raise ServerError(f"the server's answer is not a valid {kind.__name__}: {error}") from error
 
 
 def _mapping(answer: Json) -> Mapping[str, Json]:
     if not isinstance(answer, dict):
-        raise ServerError("the server did not answer as assay does")
+        raise ServerError("the answer is not that of an assay server")
     return answer
 
 

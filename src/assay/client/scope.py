@@ -94,7 +94,7 @@ class Scope:
         project = self._project if given is None else given
         if project is None:
             raise InputError(
-                "this call is about a project", hint="pass project=, or give the client one"
+                "this call needs a project", hint="pass project=, or give the client one"
             )
         if not project.strip():
             raise InputError("project must be a non-empty string")

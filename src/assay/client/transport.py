@@ -41,7 +41,7 @@ def checked_url(base_url: str) -> str:
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(
-            f"base_url {base_url!r} is no http address", hint="such as http://127.0.0.1:8400"
+            f"base_url {base_url!r} is not an http address", hint="such as http://127.0.0.1:8400"
         )
     if parts.username or parts.password:
         raise InputError("base_url must not hold a password", hint="give it as api_key")

@@ -68,7 +68,7 @@ class Access:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if self.token and scheme.lower() == "bearer":
             if not same_secret(given.strip(), self.token):
-                raise ProblemError(403, "the token is not the right one")
+                raise ProblemError(403, "the token is wrong")
             return
         ways = ["a bearer token"] * bool(self.token) + ["a signature"] * bool(self.secret)
         challenge = {"WWW-Authenticate": "Bearer" if self.token else "Assay-HMAC"}

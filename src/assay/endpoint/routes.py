@@ -109,7 +109,7 @@ async def _body(asked: Request, most: int) -> bytes:
     if length.isdecimal() and int(length[:20]) > most:
         raise too_long
     if asked.headers.get("content-encoding", "identity").lower() != "identity":
-        raise ProblemError(415, "the body must not be packed (Content-Encoding)")
+        raise ProblemError(415, "the body must not be compressed (Content-Encoding)")
     parts: list[bytes] = []
     size = 0
     async for part in asked.stream():

@@ -91,7 +91,7 @@ class _Wanted:
         elif strange:
             name = strange[0].name
             raise InputError(
-                f"the function asks for {name!r}, which there is nothing for",
+                f"the function has a parameter {name!r}, for which there is no value",
                 hint=nearest(name, list(_PARTS)),
             )
         self._named = {
@@ -113,7 +113,7 @@ class _Wanted:
             parts.pop("thread", None)
         lacking = [part for part, needed in self._named.items() if needed and part not in parts]
         if lacking:
-            said = f"the function needs {' and '.join(map(repr, lacking))}, which the item has not"
+            said = f"the function needs {' and '.join(map(repr, lacking))}, which the item lacks"
             return Graded.failed(name, said, outcome="bad_item")
         places = [parts["thread"]] if self._by_place else []
         given = {part: parts[part] for part in self._named if part in parts}
@@ -246,5 +246,5 @@ def require_servable(specs: Sequence[GraderSpec]) -> None:
         if why:
             raise InputError(
                 f"grader {spec.label!r} {why}",
-                hint="say how to reach what it needs, or serve the others without it",
+                hint="configure what it needs, or serve the other graders without it",
             )

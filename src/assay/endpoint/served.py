@@ -21,7 +21,7 @@ Scorer: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequ
 OnError: TypeAlias = Literal["zero", "fail"]
 
 Asked: TypeAlias = "tuple[str, Submission | str]"
-"""An item with its id; a text says why it is none."""
+"""An item with its id, or a text that says why it is invalid."""
 
 _log = logging.getLogger("assay.endpoint")
 
@@ -57,7 +57,7 @@ class Served:
             a mark beside it, or ``fail``.
 
     Raises:
-        InputError: For a range that is none, or limits below 1.
+        InputError: For an invalid range, or limits below 1.
     """
 
     scorer: Scorer

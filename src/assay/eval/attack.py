@@ -56,7 +56,7 @@ class Attempt:
     said: str = ""
 
     @property
-    def mend(self) -> str:
+    def fix(self) -> str:
         """What stops cheats of this family; empty where it holds."""
         return FAMILIES[self.family] if self.outcome in ("passes", "pays") else ""
 
@@ -281,7 +281,7 @@ def _case_dict(case: CaseAttack, beaten: Sequence[Attempt]) -> dict[str, Json]:
             "flags": list[Json](attempt.flags),
             "paid_by": list[Json](attempt.paid_by),
             "said": attempt.said,
-            "mend": attempt.mend,
+            "fix": attempt.fix,
         }
         for attempt in case.attempts
     ]

@@ -192,7 +192,7 @@ class CaseLock:
         for place, (mode, allowed, why) in decided.items():
             found = self._found.get(place)
             if found and (found.isolation, found.allow_equality) == (mode, tuple(allowed)):
-                continue  # what a test said may differ from run to run: that is no news
+                continue  # what a test said may differ from run to run: that is not news
             self._found[place] = Decision(
                 isolation=mode,
                 allow_equality=tuple(allowed),
@@ -410,6 +410,6 @@ def _replace(file: str, text: str) -> None:
 def _in_words(why: Sequence[Why]) -> str:
     """Why the tests are not judged apart, in one line."""
     if not why:
-        return "the reference does not pass them apart"
+        return "the reference does not pass them when judged in a separate process"
     more = f", and {len(why) - 1} more" if len(why) > 1 else ""
     return f"{why[0]}{more}"

@@ -36,14 +36,14 @@ class Check:
         verdict: ``held``, ``failed``, ``error`` (could not be graded) or ``skipped``.
         reward: What was earned; None where nothing could be, or several things were compared.
         said: What was found, in one sentence.
-        mend: What to do about it; empty where it held.
+        fix: What to do about it; empty where it held.
     """
 
     name: str
     verdict: Verdict
     reward: float | None = None
     said: str = ""
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +104,13 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
     reward = run.reward or 0.0
     below = _below(run)
     if below or reward < 1.0 - _ROUNDING:
-        why = f"below full: {', '.join(below)}" if below else "no grader is below full"
+        why = f"below full: {', '.join(below)}" if below else "no grader gave less than full marks"
         return Check(
             name=name,
             verdict="failed",
             reward=reward,
-            said=f"right work gets {reward:.2f} and has to get 1.00; {why}",
-            mend="mend the recording if it is not right, else the grader that marks it down",
+            said=f"right work gets {reward:.2f} instead of 1.00; {why}",
+            fix="correct the recording if it is wrong, else the grader that marks it down",
         )
     if not reaches(word := run.grade.result.assurance, least):
         return Check(
@@ -118,7 +118,7 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
             verdict="failed",
             reward=reward,
             said=f"right work cannot pass: its assurance is {word or 'unknown'}, below {least}",
-            mend="let graders that reach it give the credit, or lower expect.min_assurance",
+            fix="let graders that reach it give the credit, or lower expect.min_assurance",
         )
     skipped = [node.name for node in run.grade.subscores if node.status == "skipped"]
     said = f"full marks; skipped: {', '.join(skipped)}" if skipped else "full marks"
@@ -136,11 +136,11 @@ def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> Check:
             name=name,
             verdict="failed",
             reward=reward,
-            said=f"passes with {reward:.2f}, and must not",
-            mend="raise expect.pass_threshold, or weigh and sharpen the graders that gave it",
+            said=f"passes with {reward:.2f} but must not",
+            fix="raise expect.pass_threshold, or weigh and sharpen the graders that gave it",
         )
     if reason and (problem := _other_reason(reason, run, below)):
-        return Check(name=name, verdict="failed", reward=reward, said=problem[0], mend=problem[1])
+        return Check(name=name, verdict="failed", reward=reward, said=problem[0], fix=problem[1])
     said = f"stopped by {', '.join(below[:4])}" if below else "does not pass"
     return Check(name=name, verdict="held", reward=reward, said=said)
 
@@ -148,10 +148,10 @@ def must_fail(name: str, run: Run, threshold: float, reason: str = "") -> Check:
 def _not_graded(name: str, run: Run) -> Check | None:
     if run.grade.is_error:
         why = run.grade.content or run.trace.error or "no cause was recorded"
-        mend = (
+        fix = (
             "what a submission does must never keep it from being graded" if "floor" in name else ""
         )
-        return Check(name=name, verdict="error", said=f"could not be graded: {why}", mend=mend)
+        return Check(name=name, verdict="error", said=f"could not be graded: {why}", fix=fix)
     if run.reward is None:
         return Check(name=name, verdict="skipped", said=run.grade.content or "does not apply here")
     return None
@@ -175,7 +175,7 @@ def repeats_check(name: str, runs: Sequence[Run]) -> Check:
         name=title,
         verdict="failed",
         said=f"the same work is graded differently: {shown}",
-        mend="take time, chance and order out of the grader, or out of the recording's run.sh",
+        fix="make the grader, or the recording's run.sh, independent of time, chance and order",
     )
 
 
@@ -211,7 +211,7 @@ def _below(run: Run) -> list[str]:
 
 
 def _other_reason(reason: str, run: Run, below: Sequence[str]) -> tuple[str, str] | None:
-    """What is wrong with the reason that a case names, and the mend; None if it is right."""
+    """What is wrong with the reason that a case names, and how to fix it; None if it is right."""
     nodes = [node.name for node in run.grade.subscores]
     said = reason.casefold()
     named = [name for name in nodes if _mentions(said, name) or _mentions(said, _plain(name))]
@@ -232,7 +232,7 @@ def _other_reason(reason: str, run: Run, below: Sequence[str]) -> tuple[str, str
     if open_:
         return (
             f"does not pass, but {', '.join(sorted(open_))}, named as the reason, gave full marks",
-            f"it was stopped by {', '.join(below) or 'nothing'}: mend the grader or the reason",
+            f"it was stopped by {', '.join(below) or 'nothing'}: correct the grader or the reason",
         )
     return None
 
@@ -253,7 +253,7 @@ def _case_dict(case: CaseProof) -> dict[str, Json]:
             "verdict": check.verdict,
             "reward": check.reward,
             "said": check.said,
-            "mend": check.mend,
+            "fix": check.fix,
         }
         for check in case.checks
     ]

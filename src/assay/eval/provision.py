@@ -210,7 +210,7 @@ async def lay_out(case: Case, directory: Path, cache: str) -> Workspace:
             await asyncio.to_thread(materialise, case, str(directory), cache)
         except SourceError as error:
             if case.availability == "optional":
-                raise SkippedError(f"the source cannot be had: {error}") from error
+                raise SkippedError(f"the source cannot be fetched: {error}") from error
             raise
     workspace = Workspace(path=str(directory))
     if case.environment is not None:

@@ -173,7 +173,7 @@ def _matrix_work(
 
 def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Case | Row]:
     if graders is None:
-        raise InputError(f"run {run.id} graded a dataset", hint="say by what: --graders FILE")
+        raise InputError(f"run {run.id} graded a dataset", hint="name the graders: --graders FILE")
     require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
     file, label = str(run.config.get("file")), run.config.get("label")
     if not Path(file).is_file():
@@ -214,7 +214,7 @@ def _kept_nodes(
         node = SubScore.from_dict(cell.subscores[number]) if number < len(cell.subscores) else None
         if node is None or (node.metadata or {}).get("_digest") != grader_digest(spec):
             raise InputError(
-                f"cell {cell.case}: the score of {spec.label!r} is not by this grader as it is now",
+                f"cell {cell.case}: the score of {spec.label!r} is from another version",
                 hint=f"regrade it too: --only {spec.label}, or leave --only out",
             )
         kept[number] = replace(node, name=spec.label, weight=spec.weight, gate=spec.gate)

@@ -229,13 +229,13 @@ class _Bench:
             check = reference_check(f"reference {self._reference}", self.runs["reference"], least)
             apart = any(one.isolation == "process" for one in isolated_graders(self.case))
             hint = f"; or remove {Path(self.case.lock_file).name}, to decide its isolation anew"
-            yield replace(check, mend=check.mend + hint) if check.mend and apart else check
+            yield replace(check, fix=check.fix + hint) if check.fix and apart else check
         else:
             yield Check(
                 name="reference",
                 verdict="failed",
                 said="there is no reference recording",
-                mend="record right work as recordings/reference, or name it in selftest.reference",
+                fix="record right work as recordings/reference, or name it in selftest.reference",
             )
         for name in _FLOORS:
             yield must_fail(f"floor {name}", self.runs[f"floor {name}"][0], threshold)

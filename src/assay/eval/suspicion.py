@@ -1,4 +1,4 @@
-"""Audit what was graded, and do what the case says about work that speaks to its judge."""
+"""Audit what was graded, and act on suspicious work as the case says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def audited(
     """Put the audit beside a result, and follow the policy where it found something.
 
     It is left out where every score was given by a judge apart and the policy is to flag. Where it
-    found nothing it leaves no node: it is no score.
+    found nothing it leaves no node: it is not a score.
 
     Args:
         specs: The case's graders; an audit among them is the audit.
@@ -64,7 +64,7 @@ def _says_something(node: SubScore) -> bool:
 
 
 def _unaudited(result: EvaluationResult, node: SubScore) -> EvaluationResult:
-    """A reward that hangs on an audit is none without it."""
+    """A reward that depends on an audit cannot stand without it."""
     return replace(result, isError=True, content=f"audit: {node.reason}")
 
 

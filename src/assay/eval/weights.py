@@ -54,7 +54,7 @@ def _without_correctness(case: Case, credit: Sequence[GraderSpec], total: float)
     share = sum(spec.weight for spec in conduct) / total
     names = ", ".join(spec.label for spec in conduct)
     if len(conduct) == len(credit):
-        yield f"nothing asks whether the result is right: all credit is for conduct ({names})"
+        yield f"no grader checks whether the result is right: all credit is for conduct ({names})"
     elif share > 0:
         passes = share >= case.expect.pass_threshold - _ROUNDING
         end = ", and that passes" if passes else ""

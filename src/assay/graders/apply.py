@@ -40,7 +40,7 @@ def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> Non
                 and part not in available
             ):
                 raise InputError(
-                    f"grader {spec.label!r} needs {name!r}, which there is none of here",
+                    f"grader {spec.label!r} needs {name!r}, which is not available here",
                     hint=f"give it as an option of the grader, or as {part!r} beside the graders",
                 )
 
@@ -189,7 +189,7 @@ def _unescaped(node: SubScore) -> SubScore:
     broken = found.get("_outcome", "ok") != "ok" or found.get("timed_out") is True
     if node.weight >= 0 or node.status != "scored" or not broken:
         return node
-    reason = f"full penalty, for it could not be computed: {node.reason or 'out of time'}"
+    reason = f"full penalty, because it could not be computed: {node.reason or 'out of time'}"
     return replace(node, value=1.0, passed=False, reason=reason)
 
 

@@ -62,7 +62,7 @@ class Grader:
     needs_credit: ClassVar[bool] = False
     """Whether its score counts only where a grader of the work itself gave some credit."""
     of_conduct: ClassVar[bool] = False
-    """Whether it grades how the work was done, which is no credit for the work itself."""
+    """Whether it grades how the work was done, which is not credit for the work itself."""
     waits: ClassVar[bool] = False
     """Whether it mostly waits for somebody else, such as a model: many may be at it at once."""
     is_pure: ClassVar[bool] = False

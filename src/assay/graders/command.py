@@ -92,7 +92,7 @@ class CommandGrader(Grader):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse a command that does nothing, and a time limit that is none."""
+        """Reject a command that does nothing, and an invalid time limit."""
         cmd, timeout = options.get("cmd"), options.get("timeout_s", 300.0)
         if isinstance(cmd, str) and not cmd.strip():
             raise InputError(
@@ -118,7 +118,7 @@ class CommandGrader(Grader):
             timeout_s: Seconds until it is killed and scored 0.
 
         Raises:
-            InputError: For a blank command or a time limit that is none.
+            InputError: For a blank command or an invalid time limit.
             SandboxError: If the sandbox failed.
         """
         cls.check_options({"cmd": cmd, "timeout_s": timeout_s})

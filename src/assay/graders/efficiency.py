@@ -84,7 +84,7 @@ class EfficiencyGrader(Grader):
         asked: dict[str, Json] = {f"target_{name}": target for name, target in targets.items()}
         cls.check_options({**asked, "pass_threshold": pass_threshold})
         if not is_observed(trace):
-            return SubScore.skipped(cls.name, "this harness shows nothing of the agent's work")
+            return SubScore.skipped(cls.name, "this harness records nothing of the agent's work")
         if did_nothing(trace, answer, workspace):
             return 0.0, {"why": "the agent did nothing"}
         totals, missing = totals_of(trace), missing_part(trace)

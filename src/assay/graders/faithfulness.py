@@ -90,7 +90,7 @@ class Verdict:
     reason: str = ""
     alike: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """As plain JSON."""
         kept: dict[str, Json] = {
             "claim": self.claim.text,
@@ -280,10 +280,10 @@ class FaithfulnessGrader(ClaimGrader):
         if (gated := cls.gated(answer, panel.models)) is not None:
             return gated
 
-        noted = cls.noted(answer)
-        is_suspected = bool(noted)
+        flags = cls.attack_flags(answer)
+        is_suspected = bool(flags)
         if flagged := suspicious(given):
-            noted["suspicious_documents"] = flagged
+            flags["suspicious_documents"] = flagged
 
         async def judge(voter: Voter) -> Opinion:
             claims = await claims_of(
@@ -291,9 +291,9 @@ class FaithfulnessGrader(ClaimGrader):
             )
             found = cls.uncounted(claims, on_empty, max_claims)
             if found is None:
-                verdicts = await verified(claims.items, given, voter, is_probed=bool(noted))
+                verdicts = await verified(claims.items, given, voter, is_probed=bool(flags))
                 found = _found(claims, verdicts, given, is_strict=strict_contradiction)
-            return replace(found, metadata={**found.metadata, **noted})
+            return replace(found, metadata={**found.metadata, **flags})
 
         return await scored_by(cls.name, panel, judge)
 
@@ -303,13 +303,13 @@ def _found(
 ) -> Opinion:
     counts = Counter(verdict.support for verdict in verdicts)
     metadata: dict[str, Json] = {
-        "claims": [verdict.told() for verdict in verdicts],
+        "claims": [verdict.to_json() for verdict in verdicts],
         "total": len(verdicts),
         "supported": counts["supported"],
         "contradicted": counts["contradicted"],
         "absent": counts["absent"],
         "documents": len(documents),
-        **claims.told(),
+        **claims.to_json(),
     }
     value = counts["supported"] / len(verdicts)
     reason = f"{counts['supported']} of {len(verdicts)} claims are supported"

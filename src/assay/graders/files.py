@@ -35,7 +35,7 @@ class FilesGrader(Grader):
       must be found in the code, outside of strings unless the pattern has a quotation mark itself.
       One that stands only in a string, a comment, or in a docstring or a bare word of Python,
       counts if the file's code was changed and another pattern is found in that code. A Python
-      file that does not parse is no program.
+      file that does not parse is not a program.
     """
 
     name: ClassVar[str] = "files"

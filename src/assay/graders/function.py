@@ -108,7 +108,7 @@ class FunctionGrader(Grader):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse a declaration without a function, or with a range that is none.
+        """Reject a declaration without a function, or with an invalid range.
 
         Raises:
             InputError: Naming the option.

@@ -30,7 +30,7 @@ class ImplementedGrader(Grader):
       source had a stub, a body that only raises or returns a constant is one too.
 
     Abstract methods, overloads, protocols and interfaces, methods that a subclass fills in, and
-    hooks that may do nothing are no stubs, unless they took the place of one.
+    hooks that may do nothing are not stubs, unless they took the place of one.
 
     With neither ``files`` nor ``functions``, the source files of the tree are looked at, except
     tests and what was built or brought in. Then at least one must differ. One that does not is

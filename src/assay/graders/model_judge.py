@@ -146,7 +146,7 @@ class ModelJudgeGrader(JudgeGrader):
             return SubScore(cls.name, 0.0, metadata=evidence, reason=why, passed=False)
         if include_trace:
             work = work.with_note_of_trace()
-        told.metadata.update(work.told())
+        told.metadata.update(work.to_json())
         if read.criteria:
             return await _by_criteria(told, read.criteria, work, panel, canary)
         return await _by_words(told, read.words, work, panel, canary)

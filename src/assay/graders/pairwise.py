@@ -127,7 +127,7 @@ def _doubt(probed: Preference) -> ModelError | None:
     failed = next((one.error for one in orders if one.error is not None), None)
     if failed is None or failed.kind == "not_recorded":
         return None
-    why = f"whether the judge can be believed could not be found out: {failed}"
+    why = f"could not check whether the judge can be trusted: {failed}"
     return ModelError(why, kind=failed.kind)
 
 

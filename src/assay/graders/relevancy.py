@@ -235,18 +235,18 @@ class AnswerRelevancyGrader(ClaimGrader):
         asked, answer = question_in(question, thread), answer_in(answer, thread)
         if (gated := cls.gated(answer, panel.models)) is not None:
             return gated
-        noted = cls.noted(answer)
+        flags = cls.attack_flags(answer)
 
         async def judge(voter: Voter) -> Opinion:
             claims = await claims_of(
-                answer, asked, voter, most=max_claims, is_suspected=bool(noted)
+                answer, asked, voter, most=max_claims, is_suspected=bool(flags)
             )
             found = cls.uncounted(claims, on_empty, max_claims)
             if found is None:
-                is_probed = bool(noted)
+                is_probed = bool(flags)
                 verdicts = await relevant_claims(claims.items, asked, voter, is_probed=is_probed)
                 found = _of_claims(claims, verdicts)
-            return replace(found, metadata={**found.metadata, **noted})
+            return replace(found, metadata={**found.metadata, **flags})
 
         return await scored_by(cls.name, panel, judge)
 
@@ -279,7 +279,7 @@ def _of_claims(claims: Claims, verdicts: Sequence[Relevance]) -> Opinion:
             "claims": listed,
             "total": len(pairs),
             "relevant": relevant,
-            **claims.told(),
+            **claims.to_json(),
         },
         children=children,
     )

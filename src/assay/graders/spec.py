@@ -36,7 +36,7 @@ class GraderSpec:
         gate: A gate adds no credit and disqualifies (score 0) unless it passes fully.
         options: What the kind takes, with paths made absolute.
         said: What is told in the metadata of its scores, such as why it is graded as it is. It
-            changes no score, so it is no part of the digest.
+            changes no score, so it is not part of the digest.
     """
 
     type: str

@@ -70,7 +70,7 @@ class SweBenchGrader(Grader):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse lists that are none, no bug's test at all, and values out of range."""
+        """Reject malformed lists, a bug without any test, and values out of range."""
         lists = {name: options.get(name) for name in _LISTS}
         _read_lists(lists)
         threshold = options.get("pass_threshold", 1.0)

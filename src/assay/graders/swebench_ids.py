@@ -109,7 +109,7 @@ def read_ids(given: object, *, what: str) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for item in items:  # pyright: ignore[reportUnknownVariableType] - each is checked in the next line
         if not isinstance(item, str) or not item.strip() or re.search(r"[\0\r\n]", item):
-            raise InputError(f"{what}: {item!r} is no test id")
+            raise InputError(f"{what}: {item!r} is not a test id")
         if item.startswith("-"):
             raise InputError(f"{what}: {item!r} would be an option of the test runner")
         names[item.strip()] = None
@@ -127,7 +127,9 @@ def _parsed(text: str, what: str) -> object:
             continue
         if isinstance(parsed, list):
             return parsed
-    raise InputError(f"{what} is no list: {text[:80]!r}", hint='write ["tests/test_a.py::test_x"]')
+    raise InputError(
+        f"{what} is not a list: {text[:80]!r}", hint='write ["tests/test_a.py::test_x"]'
+    )
 
 
 def is_node_id(name: str) -> bool:

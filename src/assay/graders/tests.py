@@ -238,14 +238,14 @@ def _check_format(name: str) -> None:
     from assay.graders.testing.console import FORMATS
 
     if name not in FORMATS:
-        raise InputError(f"there is no console format {name!r}", hint=nearest(name, list(FORMATS)))
+        raise InputError(f"unknown console format {name!r}", hint=nearest(name, list(FORMATS)))
 
 
 def _unreported(program: str) -> InputError:
     from assay.graders.testing.console import FORMATS
 
     return InputError(
-        f"nothing says how to learn the outcomes of {program or 'the command'!r}",
+        f"nothing declares how to read the outcomes of {program or 'the command'!r}",
         hint="declare junit_xml, or format: one of " + ", ".join(sorted(FORMATS)),
     )
 

@@ -103,7 +103,7 @@ def as_matcher(data: ToolMatcher | Mapping[str, Json]) -> ToolMatcher:
     """A matcher as a case declares it, or one that is already made.
 
     Raises:
-        InputError: For a mapping that is no matcher.
+        InputError: For an invalid matcher.
     """
     if isinstance(data, ToolMatcher):
         return data

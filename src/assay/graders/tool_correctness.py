@@ -44,7 +44,7 @@ class ToolCorrectnessGrader(Grader):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse an empty or overlong list, and a kind of work that there is none of."""
+        """Reject an empty or overlong list, and an unknown kind of work."""
         expected = options.get("expected")
         listed = expected if isinstance(expected, list) else []
         if not listed:
@@ -72,12 +72,12 @@ class ToolCorrectnessGrader(Grader):
             ordered: Whether their order counts too.
 
         Raises:
-            InputError: For nothing expected, or a matcher that is none.
+            InputError: For nothing expected, or an invalid matcher.
         """
         matchers = [_matcher(entry, match) for entry in expected]
         cls.check_options({"expected": [str(matcher) for matcher in matchers], "match": "name"})
         if not is_observed(trace):
-            return SubScore.skipped(cls.name, "this harness shows nothing of the agent's work")
+            return SubScore.skipped(cls.name, "this harness records nothing of the agent's work")
         calls = observed_calls(trace)
         masks = _masks(matchers, calls, CallMatching(trace))
         paired = largest_matching(len(matchers), masks)

@@ -46,7 +46,7 @@ class TraceGrader(Grader):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse a declaration without an assertion, and limits that are none."""
+        """Reject a declaration without an assertion, and invalid limits."""
         matchers = 0
         for key in ("require_tools", "forbid_tools"):
             listed = options.get(key)
@@ -110,7 +110,7 @@ class TraceGrader(Grader):
 
         Raises:
             GraderError: For a budget over a quantity that the harness does not measure.
-            InputError: For options that assert nothing or are no limits.
+            InputError: For options that assert nothing, and invalid limits.
         """
         demanded = [as_matcher(matcher) for matcher in require_tools or ()]
         banned = [as_matcher(matcher) for matcher in forbid_tools or ()]
@@ -128,7 +128,7 @@ class TraceGrader(Grader):
             }
         )
         if not is_observed(trace):
-            return SubScore.skipped(cls.name, "this harness shows nothing of the agent's work")
+            return SubScore.skipped(cls.name, "this harness records nothing of the agent's work")
         calls = observed_calls(trace)
         evidence = _summary(calls)
         if did_nothing(trace, None, workspace):

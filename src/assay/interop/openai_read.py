@@ -73,7 +73,7 @@ def read_dump(files: Sequence[str]) -> Dump:
     """Read some files.
 
     Raises:
-        InputError: For a file that cannot be read, or an object that is none of these, naming file
+        InputError: For a file that cannot be read, or an object of another kind, naming file
             and place; or if there is nothing in the files.
     """
     dump = Dump()

@@ -88,7 +88,7 @@ def read_instance(row: Mapping[str, Json]) -> SweBenchInstance:
         if said[name] and not pattern.fullmatch(said[name]):
             problems.append(Problem((name,), f"{said[name][:80]!r} is not {meaning}"))
     problems += [
-        Problem((name,), f"{name} is no unified diff")
+        Problem((name,), f"{name} is not a unified diff")
         for name in ("patch", "test_patch")
         if said[name] and not _DIFF.search(said[name])
     ]

@@ -102,7 +102,7 @@ def _git_apply(file: str, tree: str, what: str) -> None:
 
 
 def _contents(tree: str) -> dict[str, str]:
-    """Every path of a tree that is no directory, with a digest of what it is."""
+    """Every path of a tree that is not a directory, with a digest of what it is."""
     found: dict[str, str] = {}
     for folder, directories, files in os.walk(tree):
         links = [name for name in directories if Path(folder, name).is_symlink()]

@@ -147,7 +147,7 @@ def error(data: Json) -> Json:
 
 
 def read(data: Json, tool: str = "verdict") -> RawReply | None:
-    """Take a reply apart; None if it is none. See `assay.models.openai_wire.read`."""
+    """Take a reply apart; None if it is not a reply. See `assay.models.openai_wire.read`."""
     reply = mapping(data)
     content = reply.get("content")
     if not isinstance(content, list) or reply.get("type", "message") != "message":

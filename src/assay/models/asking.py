@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.errors import ModelError
-from assay.models.faults import ENDPOINT_FAULTS, Fault, told
+from assay.models.faults import ENDPOINT_FAULTS, Fault, redacted
 from assay.models.ledger import Entry, EntryKind, Ledger
 from assay.models.messages import Attempt, Message, Reply, Request, Usage
 from assay.models.pace import EndpointClosedError, Limiter, Timing
@@ -138,7 +138,7 @@ class Asking:
         )
 
     def _read(self, raw: RawReply, shape: Shape, most: int) -> tuple[Json, ModelError | None]:
-        """The data of a reply, or why it may be asked to mend it."""
+        """The data of a reply, or why it may be asked to correct it."""
         self._refuse_refusal(raw)
         if raw.finish == "length":
             raise ModelError(
@@ -158,7 +158,7 @@ class Asking:
 
     def _refuse_refusal(self, raw: RawReply) -> None:
         if raw.finish == "refusal":
-            said = told(raw.refusal or raw.text)
+            said = redacted(raw.refusal or raw.text)
             message = f"refused{f': {said}' if said else ''}"
             raise ModelError(f"{self.route.name} {message}", kind="refused")
 

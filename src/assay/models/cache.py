@@ -149,7 +149,7 @@ class ReplyCache(ForkSafe):
 
         Raises:
             ModelError: Of kind ``not_recorded``, when nothing but recordings may be used.
-            StoreError: The file cannot be read, or what it holds is no reply.
+            StoreError: The file cannot be read, or what it holds is not a reply.
         """
         if self.mode == "off":
             return None
@@ -159,7 +159,7 @@ class ReplyCache(ForkSafe):
             return self._hit(digest, value)
         if self.mode == "replay":
             raise ModelError(
-                f"{model or 'a model'} was asked something that {self.file} has no recording of "
+                f"{model or 'a model'} was asked a question that {self.file} has no recording of "
                 f"(request {digest[:12]})",
                 kind="not_recorded",
                 hint="record it: run once with the cache in mode 'readwrite' (--judge-cache "
@@ -171,7 +171,7 @@ class ReplyCache(ForkSafe):
     async def put(self, digest: str, reply: Reply) -> None:
         """Store a reply; when this returns it will survive whatever happens to the process.
 
-        It takes the place of one that was there, and that was asked again because it was no good.
+        It takes the place of one that was there, and that was asked again because it was invalid.
         Replies that did not end by themselves are not stored, nor are hits.
 
         Raises:

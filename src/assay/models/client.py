@@ -87,7 +87,7 @@ class ModelClient:
 
         Raises:
             ModelError: If there is no reply.
-            InputError: If the reference or a message is none.
+            InputError: If the reference or a message is invalid.
         """
         shape = None if request.schema is None else shape_of(request.schema)
         return await self._answer(request, shape, None)
@@ -107,7 +107,7 @@ class ModelClient:
 
         Raises:
             ModelError: If there is no such reply.
-            InputError: If the reference, the schema or a message is none.
+            InputError: If the reference, the schema or a message is invalid.
         """
         if request.schema is None:
             raise InputError("ask needs a request with a schema", hint="use complete for text")
@@ -193,7 +193,7 @@ class ModelClient:
         """A reply from the cache, looked at as any other; None if it has to be asked again.
 
         Raises:
-            ModelError: If it is no good, and nothing but recordings may be used.
+            ModelError: If it is invalid, and nothing but recordings may be used.
         """
         cost = self._prices.cost(route.priced, hit.usage)
         if shape is not None:

@@ -1,4 +1,4 @@
-"""`Fault`: what a reply that is no answer means: whose matter it is, and whether to ask again.
+"""`Fault`: what a reply that is not an answer means: whose matter it is, and whether to ask again.
 
 What a server says is a stranger's text. It is told on one line, bounded, without the key, and it
 decides nothing but what is asked again and what is left out of the next request.
@@ -17,7 +17,7 @@ from assay.errors import ModelError, ModelFault
 from assay.models.wire import items, mapping, text
 from assay.scoring.json_safe import Json
 
-__all__ = ["ENDPOINT_FAULTS", "Fault", "asked_pause", "broken_reply", "fault_of", "told"]
+__all__ = ["ENDPOINT_FAULTS", "Fault", "asked_pause", "broken_reply", "fault_of", "redacted"]
 
 _MOST_TOLD = 300
 _MOST_READ = 8_192
@@ -84,7 +84,7 @@ class Fault:
         )
 
 
-def told(said: str, *secrets: str) -> str:
+def redacted(said: str, *secrets: str) -> str:
     """A stranger's text, to show: one line, printable, bounded, without our secrets."""
     for secret in secrets:
         if secret:
@@ -107,7 +107,7 @@ def fault_of(
     """
     message, codes = _explained(body)
     said = f"{message} {codes}".lower()
-    line = told(message, *secrets)
+    line = redacted(message, *secrets)
     words = f"answered {status}: {line}" if line else f"answered {status}"
     if 300 <= status < 400:
         hint = "redirects are not followed; name the final URL"
@@ -119,7 +119,7 @@ def fault_of(
             "auth", "auth", words, status, hint="check the key and what it may be used for"
         )
     if status == 402 or (status == 429 and _QUOTA.search(said)):
-        return Fault("quota", "quota", words, status, hint="pay, or use another key")
+        return Fault("quota", "quota", words, status, hint="top up the account, or use another key")
     if status in (408, 409, 425, 429) or (status >= 500 and status not in (501, 505)):
         return _of_load(status, headers, said, words, now=now)
     hint = _REJECTED_HINTS.get(status, "")
@@ -143,7 +143,7 @@ def _of_load(
 def _of_request(status: int, said: str, words: str) -> Fault:
     """What 400, 413 and 422 mean: that there is something wrong with what was asked."""
     if _QUOTA.search(said):
-        return Fault("quota", "quota", words, status, hint="pay, or use another key")
+        return Fault("quota", "quota", words, status, hint="top up the account, or use another key")
     if _FILTER.search(said):
         return Fault("refused", "content filter", words, status)
     if status == 413 or _OVERFLOW.search(said):
@@ -155,18 +155,18 @@ def _of_request(status: int, said: str, words: str) -> Fault:
 
 
 def broken_reply(content_type: str, body: bytes, *, secrets: tuple[str, ...]) -> Fault:
-    """What a reply with status 200 means that is none of the protocol's."""
+    """What a reply with status 200 means that does not follow the protocol."""
     kind = content_type.partition(";")[0].strip().lower()
     if not body:
         return Fault(
             "unreadable", "empty reply", "answered with nothing", 200, True, may_be_paid=True
         )
     if kind != "application/json" and not kind.endswith("+json"):
-        what = told(kind) or "something that has no type"
+        what = redacted(kind) or "something that has no type"
         message = f"answered with {what}, not JSON"
         return Fault("unreadable", "no JSON", message, 200, hint="check the base URL")
-    begin = told(body[:200].decode("utf-8", "replace"), *secrets)
-    message = f"answered with what is no reply of a model: {begin}"
+    begin = redacted(body[:200].decode("utf-8", "replace"), *secrets)
+    message = f"answered with something that is not a model's reply: {begin}"
     return Fault("unreadable", "broken reply", message, 200, True, may_be_paid=True)
 
 

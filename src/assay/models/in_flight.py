@@ -2,7 +2,7 @@
 
 The first one asks; the others wait until it is done and find its reply in the cache. Where it
 leaves no reply because the endpoint failed, those that waited fail with it: asked one after the
-other they would wait for the same again and again. Where its reply was no good, the next one asks.
+other they would wait for the same again and again. Where its reply was invalid, the next one asks.
 Requests may be in different event loops and threads.
 """
 

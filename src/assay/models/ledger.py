@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 EntryKind: TypeAlias = Literal["call", "retry", "repair", "hit", "lost"]
-"""A question asked; asked again after a fault or a cut-off; asked to mend its reply; answered
+"""A question asked; asked again after a fault or a cut-off; asked to correct its reply; answered
 from the cache; sent and never answered, so that nobody knows whether it is paid."""
 
 _MOST_MODELS = 200
@@ -272,7 +272,7 @@ class Ledger(ForkSafe):
             amount = math.inf  # no amount at all: refused
         with self.lock:
             left = budget.max_cost_usd - self._spent - self._reserved
-            # Sums of dollars are binary fractions: a billionth is no overrun.
+            # Sums of dollars are binary fractions: a billionth is not an overrun.
             if amount <= left + 1e-9:
                 self._reserved += amount
                 return Reservation(self, amount)

@@ -50,7 +50,7 @@ class Request:
             cache's key, so that repeats are answered apart.
         purpose: For whom it is paid: a ``judge``, or the ``agent`` that is graded.
         volatile: Strings in the messages that differ from run to run, such as the names of fences.
-            They are no part of the cache's key.
+            They are not part of the cache's key.
         timeout_seconds: For the reply and all tries together.
     """
 
@@ -118,7 +118,7 @@ class Reply:
         cost_usd: US dollars paid for it; 0.0 for a hit; None where the price is not known.
         is_hit: Whether it came from the cache.
         dropped: Parameters that the model refuses and was not sent.
-        repairs: How often it had to be asked to mend its reply.
+        repairs: How often it had to be asked to correct its reply.
         digest: Of the request: the cache's key.
     """
 

@@ -148,12 +148,12 @@ def error(data: Json) -> Json:
 
 
 def read(data: Json, tool: str = "verdict") -> RawReply | None:
-    """Take a reply apart; None if it is none.
+    """Take a reply apart; None if it is not a reply.
 
     Args:
         data: The body.
         tool: The name of the tool that the model was given to reply by; empty if none. Calls of it
-            are the reply; those of any other name are none of ours.
+            are the reply; those of any other name are ignored.
     """
     reply = mapping(data)
     choices = items(reply.get("choices"))

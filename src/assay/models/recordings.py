@@ -83,7 +83,7 @@ def import_replies(jsonl: str, file: str) -> int:
         How many were new.
 
     Raises:
-        InputError: The file cannot be read, or a line of it is no reply; names the line.
+        InputError: The file cannot be read, or a line of it is not a reply; names the line.
         StoreError: The cache cannot be written.
     """
     replies = ReplyFile(file, writable=True)
@@ -122,7 +122,7 @@ def _row(line: bytes, location: Location) -> tuple[bytes, bytes]:
     try:
         record = parse(line)
         if not isinstance(record, dict) or record.pop("format", None) != _FORMAT:
-            raise RecordError(f"it is no reply of format {_FORMAT}")
+            raise RecordError(f"it is not a reply of format {_FORMAT}")
         digest = record.pop("digest", None)
         if not isinstance(digest, str) or len(digest) != 64:
             raise RecordError("'digest' is not a SHA-256")
@@ -131,7 +131,7 @@ def _row(line: bytes, location: Location) -> tuple[bytes, bytes]:
         return key, pack(record)
     except ValueError as error:
         raise InputError(
-            f"this line is no recorded reply: {error}",
+            f"this line is not a recorded reply: {error}",
             location=location,
             hint="export the replies again",
         ) from None
@@ -286,7 +286,7 @@ def _is_ours(connection: sqlite3.Connection, file: str) -> bool:
         if objects == [(_TABLE,)]:
             return True
     raise StoreError(
-        f"{file} is no file of recorded replies", hint="move it away, or choose another file"
+        f"{file} is not a file of recorded replies", hint="move it away, or choose another file"
     )
 
 

@@ -1,6 +1,6 @@
 """`ModelRef`: which model is meant, as one line of text says it.
 
-A reference is ``provider:NAME``, an URL with the model's name behind ``#``, a bare name of a known
+A reference is ``provider:NAME``, a URL with the model's name behind ``#``, a bare name of a known
 family (``claude-...``, ``gpt-...``, ``gemini-...``), or a name that the settings file or
 `register_model` gives.
 """
@@ -97,7 +97,7 @@ def parse_reference(text: str) -> ModelRef:
     if _OWN_NAME.fullmatch(text):
         return ModelRef("", text)
     hint = nearest(provider, list(PROVIDERS)) if colon else _FORMS
-    raise InputError(f"{text!r} is no model reference", hint=hint)
+    raise InputError(f"{text!r} is not a model reference", hint=hint)
 
 
 _FORMS = "such as anthropic:NAME, openai:NAME, google:NAME or http://127.0.0.1:8000/v1#NAME"
@@ -107,14 +107,14 @@ def check_base_url(url: str, protocol: str) -> str:
     """A base URL without what is added to it: the route, and a slash at its end.
 
     Raises:
-        InputError: If it is no plain URL of a host: the message tells no password in it.
+        InputError: If it is not a plain URL of a host. The message never shows a password.
     """
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        port = parts.port  # raises if it is none
+        port = parts.port  # raises if it is invalid
     except ValueError:
         usable, parts, port = False, urlsplit(""), None
     if not usable or port == 0 or any(character.isspace() for character in url):
@@ -145,7 +145,7 @@ def _at_url(text: str) -> ModelRef:
 
 def _model_name(name: str, told: str) -> str:
     if not _NAME.fullmatch(name):
-        raise InputError(f"{told!r} names no model: {name!r} is no model's name", hint=_FORMS)
+        raise InputError(f"{told!r} names no model: {name!r} is not a model's name", hint=_FORMS)
     return name
 
 

@@ -106,7 +106,7 @@ def find(reference: str | ModelRef, settings: ModelSettings) -> Endpoint:
         return _of_url(text, ref, settings)
     if not ref.provider:
         raise ModelError(
-            f"nobody said which model {text!r} is",
+            f"the model {text!r} is not configured",
             kind="no_key",
             hint=f"{_meant(text, settings)}name it in the file of ASSAY_MODELS, call "
             "register_model, or write provider:NAME or URL#NAME",
@@ -184,7 +184,7 @@ def _of_url(text: str, ref: ModelRef, settings: ModelSettings) -> Endpoint:
 
 
 def _may_have_model_key(base_url: str, allowed: str) -> bool:
-    """Whether an URL that somebody wrote somewhere is where the key for URLs is meant to go."""
+    """Whether a URL that somebody wrote somewhere is where the key for URLs is meant to go."""
     where = urlsplit(base_url)
     if allowed:
         meant = urlsplit(check_base_url(allowed, "openai"))
@@ -235,7 +235,7 @@ def _secret(settings: ModelSettings, variable: str) -> str:
     key = settings.secrets.get(variable, "") if variable else ""
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         # Not quoted: it is a key, if a broken one.
-        raise InputError(f"{variable} holds what no key has: blanks or control characters")
+        raise InputError(f"{variable} holds blanks or control characters, which no key has")
     return key
 
 

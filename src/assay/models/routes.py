@@ -121,7 +121,7 @@ class Route(ABC):
 
 @dataclass(slots=True, kw_only=True)
 class HttpRoute(Route):
-    """A model behind an URL.
+    """A model behind a URL.
 
     Attributes:
         endpoint: All that is known of it.
@@ -183,7 +183,7 @@ class HttpRoute(Route):
     def _told(
         self, error: Json, data: Json, headers: Mapping[str, str], *, is_beside_a_reply: bool
     ) -> Fault:
-        """What an error means that is told with status 200: what stands beside it is no reply."""
+        """What an error sent with status 200 means: whatever stands beside it is not a reply."""
         body = json.dumps({**mapping(data), "error": error}).encode()
         fault = self._fault(_status_of(error), headers, body)
         return replace(fault, may_be_paid=True) if is_beside_a_reply else fault
@@ -234,13 +234,13 @@ class CallRoute(Route):
             raise ModelError(
                 f"{self.name}: its function {function} raised {type(error).__name__}: {error}",
                 kind="rejected",
-                hint="mend the function; for a model that cannot be reached it raises a ModelError "
-                "of kind 'unreachable'",
+                hint="fix the function; where a model cannot be reached, it should raise a "
+                "ModelError of kind 'unreachable'",
             ) from error
         if isinstance(reply, str):
             return RawReply(reply, model=self.name)
         if not isinstance(reply, Reply):  # pyright: ignore[reportUnnecessaryIsInstance]  # theirs
-            message = f"gave a {type(reply).__name__}; it has to give text or a Reply"
+            message = f"gave a {type(reply).__name__}; it must return text or a Reply"
             return Fault("unreadable", "no reply", message)
         return RawReply(
             reply.text, reply.finish, reply.model or self.name, reply.usage, reply.fingerprint

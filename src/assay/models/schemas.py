@@ -40,7 +40,7 @@ def schema_text(schema: Mapping[str, Json]) -> str:
         key = marshal.dumps(cast("Json", schema) if type(schema) is dict else plain(schema), 2)
         return _text(key)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"the schema of a reply is not JSON: {error}") from None
+        raise InputError(f"the reply schema is not JSON: {error}") from None
 
 
 @functools.lru_cache(maxsize=256)
@@ -65,14 +65,14 @@ def strict_schema(schema: Mapping[str, Json]) -> dict[str, Json]:
 
 def _strict(schema: Mapping[str, Json], *, path: str, depth: int) -> dict[str, Json]:
     if depth > _DEEPEST:
-        raise InputError("the schema of a reply is nested too deep", hint="flatten it")
+        raise InputError("the reply schema is nested too deeply", hint="flatten it")
     strict: dict[str, Json] = {key: schema[key] for key in _KEPT if key in schema}
     if "const" in schema:
         strict["enum"] = [schema["const"]]
     free = schema.get("additionalProperties")
     if isinstance(free, Mapping) or free is True or "patternProperties" in schema:
         raise InputError(
-            f"the schema of a reply leaves keys open at {path or 'its top'}",
+            f"the reply schema allows unknown keys at {path or 'its top'}",
             hint="name every key, or ask for a list of objects with a name and a value",
         )
     if "properties" in schema or schema.get("type") == "object":
@@ -229,7 +229,7 @@ def validator(schema: Mapping[str, Json]) -> Callable[[Json], str]:
         schema: A JSON Schema. Patterns run in linear time; nothing is fetched.
 
     Raises:
-        InputError: It is no JSON Schema.
+        InputError: It is not JSON Schema.
     """
     return _validator(schema_text(schema))
 
@@ -248,7 +248,7 @@ def _validator(text: str) -> Callable[[Json], str]:
     except ValueError as error:
         first = (str(error).strip().splitlines() or ["unknown reason"])[0]
         raise InputError(
-            f"the schema of a reply is no good: {first}",
+            f"the reply schema is invalid: {first}",
             hint="patterns may not look around; $ref may not leave the schema",
         ) from None
 
@@ -363,7 +363,7 @@ def shape_of(schema: Mapping[str, Json]) -> Shape:
     The same object is known again without being looked at: a schema may not change once used.
 
     Raises:
-        InputError: If it is no JSON Schema.
+        InputError: If it is not JSON Schema.
     """
     known = _BY_OBJECT.get(id(schema))
     if known is not None and known[0] is schema:

@@ -176,15 +176,15 @@ class ModelSettings:
         values.setdefault("secrets", secrets)
         known = {field.name for field in dataclasses.fields(cls)}
         if unknown := sorted(values.keys() - known):
-            raise InputError(f"model settings have no {unknown[0]!r}")
+            raise InputError(f"unknown model setting {unknown[0]!r}")
         return cls(**values)  # pyright: ignore[reportArgumentType]  # each field checks itself
 
 
 def _check_header(name: str, value: str) -> None:
     if not name.replace("-", "").isalnum() or not name.isascii():
-        raise InputError(f"headers: {name!r} is no name of a header")
+        raise InputError(f"headers: {name!r} is not a valid header name")
     if not value.isprintable() or not value.isascii():
-        raise InputError(f"headers: the value of {name!r} is no plain text")
+        raise InputError(f"headers: the value of {name!r} is not plain text")
 
 
 def _check_number(name: str, value: object, *, least: float, most: float = math.inf) -> None:
@@ -231,7 +231,7 @@ def read_settings_file(file: str) -> dict[str, object]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
-        problem = getattr(error, "problem", None) or "it is no YAML"
+        problem = getattr(error, "problem", None) or "it is not YAML"
         raise InputError(str(problem), location=Location(file, line)) from None
     known = [field.name for field in fields(ModelSettings) if field.name not in _NOT_IN_A_FILE]
     values = _mapping(content, known, file, "")

@@ -288,7 +288,7 @@ _ENTITY = re.compile(
 )
 _CONTROL = re.compile(r"\\[nrtbf]")
 # Two letters of Hangul that are blank; the others that render as nothing come down to them. Braces
-# stay: they say where an object ends, and words alone are none.
+# stay: they say where an object ends, and words alone are not JSON.
 _LEFT_OUT = re.compile("(?:[^\\w{}]|[_\u115f\u1160])+")
 
 
@@ -380,10 +380,10 @@ def parse_mended(text: str) -> Json:
     try:
         return parse(text)
     except NotJsonError:
-        mended = _STRING_OR_LAST_COMMA.sub(_without_comma, text)
-        if len(mended) == len(text):
+        repaired = _STRING_OR_LAST_COMMA.sub(_without_comma, text)
+        if len(repaired) == len(text):
             raise
-        return parse(mended)
+        return parse(repaired)
 
 
 def _without_comma(match: re.Match[str]) -> str:

@@ -64,7 +64,7 @@ class ConnectionFailedError(Exception):
         message: What happened; tells nothing of the request.
         may_repeat: Whether asking again may help.
         may_be_paid: Whether the request had arrived.
-        is_reply: Whether something came back that is no HTTP, or too long.
+        is_reply: Whether something came back that is not HTTP, or too long.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ async def read_body(response: ClientResponse) -> bytes:
     if encoding in ("identity", "") and length is not None and length <= MAX_REPLY_BYTES:
         return await response.read()
     if encoding not in ("identity", "", "gzip", "deflate"):
-        raise BodyError("packed its reply in a way that was not asked for", "packed")
+        raise BodyError("compressed its reply in a way that was not requested", "packed")
     unpack = zlib.decompressobj(wbits=47) if encoding in ("gzip", "deflate") else None
     parts: list[bytes] = []
     size = packed = 0
@@ -195,7 +195,7 @@ async def read_body(response: ClientResponse) -> bytes:
             try:
                 part = unpack.decompress(received, MAX_REPLY_BYTES - size + 1)
             except zlib.error:
-                raise BodyError("packed its reply wrongly", "broken") from None
+                raise BodyError("compressed its reply wrongly", "broken") from None
         size += len(part)
         if size > MAX_REPLY_BYTES or packed > MAX_REPLY_BYTES:
             raise BodyError(f"sent more than {MAX_REPLY_BYTES >> 20} MiB", "long")
@@ -325,9 +325,9 @@ def connection_cause(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "its certificate is not valid"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "its name is not known"
+        return "its host name cannot be resolved"
     if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
-        return "it broke the connection"
+        return "it closed the connection"
     if isinstance(error, TimeoutError):
         return "no connection in time"
     number = getattr(error, "errno", None)

@@ -81,7 +81,7 @@ def encode(body: Mapping[str, object], further: str = "") -> bytes:
         written = _ENCODER.encode(body)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"the request to a model is not JSON: {error}") from None
-    # Half a surrogate pair, as hostile texts hold them, is no UTF-8.
+    # Half a surrogate pair, as hostile texts hold them, is not UTF-8.
     return (f"{written[:-1]}{further}}}" if further else written).encode("utf-8", "replace")
 
 
@@ -195,7 +195,7 @@ def parsed(body: bytes) -> tuple[Json, str]:
     itself and all that stands in ``choices`` or ``content``) may not have any.
 
     Returns:
-        The JSON, None if it is none; and what is wrong with what it says, or ``""``.
+        The JSON, None if it is invalid; and what is wrong with what it says, or ``""``.
     """
     try:
         return decode_json(body, nan=True), ""

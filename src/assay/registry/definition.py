@@ -88,7 +88,7 @@ def blank(name: str, text: str) -> list[Problem]:
 
 
 def range_problems(given: tuple[float, ...] | None) -> list[Problem]:
-    """A range of scores that is none."""
+    """An invalid range of scores."""
     if given is None:
         return []
     if len(given) != 2 or not all(map(math.isfinite, given)) or given[0] >= given[1]:

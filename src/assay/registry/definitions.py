@@ -196,7 +196,7 @@ KINDS: Mapping[str, type[Definition]] = {
 
 
 def require_kind(kind: str) -> None:
-    """Refuse what is no kind.
+    """Refuse what is not a kind.
 
     Raises:
         InputError: Naming the nearest.

@@ -1,4 +1,4 @@
-"""Read and write the files of graders on a disk, where somebody else may have put the files."""
+"""Read and write the grader files on a disk, where somebody else may have put the files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, str], str]:
-    """Read the files of graders.
+    """Read the grader files.
 
     Args:
         path: A directory: every ``KEY.yaml`` in it, and the ``KEY.py`` beside each. A ``.py`` that
@@ -121,7 +121,7 @@ def _visible(handle: int) -> list[str]:
 
 
 def _text_of(handle: int, name: str) -> str:
-    """The text of a file; empty for what is no file of ours: a link, a pipe, no text."""
+    """The text of a file; empty for what is not a file of ours: a link, a pipe, no text."""
     try:
         return _read(handle, name, name)
     except InputError:
@@ -129,7 +129,7 @@ def _text_of(handle: int, name: str) -> str:
 
 
 def write_folder(files: Mapping[str, str], path: str | os.PathLike[str]) -> list[Path]:
-    """Write the files of graders; each is there whole, or as it was before.
+    """Write the grader files; each is there whole, or as it was before.
 
     A symbolic link of the same name is replaced, not followed.
 

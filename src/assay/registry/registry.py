@@ -72,7 +72,7 @@ class Registry:
         """Store a new grader.
 
         Args:
-            key: What it is called from now on: small letters, digits, ``.``, ``_`` and ``-``.
+            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
             definition: What it is.
             name: For people; the key by default.
             description: What it is for.
@@ -266,7 +266,7 @@ class Registry:
         return self.version(version.key, version.number - 1) if version.number > 1 else None
 
     def files(self, keys: Iterable[str] | None = None) -> dict[str, str]:
-        """The files of graders, by name: what `export` writes; of all graders by default."""
+        """The grader files, by name: what `export` writes; of all graders by default."""
         records = self._all() if keys is None else [self.get(key) for key in keys]
         files: dict[str, str] = {}
         for record in records:
@@ -278,7 +278,7 @@ class Registry:
         return write_folder(self.files(keys), directory)
 
     def stale(self, directory: str | os.PathLike[str], *, remove: bool = False) -> list[Path]:
-        """Find, or ``remove``, files of graders that this project has not; see `stale_files`."""
+        """Find, or ``remove``, grader files that this project has not; see `stale_files`."""
         return stale_files(self.files(), directory, remove=remove)
 
     async def import_(self, path: str | os.PathLike[str], *, update: bool = True) -> list[Imported]:

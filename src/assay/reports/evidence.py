@@ -23,7 +23,7 @@ def tidy(value: object, *, depth: int = 0) -> Json:  # noqa: PLR0911 - one retur
     """Copy a value to plain JSON without shortening it.
 
     NaN and the infinities become null, lone surrogates ``?``, integers too large for most readers
-    and anything that is no JSON a short text that says so.
+    and anything that is not JSON a short text that says so.
     """
     if value is None or isinstance(value, bool):
         return value

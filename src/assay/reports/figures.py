@@ -1,6 +1,6 @@
 """How numbers are written for people: never rounded into another statement.
 
-0.9996 is not written 1.00, a price of $0.0004 not $0.00, and what is unknown is no number at all.
+0.9996 is not written 1.00, nor a price of $0.0004 as $0.00, and an unknown value is not a number.
 """
 
 from __future__ import annotations

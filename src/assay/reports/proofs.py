@@ -70,7 +70,7 @@ def _case(page: Page, case: CaseAttack, beaten: Sequence[Attempt]) -> None:
         header = [page.text(title) for title in ("cheat", "what it does", "found", "reward")]
         page.table(header, [_row(page, attempt, beaten) for attempt in shown], left=3)
     for family in dict.fromkeys(attempt.family for attempt in case.of("passes", "pays")):
-        page.line(f"mend {family}: {FAMILIES[family]}", hanging=2)
+        page.line(f"fix {family}: {FAMILIES[family]}", hanging=2)
     held = case.of("holds")
     flagged = sum(bool(attempt.flags) for attempt in held)
     seen = f", {flagged} of them flagged as tampering" if flagged else ""
@@ -172,8 +172,8 @@ def _proof_of(page: Page, case: CaseProof) -> None:
     for one in case.isolation:
         page.line(("isolation  ", "dim"), one_line(str(one), 400), hanging=2)
     for check in case.checks:
-        if check.mend:
-            page.line(f"mend {one_line(check.name, 40)}: {one_line(check.mend, 300)}", hanging=2)
+        if check.fix:
+            page.line(f"fix {one_line(check.name, 40)}: {one_line(check.fix, 300)}", hanging=2)
     if case.open:
         page.line(("left open", "bold"))
         for sentence in case.open:

@@ -175,7 +175,7 @@ def apparmor(python: str) -> str:
 
 
 def namespaces() -> str:
-    """Why user namespaces are refused here, as a mend."""
+    """How to allow user namespaces, which are refused here."""
     import sys
 
     if _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":

@@ -41,13 +41,13 @@ class Check:
         name: What was looked at.
         ok: Whether it is as it should be.
         detail: What was found.
-        mend: What to do about it; empty if it is well.
+        fix: What to do about it; empty if all is well.
     """
 
     name: str
     ok: bool
     detail: str
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def _bubblewrap() -> Check:
             [path, "--version"], capture_output=True, text=True, timeout=10, check=True
         ).stdout.split()
     except (AssayError, OSError, subprocess.SubprocessError) as error:
-        return Check(name="bubblewrap", ok=False, detail=str(error), mend=bubblewrap.INSTALL)
+        return Check(name="bubblewrap", ok=False, detail=str(error), fix=bubblewrap.INSTALL)
     return Check(name="bubblewrap", ok=True, detail=f"{' '.join(words)} at {path}")
 
 
@@ -100,7 +100,7 @@ def _user_namespaces() -> Check:
             name="user namespaces",
             ok=False,
             detail="the kernel refuses",
-            mend=bubblewrap.namespaces(),
+            fix=bubblewrap.namespaces(),
         )
     return Check(name="user namespaces", ok=True, detail="allowed")
 
@@ -121,7 +121,7 @@ def _canary() -> list[Check]:
                 limits=Limits(wall_seconds=30, processes=32),
             )
         except AssayError as error:
-            return [Check(name="canary", ok=False, detail=error.message, mend=error.hint)]
+            return [Check(name="canary", ok=False, detail=error.message, fix=error.hint)]
     found = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
     wrong = [
         f"{name} is {found.get(name)}" for name in _EXPECTED if found.get(name) != _EXPECTED[name]
@@ -132,7 +132,7 @@ def _canary() -> list[Check]:
             name="canary",
             ok=not wrong,
             detail="; ".join(wrong) or f"isolated, in {result.seconds * 1000:.0f} ms",
-            mend="this kernel does not isolate as it should: do not run untrusted code here"
+            fix="this kernel does not isolate as it should: do not run untrusted code here"
             if wrong
             else "",
         ),
@@ -140,18 +140,18 @@ def _canary() -> list[Check]:
             name="seccomp",
             ok=found.get("Seccomp") == "2",
             detail="filter active" if found.get("Seccomp") == "2" else "no filter",
-            mend="" if found.get("Seccomp") == "2" else "a kernel with CONFIG_SECCOMP_FILTER",
+            fix="" if found.get("Seccomp") == "2" else "a kernel with CONFIG_SECCOMP_FILTER",
         ),
         Check(
             name="process limit",
             ok="processes" not in found,
             detail="holds" if "processes" not in found else "a fork bomb would not be stopped",
-            mend="" if "processes" not in found else "run assay as an ordinary user",
+            fix="" if "processes" not in found else "run assay as an ordinary user",
         ),
         Check(
             name="overlay",
             ok=overlay,
             detail="workspaces are layered" if overlay else "workspaces are copied (slower)",
-            mend="" if overlay else "Linux 5.11 or newer; on 5.12 or newer, as root",
+            fix="" if overlay else "Linux 5.11 or newer; on 5.12 or newer, as root",
         ),
     ]

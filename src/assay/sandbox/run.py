@@ -140,7 +140,7 @@ async def run_command(
 
     Raises:
         InputError: The arguments make no sense.
-        SandboxUnavailableError: This machine cannot isolate the command; the hint is the mend.
+        SandboxUnavailableError: This machine cannot isolate the command; the hint says what to do.
         SandboxError: The sandbox broke down.
     """
     plan = _plan(

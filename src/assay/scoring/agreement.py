@@ -226,7 +226,7 @@ class Agreement:
 
     Attributes:
         measure: A `Confusion` for yes/no labels, a `Correlation` for numeric ones.
-        unscored: Predictions of None, which the grader could not make. They are no part of the
+        unscored: Predictions of None, which the grader could not make. They are not part of the
             measure: show them beside it.
     """
 
@@ -292,7 +292,7 @@ def counts_by_cluster(
         One row for each cluster, in order of first appearance; `Confusion` takes their sum.
 
     Raises:
-        ScoreError: For different lengths, or a value that is no bool.
+        ScoreError: For different lengths, or a value that is not a bool.
     """
     check_same_length(predictions=predicted, labels=labels, clusters=clusters)
     cells = {(True, True): 0, (True, False): 1, (False, False): 2, (False, True): 3}

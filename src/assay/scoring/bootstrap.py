@@ -45,7 +45,7 @@ class Bootstrap:
     Attributes:
         estimate: The statistic of all clusters with the interval; ``n`` counts clusters.
         method: "bca", or "percentile" where the corrections are undefined, or "none" where there
-            is no interval: fewer than two clusters, more than half of the resamples without a
+            is not an interval: fewer than two clusters, more than half of the resamples without a
             value, or all of them with the same one. The last says that the data are too alike to
             tell (a judge that was always right), not that the value is certain.
         standard_error: Standard deviation of the resampled values; None without an interval.

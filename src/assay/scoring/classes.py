@@ -33,7 +33,7 @@ KappaWeights: TypeAlias = Literal["none", "linear", "quadratic"]
 """How much worse a miss by two levels is than a miss by one: the same, twice, four times."""
 
 _MOST_LEVELS = 50
-"""More classes than this are no verdicts, and their table would grow with the square."""
+"""More classes than this are not verdicts, and their table would grow with the square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ClassConfusion:
         if len(set(self.levels)) != size:
             raise ScoreError(f"a level occurs twice in {self.levels}")
         if len(self.counts) != size or any(len(row) != size for row in self.counts):
-            raise ScoreError(f"counts are no square of {size} levels", hint="one row for each")
+            raise ScoreError(f"counts are not a square of {size} levels", hint="one row for each")
         if any(count < 0 for row in self.counts for count in row) or self.unscored < 0:
             raise ScoreError("negative count in a table of classes")
 

@@ -189,7 +189,7 @@ def _settled(result: object, item: Awaitable[SubScore], number: int) -> SubScore
         return _failure(result, name)
     if isinstance(result, Exception):
         return SubScore.error(name, f"{type(result).__name__}: {result}")
-    if isinstance(result, BaseException):  # cancelled: that is no grade
+    if isinstance(result, BaseException):  # cancelled: that is not a grade
         raise result
     kind = type(result).__name__
     return SubScore.error(name, f"expected a SubScore from the awaitable, got {kind}")

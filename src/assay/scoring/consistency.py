@@ -259,5 +259,5 @@ def _check_words(pair: OrderedVerdicts) -> None:
 def _outcomes(outcomes: Sequence[bool | None]) -> list[bool]:
     for outcome in outcomes:
         if outcome is not None and outcome is not True and outcome is not False:
-            raise ScoreError(f"outcome {outcome!r} is no bool", hint="say whether it worked")
+            raise ScoreError(f"outcome {outcome!r} is not a bool", hint="say whether it worked")
     return [outcome for outcome in outcomes if outcome is not None]

@@ -306,7 +306,7 @@ class ClusterMean:
     Attributes:
         estimate: The mean over all values with its interval; ``n`` is the number of *clusters*.
         values: How many values there were.
-        excluded: Values of None, which are no part of the mean.
+        excluded: Values of None, which are not part of the mean.
         standard_error: The cluster-robust standard error; None for fewer than two clusters.
         naive_standard_error: What it would be if all values were independent, for comparison;
             None for fewer than two values.

@@ -115,7 +115,9 @@ def mcnemar(a: Sequence[bool | None], b: Sequence[bool | None]) -> McNemar:
     check_same_length(a=a, b=b)
     for value in (*a, *b):
         if not (value is None or isinstance(value, bool)):  # pyright: ignore[reportUnnecessaryIsInstance]  # what callers give is not known
-            raise ScoreError(f"{value!r} is no bool", hint="say of each item whether it is right")
+            raise ScoreError(
+                f"{value!r} is not a bool", hint="say of each item whether it is right"
+            )
     pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
     only_a, only_b = pairs.count((True, False)), pairs.count((False, True))
     return McNemar(

@@ -70,7 +70,7 @@ def auroc(
         has fewer than two items (clusters): too little to say. ``n`` counts items.
 
     Raises:
-        ScoreError: For different lengths, a label that is no bool, or a number that is not finite.
+        ScoreError: For different lengths, a label that is not a bool, or a number not finite.
     """
     check_same_length(scores=scores, labels=labels, clusters=clusters)
     z = normal_quantile(two_sided(confidence))
@@ -78,7 +78,7 @@ def auroc(
     rows: list[tuple[float, bool, Hashable]] = []
     for score, label, name in zip(scores, labels, names, strict=True):
         if label is not True and label is not False:
-            raise ScoreError(f"label {label!r} is no bool", hint="AUROC is about yes and no")
+            raise ScoreError(f"label {label!r} is not a bool", hint="AUROC is about yes and no")
         if score is not None:
             rows.append((finite_number(score, what="a score"), label, name))
     excluded = len(scores) - len(rows)

@@ -69,7 +69,7 @@ def assurance_from(word: object) -> Assurance | None:
         if known == word:
             return known
     hint = nearest(str(word), list(ASSURANCES))
-    raise ScoreError(f"there is no assurance {word!r:.80}", hint=hint)
+    raise ScoreError(f"unknown assurance {word!r:.80}", hint=hint)
 
 
 def finite_number(value: object, *, what: str) -> float:

@@ -82,7 +82,7 @@ class Gate:
         if not self._is_ours(host):
             raise ProblemError(
                 421,
-                f"this server is not called {host!r:.200}",
+                f"this server is not known as {host!r:.200}",
                 faults=[Fault("Host", "not a name of this server", "start it with --allow-host")],
             )
         origin = headers.get("origin")

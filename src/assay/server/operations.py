@@ -230,14 +230,14 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
         return None
     if if_match is None:
         fault = Fault("If-Match", "required", f'send `If-Match: "{key}@NUMBER"`, or `?force=true`')
-        raise ProblemError(428, "say which version is replaced", faults=[fault])
+        raise ProblemError(428, "say which version to replace", faults=[fault])
     tag = if_match.strip().removeprefix("W/").strip('"')
     name, _, rest = tag.rpartition("@")
     number = rest.partition("-")[0]
     if name == key and number.isascii() and number.isdecimal() and len(number) < 10:
         return int(number)
     fault = Fault("If-Match", "no ETag of this grader", f'such as "{key}@1"')
-    raise ProblemError(412, "`If-Match` is no ETag of this grader", faults=[fault])
+    raise ProblemError(412, "`If-Match` is not an ETag of this grader", faults=[fault])
 
 
 def _matches(given: str, etag: str) -> bool:

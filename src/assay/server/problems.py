@@ -52,7 +52,7 @@ _TITLES = {
     421: "This server has another name",
     422: "The request cannot be carried out",
     423: "It is locked",
-    428: "Say which version is replaced",
+    428: "Say which version to replace",
     429: "Too many failures",
     500: "The server failed",
     503: "Not available now",
@@ -66,7 +66,7 @@ class Fault:
     Attributes:
         field: Where, such as ``items[3].answer``; empty for the request as a whole.
         message: What is wrong there.
-        hint: The mend, or empty.
+        hint: How to fix it, or empty.
     """
 
     field: str

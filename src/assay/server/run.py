@@ -43,7 +43,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         del sig, frame
-        # The base would raise the signal again at the end; ending when told is no fault.
+        # The base would raise the signal again at the end; ending when told is not a fault.
         self._stop()
         self.force_exit = self.should_exit
         self.should_exit = True

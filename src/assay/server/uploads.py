@@ -93,7 +93,7 @@ class Upload:
         """Take everything in.
 
         Raises:
-            ProblemError: For lines that are no rows, the first `MAX_FAULTS` of them; for a line
+            ProblemError: For lines that are not rows, the first `MAX_FAULTS` of them; for a line
                 that is too long, for too many rows, and for none.
             StoreError: If the file cannot be written.
         """

@@ -447,7 +447,7 @@ def cursor_text(cursor: str | None) -> str:
     """The name that a page begins after; empty for the first one.
 
     Raises:
-        InputError: For what is no cursor of ours, as the two below.
+        InputError: For what is not a cursor of ours, as the two below.
     """
     value = _read(cursor) if cursor else ""
     if isinstance(value, str):

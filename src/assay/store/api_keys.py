@@ -46,7 +46,7 @@ class ApiKeys:
         """
         if role not in _ROLES:
             raise InputError(
-                f"{role!r:.80} is no role",
+                f"{role!r:.80} is not a role",
                 location=Location(field="role"),
                 hint="valid: viewer, editor, admin",
             )

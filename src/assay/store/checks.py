@@ -39,8 +39,8 @@ def valid_key(key: str, field: str = "key") -> str:
     """A key, as it is.
 
     Raises:
-        InputError: Unless it is 1 to 64 small letters, digits, ``.``, ``_`` and ``-`` that begin
-            with a letter or a digit.
+        InputError: Unless it is 1 to 64 lowercase letters, digits, ``.``, ``_`` and ``-``, the
+            first a letter or a digit.
     """
     if not _KEY.fullmatch(key):
         raise InputError(

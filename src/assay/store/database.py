@@ -174,7 +174,7 @@ class Database:
         if threading.get_ident() != self._thread:
             raise StoreError(
                 f"the store {self.place} was misused: it was opened by another thread",
-                hint="open one Store in each thread; use none once it is closed",
+                hint="open one Store per thread, and do not use it once it is closed",
             )
 
 

@@ -168,7 +168,7 @@ class PostgresEngine:
         if self._is_closed:
             raise StoreError(
                 f"the store {self.place} was misused: it is closed",
-                hint="open one Store in each thread; use none once it is closed",
+                hint="open one Store per thread, and do not use it once it is closed",
             )
         if self._connection is None:
             if self._in_transaction:

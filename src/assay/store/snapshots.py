@@ -117,7 +117,7 @@ def take_snapshot(
 
     Args:
         store_dir: The store's directory (`Store.home`).
-        path: The directory. If it is gone, or is no directory any more, the snapshot is empty and
+        path: The directory. If it is gone or no longer a directory, the snapshot is empty and
             says so: whoever worked in it could have removed it.
         limits: How much to keep; by default `SnapshotLimits()`.
         exclude: Called with the path of each entry; what it says yes to is left out unreported,

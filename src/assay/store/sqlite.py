@@ -146,7 +146,10 @@ def _faults(place: str) -> Generator[None]:
         primary = "_".join(name.split("_")[:2])
         what, hint = _MEANINGS.get(primary, ("failed", ""))
         if isinstance(error, sqlite3.ProgrammingError):
-            what, hint = "was misused", "open one Store in each thread; use none once it is closed"
+            what, hint = (
+                "was misused",
+                "open one Store per thread, and do not use it once it is closed",
+            )
         raise StoreError(f"the store {place} {what}: {error}", hint=hint) from error
 
 

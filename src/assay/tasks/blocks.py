@@ -184,7 +184,7 @@ class EnvironmentSpec:
                 if given
             ]
         problems += [
-            Problem(("env", name), f"{name!r} is no name of a variable", at_key=True)
+            Problem(("env", name), f"{name!r} is not a valid variable name", at_key=True)
             for name in self.env
             if not _VARIABLE.fullmatch(name)
         ]
@@ -231,7 +231,7 @@ class Stub:
     def __post_init__(self) -> None:
         problems = inside_problem(self.file, ("file",))
         if not self.function.isidentifier():
-            message = f"{self.function!r} is no name of a function"
+            message = f"{self.function!r} is not a valid function name"
             problems.append(Problem(("function",), message))
         refuse(problems)
 

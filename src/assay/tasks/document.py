@@ -44,7 +44,7 @@ class Fault:
     Attributes:
         location: File, line, column and field.
         message: What is wrong there.
-        hint: The mend, or empty.
+        hint: How to fix it, or empty.
     """
 
     location: Location

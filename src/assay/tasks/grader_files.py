@@ -40,7 +40,7 @@ def load_graders(file_or_text: str) -> tuple[GraderSpec, ...]:
     if isinstance(data, dict):
         if "graders" not in data:
             near = [key for key in data if nearest(key, ["graders"]).startswith("did you mean")]
-            hint = f"did you mean it by {near[0]!r}?" if near else "or write a list of graders"
+            hint = f"did you write {near[0]!r} for it?" if near else "or write a list of graders"
             problems.append(Problem(("graders",), "'graders' is required", hint, at_key=True))
             raise problems_to_error(problems, document)
         data, path = data["graders"], ("graders",)

@@ -45,7 +45,7 @@ class HarnessSpec:
         env: Variables it is started with.
         mounts: Directories of this machine that it may read, such as where it is installed.
         trace: What its standard output is a transcript in; by default its output is its answer,
-            and nothing is known of its work. A file that it writes is no trace: the agent can
+            and nothing is known of its work. A file that it writes is not a trace: the agent can
             write files too.
     """
 

@@ -47,7 +47,9 @@ class Source:
             problems += inside_problem(self.subdir, ("subdir",))
             if self.path is not None:
                 hint = "put the directory into 'path'"
-                problems.append(Problem(("subdir",), "a path takes no subdir", hint, at_key=True))
+                problems.append(
+                    Problem(("subdir",), "'subdir' does not go with 'path'", hint, at_key=True)
+                )
         if self.isolation == "worktree" and self.path is None:
             problems.append(Problem(("isolation",), "worktree needs a path", "use auto"))
         refuse(problems)
@@ -118,7 +120,7 @@ def _commit_problems(commit: str | None) -> list[Problem]:
         return [Problem(("commit",), "a git source needs a commit", hint, at_key=True)]
     if not _COMMIT.fullmatch(commit):
         hint = "pin the commit id: branches and tags can move"
-        return [Problem(("commit",), f"{commit!r} is no commit id", hint)]
+        return [Problem(("commit",), f"{commit!r} is not a commit id", hint)]
     return []
 
 
@@ -129,5 +131,5 @@ def _url_problems(url: str, name: str) -> list[Problem]:
         hint = "use " + ", ".join(_SCHEMES)
         return [Problem((name,), f"git may not use the protocol {scheme[1]!r}", hint)]
     if not url.strip() or url.startswith("-") or not url.isprintable():
-        return [Problem((name,), f"{url!r} is no address of a repository")]
+        return [Problem((name,), f"{url!r} is not a repository address")]
     return []

@@ -218,7 +218,7 @@ class SubmissionSpec:
             problems += texts(name, given)
             for number, pattern in enumerate(given):
                 if pattern.startswith("!") or ".." in pattern.split("/") or "\0" in pattern:
-                    message = f"{pattern!r} is no pattern of a path inside the workspace"
+                    message = f"{pattern!r} is not a path pattern inside the workspace"
                     problems.append(Problem((name, number), message, "such as src/*.py"))
         refuse(problems)
 

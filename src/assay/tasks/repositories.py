@@ -139,7 +139,7 @@ def head_commit(directory: str) -> str:
     """The id of the commit that a repository on this machine is at.
 
     Raises:
-        SourceError: If it is no repository or has no commit.
+        SourceError: If it is not a repository or has no commit.
     """
     private, shared = _repository(directory)
     head = _first_line(private / "HEAD")
@@ -169,7 +169,7 @@ def _repository(directory: str) -> tuple[Path, Path]:
     pointer = private / "commondir"
     shared = private / _first_line(pointer) if pointer.is_file() else private
     if not (shared / "objects").is_dir():
-        raise SourceError(f"{directory} is no git repository", hint="use isolation: copy")
+        raise SourceError(f"{directory} is not a git repository", hint="use isolation: copy")
     return private, shared
 
 

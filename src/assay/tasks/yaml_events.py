@@ -122,7 +122,7 @@ class Builder:
         name = cast("str", event.anchor)
         anchored = self._anchors.get(name)
         if anchored is None:
-            message = f"*{name} stands for nothing yet, or for what it is itself part of"
+            message = f"*{name} refers to an anchor that is not defined yet, or that contains it"
             self.problems.append(Problem(path, message))
             return None
         if len(path) + anchored.depth > MAX_DEPTH:
@@ -193,7 +193,7 @@ class Builder:
         else:
             value = self._plain(text, path)
         if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
-            self.problems.append(Problem(path, "holds half of a surrogate pair, which is no text"))
+            self.problems.append(Problem(path, "holds half of a surrogate pair, which is not text"))
         return value
 
     def _plain(self, text: str, path: codec.Path) -> Json:

@@ -6,8 +6,8 @@ A fence is how text of a stranger stands in a prompt::
     the text, every "<" of it written \u003c, and each invisible character \u{200b}
     </untrusted id="0f3a5c7e9b1d2468">
 
-Lines that only look like one, whose ids differ or which are never closed, are no fence: their text
-stands outside, as it does for a model that reads them.
+Lines that only look like one, whose ids differ or which are never closed, are not fences: their
+text stands outside, as it does for a model that reads them.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Asked:
     def prompt(self) -> str:
         """What the newest of the user's messages with a form says outside fences.
 
-        Later ones only ask for a mended reply. Without any form, it is the last message.
+        Later ones only ask for a corrected reply. Without any form, it is the last message.
         """
         outsides = [outside for _, outside in self._users]
         formed = [outside for outside in outsides if _FORM.search(outside)]
@@ -191,7 +191,7 @@ def _taken_apart(text: str) -> tuple[tuple[Fence, ...], list[str | None]]:
 
 def _unescaped(match: re.Match[str]) -> str:
     code = int(match[1] or match[2], 16)
-    # What is no character, or half of one, is left as it is written.
+    # What is not a character, or half of one, is left as it is written.
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else match[0]
 
 
@@ -408,7 +408,7 @@ def _anthropic_reply(
             given = cast("Json", json.loads(text))
         except ValueError:
             given = None
-        if isinstance(given, dict):  # what is no object calls no tool
+        if isinstance(given, dict):  # what is not an object calls no tool
             number = f"toolu_{asked.index}"
             content = {"type": "tool_use", "id": number, "name": asked.tool, "input": given}
             stop = "tool_use"

@@ -70,11 +70,11 @@ class FakeJudge:
         port: 0 for a free one.
         seconds: Time that each reply takes.
         context_tokens: More than this, at four characters each, are refused as too long.
-        seed: Of the chance of faults with a probability.
+        seed: Random seed for faults with a probability.
         keep: How many of the newest requests `requests` holds.
 
     Raises:
-        InputError: For a fault that there is none of, or a record URL without a recording.
+        InputError: For an unknown fault, or a record URL without a recording.
 
     Attributes:
         count: How many were asked, those that met a fault included.
@@ -323,7 +323,7 @@ class Recording:
         path: The file. It is made with the first reply that is kept.
 
     Raises:
-        InputError: For a file that is no recording.
+        InputError: For a file that is not a recording.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -372,7 +372,7 @@ class Recording:
         body = entry.get("body") if isinstance(entry, dict) else None
         if not isinstance(key, str) or not isinstance(status, int) or not isinstance(body, dict):
             raise InputError(
-                f"line {number} of {self.path} is no recorded reply",
+                f"line {number} of {self.path} is not a recorded reply",
                 hint="each line is an object with key, status and body",
                 location=Location(str(self.path), number),
             )

@@ -36,7 +36,7 @@ FAULTS: dict[str, str] = {
     "502": "a bad gateway",
     "503": "not available",
     "529": "overloaded",
-    "quota": "the quota is used up: OpenAI's 429 that no waiting mends",
+    "quota": "the quota is used up: OpenAI's 429 that waiting does not cure",
     "overflow": "more text than the model takes",
     "hang": "no reply, ever",
     "reset": "the connection is reset in the middle of the body",
@@ -51,7 +51,7 @@ FAULTS: dict[str, str] = {
     "prose": "the verdict in words, without JSON",
     "off_menu": "a verdict that was not on offer",
     "duplicate_keys": "the reply's keys twice, with different verdicts",
-    "nan": "numbers that are none: NaN",
+    "nan": "NaN where a number belongs",
     "missing": "the last of the verdicts asked for is left out",
 }
 """Every kind of fault, and what it is."""
@@ -86,7 +86,7 @@ class Fault:
     def __post_init__(self) -> None:
         if self.kind not in FAULTS:
             hint = nearest(self.kind, list(FAULTS))
-            raise InputError(f"there is no fault {self.kind!r}", hint=hint)
+            raise InputError(f"unknown fault {self.kind!r}", hint=hint)
         if self.times < 1 or not 0 <= self.probability <= 1:
             raise InputError(f"fault {self.kind}: times from 1 up, probability from 0 to 1")
         if not all(map(math.isfinite, (self.seconds, self.megabytes))):
@@ -144,7 +144,7 @@ class FaultPlan:
         seed: Of the chance of those with a probability.
 
     Raises:
-        InputError: For a text that is no fault.
+        InputError: For a text that is not a fault.
     """
 
     def __init__(self, faults: Faults, *, seed: int = 0) -> None:
@@ -251,7 +251,7 @@ def faulty_response(asked: Asked, fault: Fault, text: str) -> HttpResponse:
         text = _SPOILT[fault.kind](asked, text)
     body = _json(reply_body(asked, text))
     if fault.kind == "duplicate_keys" and asked.protocol == "anthropic":
-        # As a tool's input it is no text, and its keys were read once.
+        # As a tool's input it is not text, and its keys were read once.
         body = body.replace(json.dumps(json.loads(text)).encode(), text.encode())
     return _sent(fault, body)
 
@@ -406,7 +406,7 @@ _SPOILT: dict[str, Callable[[Asked, str], str]] = {
 
 
 def _object(text: str) -> dict[str, Json]:
-    """The JSON object of a reply; a reply that is none is made the verdict of one."""
+    """The JSON object of a reply; a reply of another form is turned into a verdict of one."""
     try:
         found = cast("Json", json.loads(text))
     except ValueError:

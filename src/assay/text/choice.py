@@ -18,7 +18,7 @@ Choices: TypeAlias = "str | Sequence[str] | Mapping[str, str]"
 """The labels: ``"ABCD"``, a list of labels, or a mapping of label to the option's text."""
 
 _MOST_CHOICES = 100
-_LISTED_ALL = 3  # with two options, to weigh both in passing is no list
+_LISTED_ALL = 3  # with two options, to weigh both in passing is not a list
 
 
 def choice_match(
@@ -42,7 +42,7 @@ def choice_match(
     A statement of several options (``Answer: A, B or C``) chooses none; nor does an answer that
     names all of three or more options in one of the kinds 2 to 4. The article *A* in prose is no
     label: after it, a statement must end or go on with *because* or the like. A denial (``the
-    answer is not B``) is no statement.
+    answer is not B``) is not a statement.
 
     Args:
         answer: What the model said.
@@ -56,8 +56,8 @@ def choice_match(
         1.0 or 0.0.
 
     Raises:
-        InputError: ``choices`` are no good, ``expected`` is none of them, or ``pick`` or
-            ``extract`` is no good.
+        InputError: ``choices`` are invalid, ``expected`` is none of them, or ``pick`` or
+            ``extract`` is invalid.
     """
     check_pick(pick)
     options = _options(choices)
@@ -93,7 +93,9 @@ def _wanted(expected: object, options: Mapping[str, str]) -> str:
     named = [label for label, option in options.items() if option and same_answer(option, text)]
     if len(named) != 1:
         labels = ", ".join(options)
-        raise InputError(f"expected {expected!r} is none of the choices", hint=f"labels: {labels}")
+        raise InputError(
+            f"expected {expected!r} is not one of the choices", hint=f"labels: {labels}"
+        )
     return named[0]
 
 

@@ -74,7 +74,7 @@ def exact_match(
         1.0 or 0.0.
 
     Raises:
-        InputError: ``expected`` is None or an empty list, or ``pick`` or ``extract`` is no good.
+        InputError: ``expected`` is None or an empty list, or ``pick`` or ``extract`` is invalid.
     """
     alternatives = _alternatives("expected", expected)
     text = answer_text(answer, extract, pick)
@@ -294,7 +294,7 @@ def f1_score(
         The F1, from 0.0 to 1.0.
 
     Raises:
-        InputError: ``reference`` is None or an empty list, or ``pick`` or ``extract`` is no good.
+        InputError: ``reference`` is None or an empty list, or ``pick`` or ``extract`` is invalid.
     """
     alternatives = _alternatives("reference", reference)
     text = answer_text(answer, extract, pick)

@@ -59,7 +59,7 @@ def extract_answer(text: object, extract: str | None, *, pick: Pick | None = Non
         The part, without white space around it (so possibly empty: an empty box), or None.
 
     Raises:
-        InputError: The pattern or ``pick`` is no good.
+        InputError: The pattern or ``pick`` is invalid.
     """
     answer = as_text(text)
     if extract is None:
@@ -102,7 +102,7 @@ def answer_text(answer: object, extract: str | None, pick: Pick | None) -> str |
 
 
 def check_pick(pick: str | None) -> None:
-    """Refuse a ``pick`` that is none of ``first``, ``last`` and ``only``."""
+    """Reject a ``pick`` other than ``first``, ``last`` and ``only``."""
     if pick is not None and pick not in _PICKS:
         raise InputError(f"unknown pick {pick!r}", hint=nearest(pick, list(_PICKS)))
 

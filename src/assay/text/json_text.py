@@ -34,7 +34,7 @@ class ParsedJson:
 
     Attributes:
         value: The JSON; None (also JSON's ``null``) where there is an error.
-        error: Why the text is no JSON, or an empty string.
+        error: Why the text is not JSON, or an empty string.
     """
 
     value: Json
@@ -49,7 +49,7 @@ class ParsedJson:
 def parse_json(text: object, *, strict: bool = False, pick: Pick | None = None) -> ParsedJson:
     """Read the JSON in a text; never raises because of what the text says.
 
-    Looks at the whole text; if that is no JSON, at its code fences (those marked ``json``, else
+    Looks at the whole text; if that is not JSON, at its code fences (those marked ``json``, else
     those without a mark); if there are none, at the object or list in its prose.
 
     Refused: duplicate keys, ``NaN`` and ``Infinity`` (also ``1e999``), integers of more digits
@@ -62,7 +62,7 @@ def parse_json(text: object, *, strict: bool = False, pick: Pick | None = None) 
             none, unless all are equal.
 
     Raises:
-        InputError: ``pick`` is no good.
+        InputError: ``pick`` is invalid.
     """
     check_pick(pick)
     answer = as_text(text)

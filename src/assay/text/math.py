@@ -51,7 +51,7 @@ def math_equal(
         1.0 or 0.0.
 
     Raises:
-        InputError: ``expected`` is blank or cannot be read in time, or an option is no good.
+        InputError: ``expected`` is blank or cannot be read in time, or an option is invalid.
         MissingExtraError: math-verify is needed and not installed.
         GraderError: The process that does the mathematics could not be started.
     """

@@ -20,7 +20,7 @@ from assay.errors import GraderError, InputError, MissingExtraError
 __all__ = ["POOL", "Pool"]
 
 _START_SECONDS = 120.0
-_PATIENCE = 4.0  # clock time over CPU time: a busy machine is no fault of the answer's
+_PATIENCE = 4.0  # clock time over CPU time: a busy machine is not a fault of the answer's
 
 
 class _WorkerDiedError(Exception):

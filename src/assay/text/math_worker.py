@@ -60,7 +60,7 @@ def _library() -> tuple[Callable[..., object], Callable[..., object]]:
 
 
 def _numbers_agree(gold: object, answer: object) -> bool | None:
-    """Whether two numbers are as close as their size allows; None where either is no number.
+    """Whether two numbers are as close as their size allows; None where either is not a number.
 
     The library compares by six decimals, which makes all small numbers equal.
     """

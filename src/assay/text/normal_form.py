@@ -19,9 +19,9 @@ ARTICLES = frozenset({"a", "an", "the"})
 
 
 def as_text(answer: object) -> str:
-    """Read an answer as text: ``None`` is no answer (empty), anything else its `str`.
+    """Read an answer as text: ``None`` is not an answer (empty), anything else its `str`.
 
-    An integer too long for Python to print is no answer either.
+    An integer too long for Python to print is not an answer either.
     """
     if isinstance(answer, str):
         return answer

@@ -7,7 +7,7 @@ of ``v2`` and ``H2O`` is part of a name).
 
 A sign counts only where nothing it could join stands before it: ``10-5`` is 10 and 5, and
 ``2026-01-05`` holds no negative number. A comma separates thousands only in well-formed groups of
-three: ``1,234`` is one number, ``1,23`` is two. ``3.1.2`` starts with 3.1; the rest is no number.
+three: ``1,234`` is one number, ``1,23`` is two. ``3.1.2`` starts with 3.1; the rest is ignored.
 
 A currency sign and a per-cent sign are units: ``$5`` is 5 and ``50%`` is 50 (not 0.5).
 """
@@ -29,7 +29,7 @@ from assay.text.normal_form import as_text
 __all__ = ["Number", "check_finite", "find_numbers", "numeric_match", "parse_number"]
 
 _MOST_DIGITS = 1_000
-"""A number with more digits, or an exponent beyond this, is no finite number to us."""
+"""A number with more digits, or an exponent beyond this, is not a finite number to us."""
 
 _LOOKALIKES = str.maketrans(
     {
@@ -187,8 +187,8 @@ def numeric_match(
         1.0 or 0.0; 0.0 where there is no number.
 
     Raises:
-        InputError: ``expected`` is no finite number, a tolerance is negative or not finite, or
-            ``pick`` or ``extract`` is no good.
+        InputError: ``expected`` is not a finite number, a tolerance is negative or not finite, or
+            ``pick`` or ``extract`` is invalid.
     """
     wanted, precise = _expected(expected)
     slack = max(
@@ -259,7 +259,7 @@ def check_finite(
     """Return an author's option that must be a finite number in a range.
 
     Raises:
-        InputError: It is no number, a bool, not finite, or out of range.
+        InputError: It is not a number, a bool, not finite, or out of range.
     """
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     if math.isfinite(number) and least <= number <= most and number > above:

@@ -32,7 +32,7 @@ def regex_match(
         1.0 or 0.0.
 
     Raises:
-        InputError: RE2 refuses the pattern, or ``pick`` or ``extract`` is no good.
+        InputError: RE2 refuses the pattern, or ``pick`` or ``extract`` is invalid.
     """
     compiled = compile_pattern(pattern, ignore_case=ignore_case)
     text = answer_text(answer, extract, pick)

@@ -53,7 +53,7 @@ def json_match(
         1.0 or 0.0, or a share where ``partial``; 0.0 where the answer holds no JSON.
 
     Raises:
-        InputError: ``expected`` is no JSON, or an option is no good.
+        InputError: ``expected`` is not JSON, or an option is invalid.
     """
     wanted = _expected(expected)
     slack = check_finite("tolerance", tolerance)
@@ -194,7 +194,7 @@ def json_schema(
         1.0 or 0.0; 0.0 where the answer holds no JSON.
 
     Raises:
-        InputError: The schema is no good, or an option is.
+        InputError: The schema is invalid, or an option is.
     """
     if not isinstance(cast("object", schema), Mapping | bool):
         raise InputError(f"a schema is an object or a bool, not {schema!r}")
@@ -222,7 +222,7 @@ def _validator(text: str) -> _Validator:
     except ValueError as error:
         first = str(error).strip().splitlines()
         raise InputError(
-            f"the JSON Schema is no good: {first[0] if first else 'unknown reason'}",
+            f"the JSON Schema is invalid: {first[0] if first else 'unknown reason'}",
             hint="patterns may not look around; $ref may not leave the schema",
         ) from None
 

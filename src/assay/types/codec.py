@@ -44,7 +44,7 @@ class Problem:
     Attributes:
         path: Keys and indices from the root to the place.
         message: What is wrong there.
-        hint: The mend, or empty.
+        hint: How to fix it, or empty.
         at_key: Whether the key itself is at fault, not the value behind it.
     """
 

@@ -148,7 +148,7 @@ def count(value: Json, notes: Notes, what: str) -> int | None:
         return None
     number = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _MOST_COUNT:
-        notes.add(f"{what} is no count: {str(value)[:40]}")
+        notes.add(f"{what} is not a count: {str(value)[:40]}")
         return None
     return number
 
@@ -158,7 +158,7 @@ def amount(value: Json, notes: Notes, what: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 10**15:
-        notes.add(f"{what} is no amount: {str(value)[:40]}")
+        notes.add(f"{what} is not an amount: {str(value)[:40]}")
         return None
     return float(value)
 

@@ -64,7 +64,7 @@ def read(values: Iterable[Json], notes: Notes) -> Transcript:
             conversations += 1
             usage = mapping(entry.get("usage"))
         if conversations > 1:
-            raise InputError("more than one conversation", hint="a transcript is of one run")
+            raise InputError("more than one conversation", hint="give one run per transcript")
         for message in listing(entry["messages"]) if "messages" in entry else [value]:
             chat.take(mapping(message))
     return chat.finish(usage)
@@ -107,7 +107,7 @@ class _Chat:
         if thought:
             turn.reasoning.append(thought)
         if "tool_calls" in message and not isinstance(message["tool_calls"], list | None):
-            self.notes.lack("the tool calls of a message are no list")
+            self.notes.lack("the tool calls of a message are not a list")
         for call in listing(message.get("tool_calls")):
             self._call(turn, mapping(call))
         if message.get("function_call") is not None:

@@ -56,7 +56,7 @@ def read_transcript(text: str, expected: TraceFormat = "auto") -> Transcript:
         whole = "one JSON document" if document is not None else f"{len(first)} values, one a line"
         broken = "".join(f"; {note}" for note in notes.to_list()[:3])
         raise InputError(
-            f"no transcript: nothing in {whole} is of a known format{broken}",
+            f"not a transcript: nothing in {whole} is of a known format{broken}",
             hint="Claude Code stream-json, OpenAI chat messages, or ATIF",
         )
     if expected not in ("auto", found):
@@ -71,7 +71,7 @@ def _read(found: TraceFormat, values: Iterator[Json], notes: Notes) -> Transcrip
         return openai_chat.read(values, notes)
     trajectories = [value for value in values if atif.is_trajectory(value)]
     if len(trajectories) > 1:
-        raise InputError("more than one trajectory", hint="a transcript is of one run")
+        raise InputError("more than one trajectory", hint="give one run per transcript")
     return atif.read(trajectories[0], notes)
 
 

@@ -282,7 +282,7 @@ class Drafts:
 def arguments_of(given: Json, notes: Notes) -> dict[str, Json]:
     """The arguments of a call, also where they are JSON in a text, or are not what they should be.
 
-    What is no mapping is kept under the key ``_``, so that no path in it is lost.
+    What is not a mapping is kept under the key ``_``, so that no path in it is lost.
     """
     if isinstance(given, str) and given.strip():
         try:
@@ -295,7 +295,7 @@ def arguments_of(given: Json, notes: Notes) -> dict[str, Json]:
         return given
     if given is None or given == "":
         return {}
-    notes.add("the arguments of a call are no mapping")
+    notes.add("the arguments of a call are not a mapping")
     return {"_": given}
 
 

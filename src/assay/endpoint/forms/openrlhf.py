@@ -2,7 +2,7 @@
 
 The trainer has no way to hear that a sample could not be graded: an error reply ends its run, and
 a missing number is taken for another model's. So such a sample has the reward 0 and
-``extra_logs.graded`` 0. **Watch the mean of ``graded``: below 1, some zeros are no grades.**
+``extra_logs.graded`` 0. **Watch the mean of ``graded``: below 1, some zeros are not grades.**
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read(body: Json) -> list[Asked]:
     label is what is expected.
 
     Raises:
-        ProblemError: For lists that are none or of different lengths.
+        ProblemError: For malformed lists, or lists of different lengths.
     """
     if not isinstance(body, dict):
         raise ProblemError(422, "the body must be an object with a list 'query'")

@@ -202,7 +202,7 @@ def cluster_of(item: Item, name: str) -> str:
     value = item.fields.get(name, item.submission.metadata.get(name))
     if not isinstance(value, str | int | float):
         raise InputError(
-            f"{item.file or item.id}: {name!r} is {value!r:.60}, which names no cluster",
+            f"{item.file or item.id}: {name!r} is {value!r:.60}, which cannot name a cluster",
             hint="give every row the id of its cluster, as text or a number",
         )
     return f"{value}"

@@ -42,7 +42,7 @@ def as_label(value: Json, levels: Sequence[str] = ()) -> Label | None:
     """One label as it is written; None where it says that there is none.
 
     ``PASS``, ``MET``, ``yes`` and ``true`` mean the same, as do their opposites; ``NA``, ``NONE``,
-    null and an empty text are no label.
+    null and an empty text are not a label.
 
     Args:
         value: The label.
@@ -185,7 +185,7 @@ def scale_of(
             return Scale(kind="levels", classes=_WINNERS, places=_by_place(_WINNERS))
         raise InputError(
             f"{where}: label {first!r} is the name of a level",
-            hint="say the order with --levels LOWEST,...,HIGHEST",
+            hint="give the order with --levels LOWEST,...,HIGHEST",
         )
     return _numeric({float(value) for value in values}, labels)
 
@@ -235,7 +235,7 @@ def _numeric(values: set[float], labels: Sequence[tuple[Label, str]]) -> Scale:
     used = ",".join(str(number) for number in range(int(low), int(high) + 1))
     such = f": --levels {used} if these are all" if low < high else ""
     raise InputError(
-        f"{where}: label {odd:g} is a level, and labels do not tell which levels there are",
+        f"{where}: label {odd:g} is a level, and labels alone do not show which levels exist",
         hint=f"name all levels with --levels, lowest first, also those that no label uses{such}",
     )
 

@@ -1,7 +1,7 @@
 """Decide how each value of a C function crosses from the judge to the submission and back.
 
 Plain values are copied. A pointer is text, a counted row of values, or a handle: something that
-only the submission can look into. What is none of these, or could be two of them, is refused with
+only the submission can look into. What fits none of these, or two of them, is refused with
 the function's name, and the author says what it is (``buffers``, ``handles``).
 """
 

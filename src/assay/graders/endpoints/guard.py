@@ -130,7 +130,7 @@ def _why_not(url: str) -> str:
     if not colon or scheme.lower() not in ("http", "https"):
         return "must start with http:// or https://"
     if "@" in rest.partition("/")[0].partition("?")[0]:
-        return "holds credentials; the secret belongs into secret_env's variable"
+        return "holds credentials; the secret belongs in secret_env's variable"
     if "?" in rest or "#" in rest:
         return "must have no query and no fragment"
     return "is not a plain URL"
@@ -155,7 +155,7 @@ def _refused_host(host: str, *, allow_internal: bool) -> str:
     try:
         ipaddress.ip_address(address)
     except ValueError:
-        return "a number that is no plainly written address"
+        return "a number that is not a plainly written address"
     return refusal(address, allow_internal=allow_internal)
 
 
@@ -166,7 +166,7 @@ def refusal(address: str, *, allow_internal: bool = False) -> str:
     that.
 
     Raises:
-        ValueError: For what is no address.
+        ValueError: For what is not an address.
     """
     for ip in _meanings(ipaddress.ip_address(address.partition("%")[0])):
         kind = _kind(ip)

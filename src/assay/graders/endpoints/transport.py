@@ -42,7 +42,7 @@ class CallError(GraderError):
 
     Attributes:
         outcome: ``unreachable`` (no reply in time, also after all tries), ``rejected`` (the
-            endpoint refused), or ``bad_reply`` (a reply that is none).
+            endpoint refused), or ``bad_reply`` (a malformed reply).
         status: The HTTP status, or 0.
     """
 
@@ -142,7 +142,7 @@ class Transport:
             return {str(self.hidden(key)): self.hidden(item) for key, item in value.items()}
         return value
 
-    def told(self, text: str) -> str:
+    def redacted(self, text: str) -> str:
         """What an endpoint said, on one line, bounded, without the secret."""
         line = " ".join(str(self.hidden(text)).split())
         return line if len(line) <= _MOST_TOLD else f"{line[: _MOST_TOLD - 3]}..."
@@ -201,7 +201,7 @@ class Transport:
                 began = True
                 return await self._reply(response)
         except aiohttp.ClientSSLError as error:
-            message = f"{self.base} cannot be trusted: {self.told(str(error))}"
+            message = f"{self.base} cannot be trusted: {self.redacted(str(error))}"
             raise CallError(message, outcome="unreachable") from None
         except aiohttp.ClientResponseError:
             raise CallError(f"{url} does not speak HTTP", outcome="bad_reply") from None
@@ -226,11 +226,11 @@ class Transport:
             message = f"{where} answered {status}, a redirect, which is not followed"
             raise CallError(message, outcome="rejected", status=status, hint="name the final URL")
         if not 200 <= status < 300:
-            said = self.told(_explanation(await self._body(response, lenient=True)))
+            said = self.redacted(_explanation(await self._body(response, lenient=True)))
             message = f"{where} answered {status}" + (f": {said}" if said else "")
             raise CallError(message, outcome="rejected", status=status, hint=_mend(status))
         if not _is_json(response.content_type):
-            kind = self.told(response.content_type)
+            kind = self.redacted(response.content_type)
             raise CallError(f"{where} answered with {kind}, not JSON", outcome="bad_reply")
         body = await self._body(response)
         try:
@@ -238,7 +238,7 @@ class Transport:
         except NotJsonError as error:
             wrong = "broken JSON"
             if error.kind == "repeated key":
-                wrong = f"the key {self.told(error.path)!r:.100} twice in one object"
+                wrong = f"the key {self.redacted(error.path)!r:.100} twice in one object"
             raise CallError(f"{where} answered with {wrong}", outcome="bad_reply") from None
 
     async def _body(self, response: ClientResponse, *, lenient: bool = False) -> bytes:

@@ -143,7 +143,7 @@ def _malformed(result: Mapping[str, Json]) -> str:
     if details is not None and not isinstance(details, dict):
         return f"its 'details' is {_kind(details)}; it must be an object"
     if result.get("assurance") not in (None, *ASSURANCES):
-        return f"its 'assurance' is none of {', '.join(ASSURANCES)}"
+        return f"its 'assurance' is not one of {', '.join(ASSURANCES)}"
     if flags is not None and not isinstance(flags, list):
         return f"its 'flags' is {_kind(flags)}; it must be a list of texts"
     odd = next((flag for flag in flags or () if not isinstance(flag, str)), "")
@@ -209,7 +209,7 @@ def _score_replied(items: Sequence[Item], reply: Json, span: Span) -> list[Grade
 
 def _adaptive_response(number: int, item: str, response: Json, span: Span) -> Graded:
     if not isinstance(response, dict):
-        return _bad(item, "its response is no object")
+        return _bad(item, "its response is not an object")
     echoed = response.get("id")  # many servers do not repeat it: then the order counts
     if echoed is not None and (isinstance(echoed, bool) or echoed != number):
         return _bad(item, f"its response is for id {json_safe(echoed)!r:.60}, not {number}")
@@ -246,7 +246,7 @@ def _prompt(submission: Submission) -> str:
 
 def _openrlhf_replied(items: Sequence[Item], reply: Json, span: Span) -> list[Graded]:
     if not isinstance(reply, dict):
-        return _all_bad(items, "the reply is no object")
+        return _all_bad(items, "the reply is not an object")
     rewards = reply.get("rewards", reply.get("scores"))
     listed = rewards if isinstance(rewards, list) else [rewards]
     if len(listed) != len(items):
@@ -304,7 +304,7 @@ def _nemo_gym_request(items: Sequence[Item]) -> Json:
 def _nemo_gym_replied(items: Sequence[Item], reply: Json, span: Span) -> list[Graded]:
     item = items[0][0]
     if not isinstance(reply, dict):
-        return [_bad(item, "the reply is no object")]
+        return [_bad(item, "the reply is not an object")]
     failure = reply.get("_ng_failure_class")
     if failure is not None:
         told = reply.get("_ng_failure_judge_error")

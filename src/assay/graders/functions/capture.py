@@ -168,8 +168,8 @@ class _Capture:
         elif _is_installed(module):
             self._problems.append(f"{name!r} is the package {full}, which is not in the sandbox")
         else:
-            mend = f"import what is used of it by name: from {full} import ..."
-            self._problems.append(f"{name!r} is a module of yours ({mend})")
+            fix = f"import what is used of it by name: from {full} import ..."
+            self._problems.append(f"{name!r} is a module of yours ({fix})")
 
     def _take_pattern(self, name: str, pattern: re.Pattern[str]) -> None:
         if self._meant.setdefault("re", re) is not re:
@@ -183,7 +183,7 @@ class _Capture:
         found: object = value if isinstance(value, type) else inspect.unwrap(cast("type", value))
         if not isinstance(found, FunctionType | type):
             kind = type(value).__name__
-            self._problems.append(f"{name!r} is a {kind}, which is no plain data")
+            self._problems.append(f"{name!r} is a {kind}, which is not plain data")
             return
         if _is_installed(sys.modules.get(found.__module__)):
             root = found.__module__.partition(".")[0]

@@ -78,7 +78,7 @@ async def validate_function(
         tier: What isolates it; the strongest that works here by default.
 
     Raises:
-        InputError: For a range that is none.
+        InputError: For an invalid range.
         SandboxError: If the sandbox fails, or this machine has none.
     """
     from assay.sandbox.functions import FunctionLimits
@@ -145,10 +145,10 @@ class _Trial:
         self.isolated_by = loaded.tier
         if loaded.error:
             line = loaded.line or self.lines["loads"]
-            mend = _FROM_HERE
+            advice = _FROM_HERE
             if loaded.line:
-                mend = "" if "; " in loaded.error else "; mend that, so that the file can be loaded"
-            self.fails("execution", f"line {line}: {loaded.error}{mend}", line)
+                advice = "" if "; " in loaded.error else "; fix that so that the file loads"
+            self.fails("execution", f"line {line}: {loaded.error}{advice}", line)
             return
         self.passes("execution")
         outcomes = iter(loaded.outcomes)
@@ -206,7 +206,7 @@ class _Trial:
         ]
 
     def _fails_for(self, item: str, graded: Graded) -> None:
-        """Fail the last check, with the line to look at and the mend."""
+        """Fail the last check, with the line to look at and how to fix it."""
         error = graded.error
         if found := _PLACE.search(error):
             line, error = int(found[1]), error[: found.start()]

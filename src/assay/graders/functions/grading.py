@@ -205,13 +205,13 @@ def graded_from(item: str, outcome: Outcome, source: FunctionSource) -> Graded:
     if source.range is not None and not source.range[0] <= outcome.score <= source.range[1]:
         low, high = source.range
         wrong = f"grade returned {outcome.score:g}, outside its range [{low:g}, {high:g}]"
-        wrong += "; keep it in there, or declare another range"
+        wrong += "; keep it within the range, or declare another"
         return replace(known, status="error", score=None, outcome="out_of_range", error=wrong)
     return replace(known, score=outcome.score, assurance="separate")
 
 
 _MENDS = {
-    "bool": "a bool is no score: return 1.0 or 0.0",
+    "bool": "a bool is not a score: return 1.0 or 0.0",
     "coroutine": "put 'await' before the call whose result it returns",
     "NoneType": "end every way through 'grade' with 'return' and a float{between}",
     "Decimal": "return float(...) of it",

@@ -202,7 +202,7 @@ def _longest(text: str) -> int:
 
 
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
-_OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, whose own names are no globals
+_OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, whose own names are not globals
 _LAZY = "__annotate__"  # evaluated only if somebody asks for the annotations (Python 3.14)
 
 

@@ -23,8 +23,8 @@ class Check:
         name: ``syntax``, ``structure``, ``signature``, ``execution`` or ``test_run``; ``size``
             before them, where the source is too long.
         passed: Whether it passed.
-        message: What is wrong, with the mend; empty if nothing is. It begins with its line, where
-            that is known: nobody needs to put it before.
+        message: What is wrong and how to fix it; empty if nothing is. It begins with the line
+            where that is known, so nobody needs to prepend it.
         line: 1-based line of the source, where it is known.
     """
 

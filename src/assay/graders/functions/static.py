@@ -230,7 +230,10 @@ def _annotation_warnings(function: ast.AsyncFunctionDef, parameter: ast.arg) -> 
     if not returned:
         yield "the return value is not annotated; write '-> float'"
     elif returned == "bool":
-        yield "the return value is annotated bool, not float; a bool is no score: return 1.0 or 0.0"
+        yield (
+            "the return value is annotated bool, not float; "
+            "a bool is not a score: return 1.0 or 0.0"
+        )
     elif returned != "float":
         yield f"the return value is annotated {returned:.80}, not float"
 
@@ -304,14 +307,14 @@ def _names(tree: ast.Module, code: CodeType, said: list[str]) -> None:
     if not unknown:
         return
     line, name = unknown[0]
-    message = f"name {name!r} is not defined; {_mend(name, known)}"
+    message = f"name {name!r} is not defined; {_how_to_fix(name, known)}"
     if is_open:  # a name may come from where nobody can see it beforehand
         said.append(f"line {line}: {message}")
     else:
         _execution(line, message)
 
 
-def _mend(name: str, known: set[str]) -> str:
+def _how_to_fix(name: str, known: set[str]) -> str:
     if name in _PACKAGES:
         return f"if it is {_PACKAGES[name]}, that is not in the sandbox; {_ELSEWHERE}"
     if name in _HOMES:

@@ -50,7 +50,7 @@ def captured(what: str) -> ModelError:
         what: What it said of the made-up word.
     """
     return ModelError(
-        f"the judge says of a made-up word that {what}: it cannot be believed", kind="unbelievable"
+        f"the judge says of a made-up word that {what}: it cannot be trusted", kind="unbelievable"
     )
 
 
@@ -128,5 +128,5 @@ def refuted(probe: Decision, panel: Panel, *, is_suspicious: bool) -> ModelError
         return None
     if not is_suspicious and error.kind not in _BY_THE_ANSWER:
         return None
-    told = f"whether the judge can be believed could not be found out: {error}"
+    told = f"could not check whether the judge can be trusted: {error}"
     return ModelError(told, kind=error.kind)

@@ -149,7 +149,7 @@ class Claims:
     added: tuple[int, ...] = ()
     unclaimed: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """What is noted of them, beside the claims themselves."""
         kept: dict[str, Json] = {"repeated": self.repeated} if self.repeated else {}
         if self.merged:
@@ -180,7 +180,7 @@ async def claims_of(
             each counts: such an answer is not judged.
         is_suspected: Whether the answer shows a pattern of attack. Then the judge's word that a
             passage claims nothing is not taken: it is a claim itself, so that talking the judge
-            into leaving it out gains nothing. Only courtesies are none.
+            into leaving it out gains nothing. Only courtesies are not claims.
 
     Raises:
         ModelError: If the claims could not be had, read or believed.
@@ -440,11 +440,11 @@ class ClaimGrader(JudgeGrader):
             return Opinion("", 0.0, why, metadata=metadata)
         if many:
             return None
-        metadata = {"claims": [], "total": 0, **claims.told()}
+        metadata = {"claims": [], "total": 0, **claims.to_json()}
         return Opinion("", _EMPTY[on_empty], _NO_CLAIMS, metadata=metadata)
 
     @staticmethod
-    def noted(answer: str) -> dict[str, Json]:
+    def attack_flags(answer: str) -> dict[str, Json]:
         """Patterns of attack that an answer shows."""
         found = suspicions(answer)
         return {"injection_suspected": list(found)} if found else {}

@@ -194,7 +194,7 @@ class Sought:
 
         Args:
             quotes: What the judge quotes.
-            criterion: The criterion; where it speaks of the answer, its own words are no evidence.
+            criterion: The criterion; where it speaks of the answer, its own words are not evidence.
         """
         own = _own_words(criterion)
         if len(quotes) > _MOST_QUOTES:

@@ -73,7 +73,7 @@ _CODE = re.compile(
     re.MULTILINE,
 )
 _SIGN = "\u25a1"
-"""Stands for markup that is itself the answer: it has content, but is no word."""
+"""Stands for markup that is itself the answer: it has content, but is not a word."""
 _STOPS = frozenset(".:,;!?")
 
 _CONTENT = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})

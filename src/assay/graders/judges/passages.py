@@ -277,7 +277,7 @@ def touches(span: str, passage: str) -> bool:
 def left_out(answer: str, pairs: Iterable[Pair], most: int) -> list[str]:
     """The passages of an answer that no claim was made of.
 
-    Questions and courtesies are none, nor is what has fewer than three words.
+    Questions and courtesies are not claims, nor is what has fewer than three words.
 
     Args:
         answer: All of it, or a piece.

@@ -80,7 +80,7 @@ class Judged:
     suspicions: tuple[str, ...] = ()
     probe: Decision | None = None
 
-    def noted(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """What is kept beside the criteria."""
         kept: dict[str, Json] = {}
         if self.suspicions:
@@ -337,7 +337,7 @@ def _summed(
         if not is_whole:  # what costs is at its worst where it is met
             low.add(weight, one.low if weight > 0 else one.high)
             high.add(weight, one.high if weight > 0 else one.low)
-    # Where nothing that earns is decided, what is known of the faults is no score.
+    # Where nothing that earns is decided, what is known of the faults is not a score.
     raw = None if high.positive and not known.positive else known.raw
     least, most = low.raw, high.raw
     if failed:
@@ -389,7 +389,7 @@ def rubric_node(
     pairs = list(zip(leaves(judged.criteria), judged.decisions, strict=True))
     listed: list[Json] = [_described(*pair) for pair in pairs]
     kept: dict[str, Json] = {**metadata, "criteria": listed, "raw": total.raw}
-    kept.update({"coverage": total.coverage, **judged.noted()})
+    kept.update({"coverage": total.coverage, **judged.to_json()})
     if total.coverage < 1.0:
         kept["bounds"] = [total.low, total.high]
     children = [_criterion_node(*pair) for pair in pairs]

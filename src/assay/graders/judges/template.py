@@ -355,7 +355,7 @@ def check_template(template: str, known: Mapping[str, Json]) -> list[str]:
             hint = nearest(path.steps[0], list(scope))
             if path.steps[0] == "template_variables":
                 hint = "its entries are variables themselves: {{NAME}}"
-            warnings.append(f"line {line}: there is no variable {path.text!r} ({hint})")
+            warnings.append(f"line {line}: unknown variable {path.text!r} ({hint})")
     return list(dict.fromkeys(warnings))
 
 

@@ -103,13 +103,13 @@ def parse(template: str) -> tuple[Node, ...]:
     """Read a template.
 
     Raises:
-        InputError: For what is no valid template, or says what is not allowed; names the line.
+        InputError: For what is not a valid template, or says what is not allowed; names the line.
     """
     size = len(template.encode("utf-8", "replace"))
     if size > MAX_TEMPLATE_BYTES:
         raise InputError(
             f"the template has {size:,} bytes; the limit is {MAX_TEMPLATE_BYTES:,}",
-            hint="long material belongs into variables",
+            hint="long material belongs in variables",
         )
     texts, tags = _split(template)
     _trim(texts, tags)
@@ -235,7 +235,7 @@ def _check_supported(tag: _Tag) -> None:
     words = body.split()
     if tag.kind == "open" and words[0][1:] not in _BLOCKS:
         name = words[1] if words[0] == "#" and words[1:] else words[0][1:]
-        tag.refuse(f"there is no block {name[:40]!r}", "there are #if, #unless, #each and #with")
+        tag.refuse(f"unknown block {name[:40]!r}", "there are #if, #unless, #each and #with")
     if tag.kind == "else_if" and (len(words) < 3 or words[1] not in ("if", "unless")):
         tag.refuse(f"{tag.shown} is not supported", "write {{else if NAME}}, or {{else}}")
 
@@ -444,7 +444,7 @@ def _expression(word: str, tag: _Tag, depth: int) -> Expression:
 def _call(words: Sequence[str], tag: _Tag, depth: int) -> Expression:
     if not words or words[0] != "lookup":
         name = words[0] if words else ""
-        tag.refuse(f"there is no helper {name[:40]!r}", "the one helper is: lookup LIST KEY")
+        tag.refuse(f"unknown helper {name[:40]!r}", "the one helper is: lookup LIST KEY")
     if len(words) != 3:
         tag.refuse("lookup takes a list or a mapping, and a key")
     return Lookup(_expression(words[1], tag, depth), _expression(words[2], tag, depth))

@@ -181,7 +181,7 @@ class _Count:
         return self._decided(self._worst(applied, key=lambda one: one.value or 0.0))
 
     def _split(self, told: str, decision: Decision) -> Decision:
-        """What an even split is, where it is no failure."""
+        """What an even split is, where it is not a failure."""
         told = f"the judges are split: {told}"
         if self._panel.tie == "error":
             return Decision(votes=self._votes, error=ModelError(told, kind="unbelievable"))

@@ -57,7 +57,7 @@ _MAX_FILE = 256 * 1024
 _PIECE = 2_000
 _OWN = ("[said] ", "[called ")
 _MOST_NO_TEXT = 0.3
-"""Share of characters that are no text from which a file is taken for binary. One such byte is not
+"""Share of characters that are not text from which a file is taken for binary. One such byte is not
 enough: whoever wrote the file would choose what the judge is shown of it."""
 _EFFORT = 4_000_000
 """Pairs of lines that are compared in all: a text can be made to be slow to compare."""
@@ -179,7 +179,7 @@ def _entries(root: Path) -> Iterator[str]:
     for path in regular_files(root):
         yield path.as_posix()
     waiting = [""]
-    while waiting:  # the links, which are no regular files
+    while waiting:  # the links, which are not regular files
         directory = waiting.pop()
         try:
             with os.scandir(root / directory) as found:
@@ -257,7 +257,7 @@ def _told(content: bytes | str | None) -> str:
 
 
 def _line(name: str) -> str:
-    """A name as one line, quoted where it has characters that are no part of a plain one."""
+    """A name as one line, quoted where it has characters that are not part of a plain one."""
     return name if name.isprintable() else json.dumps(name)
 
 
@@ -343,7 +343,7 @@ class Work(Material):
             suspicions=tuple(dict.fromkeys(found)),
         )
 
-    def told(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """What is kept of it with the score."""
         told: dict[str, Json] = {}
         if self.suspicions:

@@ -12,7 +12,7 @@ from assay.models import current_client, parse_reference, unconfigured
 from assay.models.messages import Message, Reply, Request, Role
 from assay.scoring.json_safe import Json
 
-__all__ = ["asked", "described", "reference_of", "why_not"]
+__all__ = ["described", "reference_of", "send", "why_not"]
 
 _FLAGS: Mapping[ModelFault, Flag] = {
     "refused": "model_grader_refusal_error",
@@ -25,7 +25,7 @@ _FLAGS: Mapping[ModelFault, Flag] = {
 _MOST_TOKENS = 4096
 
 
-async def asked(request: JudgeRequest) -> Reply:
+async def send(request: JudgeRequest) -> Reply:
     """Ask.
 
     Returns:

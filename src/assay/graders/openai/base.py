@@ -52,7 +52,7 @@ class Definition:
 
         Raises:
             ShapeError: As `check`.
-            FaultError: Also where nothing was sampled: that is no answer, and no bad one.
+            FaultError: Also where nothing was sampled: that is a missing answer, not a bad one.
         """
         if not is_sampled(scope.sample):
             raise FaultError(
@@ -265,7 +265,7 @@ def _scored(name: str, reward: Reward, definition: Definition) -> SubScore:
     else:
         raise FaultError(
             f"the reward {reward.value:g} is outside of [{lowest:g}, {highest:g}]: "
-            "say with `range: [lowest, highest]` what the scale is",
+            "give the scale with `range: [lowest, highest]`",
             flag="other_error",
         )
     evidence = record_evidence({**reward.details, "reward": reward.value})

@@ -88,7 +88,7 @@ class Formula:
 
         Raises:
             ScoreError: For a division by zero, the root of a negative number, or any other step
-                whose outcome is no finite number.
+                whose outcome is not a finite number.
         """
         stack: list[float] = []
         for step in self._steps:

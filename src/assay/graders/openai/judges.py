@@ -145,7 +145,7 @@ class ModelDefinition(Definition):
             SubmissionFaultError: The sample has no content.
             FaultError: The judge could not be asked, refused, or did not answer what was asked.
         """
-        from assay.graders.openai.asking import asked, described
+        from assay.graders.openai.asking import described, send
 
         request = self.request(scope)
         if self._shows_text and (why := _silence(scope)):
@@ -153,7 +153,7 @@ class ModelDefinition(Definition):
             raise SubmissionFaultError(
                 why, flag="sample_parse_error", outcome="empty", details=details
             )
-        reply = await asked(request)
+        reply = await send(request)
         found = self.verdict(json.dumps(reply.data))
         return replace(found, details={**found.details, **described(reply)})
 

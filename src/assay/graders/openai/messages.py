@@ -125,7 +125,7 @@ class Message:
         would be called by whoever runs the model.
 
         Args:
-            namespace: ``sample`` or ``item``; no template of it may stand in what is no text.
+            namespace: ``sample`` or ``item``; no template of it may stand in what is not text.
 
         Raises:
             InputError: Where one does.

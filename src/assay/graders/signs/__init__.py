@@ -1,1 +1,1 @@
-"""Signs in a submission's changes that it speaks to its judge instead of its task."""
+"""Signs in a submission's changes that it tries to manipulate its grading."""

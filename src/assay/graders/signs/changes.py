@@ -240,7 +240,7 @@ class Search:
         )
 
     def _prose(self, path: str, lines: Sequence[str]) -> None:
-        """What is no program: reports of tests, scripts that print one, words for patterns."""
+        """What is not a program: reports of tests, scripts that print one, words for patterns."""
         before = self._bytes(self._source, path)
         old = set((before or b"").decode("utf-8", "replace").splitlines())
         is_markup = path.endswith(".xml") and before is None and not _is_built(path)

@@ -315,7 +315,7 @@ def _is_rewrite(name: str, value: ast.AST | None) -> bool:
 
 
 def _puts_back(target: ast.AST, name: str, module: Module) -> bool:
-    """Whether a rewriting lasts for a with-block only: a tool, where it is no test library's."""
+    """Whether a rewriting lasts for a with-block only: a tool, where it is not a test library's."""
     if name.partition(".")[0] in TEST_LIBRARIES or not isinstance(target, ast.Attribute):
         return False
     function = module.function(target)

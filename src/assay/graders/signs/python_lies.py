@@ -10,7 +10,7 @@ from assay.graders.languages import is_test
 from assay.graders.signs.python import Function, Hit, Module, parameters, text
 from assay.graders.signs.sign import SUMMARY, TEST_LIBRARIES, names_a_test, words_of
 
-__all__ = ["idle_texts", "told"]
+__all__ = ["idle_texts", "lies"]
 
 _COMPARISONS = words_of("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__")
 _ORDER = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
@@ -32,7 +32,7 @@ _ENVIRONMENT = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def told(module: Module) -> Iterator[Hit]:
+def lies(module: Module) -> Iterator[Hit]:
     """Signs of what code says of itself, of tests and of failures."""
     yield from _hooks(module)
     if is_test(module.path):

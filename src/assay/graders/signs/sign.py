@@ -1,4 +1,4 @@
-"""`Sign`: one place where work speaks to its judge, and the names that all languages share."""
+"""`Sign`: one place where work tries to manipulate its grading; names that all languages share."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ def _may_be_loud(text: bytes) -> bool:
 
 
 def _plain_faults(text: bytes, before: bytes | str) -> list[str]:
-    """What is no source code: it must say something, and something else than it did."""
+    """What is not source code: it must say something, and something else than it did."""
     if not text.split():
         return ["is empty"]
     if isinstance(before, bytes) and before.split() == text.split():

@@ -135,7 +135,7 @@ def _idle_spans(module: ast.Module, source: bytes) -> Iterator[tuple[int, int, i
                 start = len(lines[row - 1][:column].encode())
                 yield row, start, row, start + len(token.string.encode())
     except (tokenize.TokenError, SyntaxError):
-        return  # only where the encoding is none of ours; what was found stands
+        return  # only for an encoding that is not ours; what was found stands
 
 
 @dataclass(frozen=True, slots=True)

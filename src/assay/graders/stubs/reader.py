@@ -57,7 +57,7 @@ class SourceReader:
         return answer if isinstance(answer, str) else _code(answer)
 
     def python_code(self, source: bytes, *, texts: bool = True) -> str | None:
-        """A Python file without comments and statements that do nothing; None if it is no Python.
+        """A Python file without comments and statements that do nothing; None if it is not Python.
 
         Args:
             source: The file.

@@ -264,7 +264,7 @@ def _base_names(node: Node) -> Iterator[str]:
 
 
 def _but_tests(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Nodes without what Rust compiles for its tests alone: an empty test is no stub."""
+    """Nodes without what Rust compiles for its tests alone: an empty test is not a stub."""
     is_test = False
     for node in nodes:
         if node.type == "attribute_item":
@@ -374,7 +374,7 @@ def _inputs(node: Node) -> bool:
 
 
 def _bound(node: Node) -> str | None:
-    """What a declaration binds to anything that is no function of ours and no constant."""
+    """What a declaration binds to anything that is neither a function of ours nor a constant."""
     if node.type not in _BINDINGS:
         return None
     value = node.child_by_field_name("value") or node.child_by_field_name("right")

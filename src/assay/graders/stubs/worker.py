@@ -90,13 +90,13 @@ def _read_signs(
 
             return other_signs(source, path, language)[:_MOST_SIGNS], []
         from assay.graders.signs.python import python_module, reached
-        from assay.graders.signs.python_lies import idle_texts, told
+        from assay.graders.signs.python_lies import idle_texts, lies
         from assay.graders.signs.sign import Sign
 
         module = python_module(source, path, own)
         if isinstance(module, str):
             return module or ([], [])
-        hits = [*reached(module), *told(module)]
+        hits = [*reached(module), *lies(module)]
         found = {Sign(getattr(node, "lineno", 1), name, what[:120]) for name, node, what in hits}
         return sorted(found)[:_MOST_SIGNS], idle_texts(module)
     except RecursionError:

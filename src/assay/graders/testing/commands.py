@@ -79,7 +79,7 @@ def read_command(line: str, tree: str | None = None) -> Invocation:
     if len(known) > 1:
         raise InputError(
             f"{line!r} starts {len(known)} test runners",
-            hint="one grader reports for one: declare a grader for each",
+            hint="one grader reads the report of one runner: declare a grader for each",
         )
     rest = [one for one in found if one.runner == "unknown"] or found[-1:]
     chosen = (known or rest or [Invocation(runner=None)])[0]

@@ -248,7 +248,7 @@ def read_console(name: str, text: str) -> dict[str, TestOutcome]:
         InputError: For a format that there is not.
     """
     if name not in FORMATS:
-        raise InputError(f"there is no console format {name!r}", hint=nearest(name, list(FORMATS)))
+        raise InputError(f"unknown console format {name!r}", hint=nearest(name, list(FORMATS)))
     plain = _ESCAPES.sub("", text)
     longest = None if name == "go-json" else _LONGEST_LINE
     lines = [line[:longest] for line in _LINE_END.split(plain)]

@@ -246,7 +246,7 @@ def _unittest_selects(path: str, args: Sequence[str]) -> bool:
 
 
 def note(names: Iterable[str], why: str) -> list[str]:
-    """One line that tells of some tests; none if there are none."""
+    """One line about some tests; no line if there are none."""
     shown = list(names)
     if not shown:
         return []

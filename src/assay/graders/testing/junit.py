@@ -167,7 +167,7 @@ def _read(path: str, content: bytes) -> list[TestOutcome]:
     from xml.parsers import expat
 
     def refuse(*_: object) -> None:
-        raise _RefusedError("it has a document type, which reports have no use for")
+        raise _RefusedError("it has a document type, which reports never need")
 
     reader = _Reader()
     parser = expat.ParserCreate()

@@ -159,7 +159,7 @@ def _incomplete(plan: Plan, channel: Channel, result: CommandResult) -> str:
     reasons = {
         f"the tests did not end within {plan.command.timeout_s:g} s": result.status == "timed_out",
         "the tests printed more than is read": result.status == "output_limit",
-        f"{channel.forged}: it is not believed": bool(channel.forged),
+        f"{channel.forged}: its report is not trusted": bool(channel.forged),
         "a second test runner was started beside the one that reported": channel.rivals > 0,
         f"the command never came to start its test runner{hint}": not channel.connected,
         "the run ended before its tests did": channel.heard.exit is None,

@@ -269,7 +269,7 @@ class _Reader:
 
 
 def last_name(node: ast.expr) -> str:
-    """The last step of a dotted name; empty for what is no name."""
+    """The last step of a dotted name; empty for what is not a name."""
     if isinstance(node, ast.Subscript):
         return last_name(node.value)
     if isinstance(node, ast.Attribute):

@@ -78,7 +78,7 @@ async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
     invocation = read_command(command.cmd, workspace.source or workspace.path)
     if invocation.runner is None and not command.declares:
         raise InputError(
-            f"nothing says how to learn the outcomes of {invocation.program!r}",
+            f"nothing declares how to read the outcomes of {invocation.program!r}",
             hint="declare junit_xml or format",
         )
     told = {dest: source_text(files[dest]) for dest in loaded_sources(files, invocation)}

@@ -255,7 +255,7 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
 def has_editable_pytest(workspace: Workspace) -> bool:
     """Whether the case is pytest's own repository: its environment has pytest from the workspace.
 
-    Then the runner itself is the submission's, which nothing in one process can mend.
+    Then the runner itself is the submission's, which nothing in one process can prevent.
     """
     packages = _on_host(workspace.env.get("VIRTUAL_ENV", ""), workspace).glob(_PACKAGES)
     return any(

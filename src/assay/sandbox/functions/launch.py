@@ -379,7 +379,7 @@ def check_landlock() -> str:
         What was found.
 
     Raises:
-        SandboxUnavailableError: It cannot; the hint is the mend.
+        SandboxUnavailableError: It cannot; the hint says how to fix it.
     """
     number = version()
     if number == 0:

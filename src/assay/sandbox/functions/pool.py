@@ -106,7 +106,7 @@ class FunctionPool:
 
         Raises:
             LoadFailedError: The program cannot be loaded; a `ProgramError` with the line.
-            SandboxUnavailableError: No tier works on this machine; the hint is the mend.
+            SandboxUnavailableError: No tier works on this machine; the hint says how to fix it.
             SandboxError: The pool is closed.
         """
         from asyncio import get_running_loop

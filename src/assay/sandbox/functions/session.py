@@ -94,7 +94,7 @@ class Session:
 
         Raises:
             LoadFailedError: The program's fault: it raises, exits, hangs, lacks its entry.
-            SandboxUnavailableError: The worker never came to life; the hint is the mend.
+            SandboxUnavailableError: The worker never came to life; the hint says how to fix it.
             WorkerError: It died for another reason. After any of these it is dead.
         """
         self._limits = limits

@@ -80,11 +80,11 @@ def function_tier(choice: TierChoice = "auto") -> Tier:
 
     Raises:
         InputError: There is no such tier.
-        SandboxUnavailableError: It does not work here, or none does; the hint is the mend.
+        SandboxUnavailableError: It does not work here, or none does; the hint says how to fix it.
     """
     if choice != "auto":
         if choice not in _TIERS:
-            raise InputError(f"there is no tier {choice!r}", hint="auto, bwrap or landlock")
+            raise InputError(f"unknown tier {choice!r}", hint="auto, bwrap or landlock")
         _prove(choice)
         return choice
     refusals: list[SandboxUnavailableError] = []
@@ -111,7 +111,7 @@ def function_tiers() -> SandboxReport:
         try:
             seconds = _prove(tier)
         except SandboxUnavailableError as error:
-            checks.append(Check(name=tier, ok=False, detail=error.message, mend=error.hint))
+            checks.append(Check(name=tier, ok=False, detail=error.message, fix=error.hint))
         else:
             detail = f"isolates; proven in {seconds * 1000:.0f} ms"
             checks.append(Check(name=tier, ok=True, detail=detail))

@@ -123,7 +123,7 @@ void assay_ask(assay_wire *w)
     all(1, w->data, w->size);
     all(0, &reply, sizeof reply);
     if (reply.number != frame.number || reply.size > ASSAY_LARGEST || reply.size < 8)
-        assay_fail("what it answered is no reply to the call");
+        assay_fail("what it answered is not a reply to the call");
     if (reply.size > w->room) {
         w->data = realloc(w->data, w->room = reply.size);
         if (!w->data)

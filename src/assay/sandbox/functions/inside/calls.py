@@ -299,7 +299,7 @@ class Calls:
         if self._unsent:
             self._stop_sending()
         self._clear()
-        self._pipes.mend()
+        self._pipes.make_blocking()
         if not self.is_spent:
             self._have_forked()
         return _cause(how) if how else _NO_RESULT

@@ -142,7 +142,7 @@ def evaluate(loaded: Loaded, payload: bytes, loop: Loop | None = None) -> tuple[
         return _failure(error) if end >= 0 else (ERROR, 0.0, "the payload is not JSON")
     if -_LARGEST <= number <= _LARGEST:
         return OK, number, ""
-    return BAD_RETURN, 0.0, f"it returned {number}, which is no score"
+    return BAD_RETURN, 0.0, f"it returned {number}, which is not a score"
 
 
 def _awaited(result: object, kind: type, loop: Loop | None) -> object:

@@ -219,7 +219,7 @@ class Template:
         os.close(here)
         os.waitpid(pid, 0)
         if names[:1] != b"\n":
-            if names[:1] == bytes([ERROR]):  # whatever else it says, it is no success
+            if names[:1] == bytes([ERROR]):  # whatever else it says, it is not a success
                 _write(self._replies, names[:_CHUNK])
             _exit(0)
         for name in names.decode("utf-8", "replace").split("\n"):

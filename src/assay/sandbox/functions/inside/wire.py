@@ -134,7 +134,7 @@ class Pipes:
         libc.fcntl(self.payloads[1], _SET_PIPE_SIZE, _PAYLOAD_BYTES)
 
     def keep_supervisor_ends(self) -> None:
-        """In the supervisor. Of the pipes that forks have, it keeps both ends: see `mend`."""
+        """In the supervisor, which keeps both ends of the forks' pipes: see `make_blocking`."""
         os.close(self.orders[0])
         os.close(self.births[1])
         os.close(self.deaths[1])
@@ -155,7 +155,7 @@ class Pipes:
         os.dup2(self.prints[1], 2)
         os.close(self.prints[1])
 
-    def mend(self) -> None:
+    def make_blocking(self) -> None:
         """Undo the one thing that a fork can do to the pipes themselves, for all after it."""
         for fd in (0, self.payloads[0], self.replies[1], self.prints[1]):
             os.set_blocking(fd, True)

@@ -16,7 +16,7 @@ const { Peer } = require('./peer.cjs');
 const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
 const { create, is, setPrototypeOf } = Object;
 const { isArray } = Array;
-const enqueue = setImmediate; // a microtask is no part of the test to node
+const enqueue = setImmediate; // a microtask is not part of the test to node
 const ofFunctions = Function.prototype;
 const NOT_STATIC = new Set(['length', 'name', 'prototype', 'arguments', 'caller']);
 

@@ -294,7 +294,7 @@ def _refuse_plugins() -> None:
 
     def register_(self: Any, plugin: Any, name: Any = None) -> Any:
         if isinstance(plugin, Module) or ref_of(plugin) is not None:
-            raise ImportError(f"{name} is the submission's: it is no plug-in of the judge")
+            raise ImportError(f"{name} is the submission's: it cannot be a plug-in of the judge")
         return register(self, plugin, name)
 
     kind.register = register_
@@ -337,7 +337,7 @@ def _executed(arguments: tuple[Any, ...]) -> str:
 def _loaded(arguments: tuple[Any, ...]) -> str:
     place = [*arguments, None][min(len(arguments) - 1, 1)]
     is_theirs = isinstance(place, (str, bytes)) and state.is_ours(os.fsdecode(place))
-    return "a library that is no package's is loaded" if is_theirs else ""
+    return "a library that belongs to no package is loaded" if is_theirs else ""
 
 
 def _unpickled(arguments: tuple[Any, ...]) -> str:

@@ -143,7 +143,7 @@ class Session(Talk):
         """Read a reference.
 
         Raises:
-            WireError: If it is none.
+            WireError: If it is malformed.
         """
         reader = _READERS.get(node[0])
         if reader is None:

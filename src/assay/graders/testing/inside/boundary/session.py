@@ -219,7 +219,7 @@ def forward(value: Any, name: str, *arguments: Any) -> Any:
 def count(found: Any) -> int:
     """A length that the host told."""
     if type(found) is not int:
-        raise WireError("a length is no number")
+        raise WireError("a length is not a number")
     return found
 
 

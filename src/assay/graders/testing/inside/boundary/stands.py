@@ -139,7 +139,7 @@ class StandKind(Kind):
         return names_of(cls)
 
     @property
-    def __test__(cls) -> bool:  # a class of the submission is no test; one made of it may be
+    def __test__(cls) -> bool:  # a class of the submission is not a test; one made of it may be
         return bool(type.__getattribute__(cls, "__dict__").get("_assay_tested"))
 
     @property

@@ -176,7 +176,7 @@ class Plain:
         """Read a value.
 
         Raises:
-            WireError: If it is none.
+            WireError: If it is malformed.
         """
         if type(node) in _SCALARS:
             return node
