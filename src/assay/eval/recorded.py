@@ -203,16 +203,27 @@ def _held(store: Store, run: RunRecord) -> Generator[bool]:
     """Whether this process alone grades the rows of a run, until the block or the process ends."""
     path = Path(store.home, f"{run.id}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            if not _is_at(path, file.fileno()):
+                continue  # whoever held it has removed it between the opening and the locking
+            try:
+                yield True
+            finally:
+                path.unlink(missing_ok=True)
             return
-        try:
-            yield True
-        finally:
-            path.unlink(missing_ok=True)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 async def grade_rows(planned: RowRun, store: Store, *, on_rows: OnRows, workers: int = 0) -> None:
