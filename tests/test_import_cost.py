@@ -169,7 +169,7 @@ _SOURCE = Path(assay.__file__).parent
 _ON_DEMAND = [
     ".".join(("assay", *init.parent.relative_to(_SOURCE).parts))
     for init in sorted(_SOURCE.rglob("__init__.py"))
-    if "def __getattr__" in init.read_text("utf-8")
+    if "__getattr__" in init.read_text("utf-8")
 ]
 
 

@@ -5,9 +5,9 @@ The public names are loaded when first used, so that importing assay costs next 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from assay.on_demand import names_on_demand
 from assay.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -56,14 +56,7 @@ __all__ = [
     "group_relative",
 ]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'assay' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOME_OF)
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from assay.agents.command import CommandAgent
@@ -13,17 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["CommandAgent", "EchoAgent", "RecordedAgent", "ReplayAgent"]
 
 _HOMES = {
-    "CommandAgent": "command",
-    "EchoAgent": "echo",
-    "RecordedAgent": "replay",
-    "ReplayAgent": "replay",
+    "CommandAgent": ".command",
+    "EchoAgent": ".echo",
+    "RecordedAgent": ".replay",
+    "ReplayAgent": ".replay",
 }
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'assay.agents' has no attribute {name!r}")
-    value: object = getattr(import_module(f"assay.agents.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOMES)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.on_demand import names_on_demand
 from assay.scoring.advantage import dr_grpo, group_relative, rloo
 from assay.types.job import Job
 from assay.types.run import Rewarded, Run
@@ -25,12 +26,6 @@ __all__ = [
     "run_tasks",
 ]
 
+_HOMES = {"run_cells": ".runner", "run_tasks": ".runner"}
 
-def __getattr__(name: str) -> object:
-    if name not in ("run_cells", "run_tasks"):
-        raise AttributeError(f"module 'assay.eval' has no attribute {name!r}")
-    from assay.eval import runner
-
-    value: object = getattr(runner, name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOMES)

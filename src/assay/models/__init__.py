@@ -5,8 +5,9 @@ The names here are the public ones. What is heavy is loaded when it is first use
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from assay.models.asking import Check
@@ -57,13 +58,6 @@ _PLACES = {
     "resolving": ("Endpoint", "resolve"),
     "settings": ("EndpointSettings", "ModelSettings"),
 }
-_PLACE = {name: place for place, names in _PLACES.items() for name in names}
+_PLACE = {name: f".{place}" for place, names in _PLACES.items() for name in names}
 
-
-def __getattr__(name: str) -> object:
-    place = _PLACE.get(name)
-    if place is None:
-        raise AttributeError(f"module 'assay.models' has no attribute {name!r}")
-    value: object = getattr(import_module(f"assay.models.{place}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _PLACE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.on_demand import names_on_demand
+
 if TYPE_CHECKING:
     from assay.registry.definitions import (
         KINDS,
@@ -46,12 +48,4 @@ _HOME_OF = {
     "ValidationFailedError": "assay.registry.validation",
 }
 
-
-def __getattr__(name: str) -> object:
-    import importlib
-
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'assay.registry' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOME_OF)

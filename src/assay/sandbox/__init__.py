@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from assay.sandbox.checks import Check, SandboxReport, probe
@@ -36,27 +37,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Check": "checks",
-    "CommandResult": "command",
-    "Limits": "command",
-    "Mount": "command",
-    "SandboxReport": "checks",
-    "make_directory_inside": "host",
-    "open_inside": "host",
-    "probe": "checks",
-    "remove_inside": "host",
-    "remove_tree": "host",
-    "run_command": "run",
-    "run_command_sync": "run",
-    "run_on_host": "host",
-    "run_on_host_sync": "host",
+    "Check": ".checks",
+    "CommandResult": ".command",
+    "Limits": ".command",
+    "Mount": ".command",
+    "SandboxReport": ".checks",
+    "make_directory_inside": ".host",
+    "open_inside": ".host",
+    "probe": ".checks",
+    "remove_inside": ".host",
+    "remove_tree": ".host",
+    "run_command": ".run",
+    "run_command_sync": ".run",
+    "run_on_host": ".host",
+    "run_on_host_sync": ".host",
 }
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'assay.sandbox' has no attribute {name!r}")
-    value: object = getattr(import_module(f"assay.sandbox.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOMES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from assay.store.api_keys import ApiKeys
@@ -67,44 +68,37 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ApiKeys": "api_keys",
-    "Catalog": "catalog",
-    "CellKey": "records",
-    "CellRecord": "records",
-    "CellStatus": "records",
-    "Counts": "records",
-    "Database": "database",
-    "DatasetRecord": "catalog_records",
-    "DatasetRow": "catalog_records",
-    "Datasets": "datasets",
-    "Dropped": "snapshots",
-    "GraderRecord": "catalog_records",
-    "GraderVersion": "catalog_records",
-    "JobRecord": "catalog_records",
-    "JobStatus": "catalog_records",
-    "Jobs": "jobs",
-    "KeyRecord": "catalog_records",
-    "KeyRole": "catalog_records",
-    "ProjectRecord": "catalog_records",
-    "Projects": "projects",
-    "Replies": "replies",
-    "RunRecord": "records",
-    "ScoreRecord": "catalog_records",
-    "ScoreSource": "catalog_records",
-    "Scores": "scores",
-    "Snapshot": "snapshots",
-    "SnapshotLimits": "snapshots",
-    "Store": "runs",
-    "new_run_id": "runs",
-    "restore_snapshot": "restore",
-    "take_snapshot": "snapshots",
+    "ApiKeys": ".api_keys",
+    "Catalog": ".catalog",
+    "CellKey": ".records",
+    "CellRecord": ".records",
+    "CellStatus": ".records",
+    "Counts": ".records",
+    "Database": ".database",
+    "DatasetRecord": ".catalog_records",
+    "DatasetRow": ".catalog_records",
+    "Datasets": ".datasets",
+    "Dropped": ".snapshots",
+    "GraderRecord": ".catalog_records",
+    "GraderVersion": ".catalog_records",
+    "JobRecord": ".catalog_records",
+    "JobStatus": ".catalog_records",
+    "Jobs": ".jobs",
+    "KeyRecord": ".catalog_records",
+    "KeyRole": ".catalog_records",
+    "ProjectRecord": ".catalog_records",
+    "Projects": ".projects",
+    "Replies": ".replies",
+    "RunRecord": ".records",
+    "ScoreRecord": ".catalog_records",
+    "ScoreSource": ".catalog_records",
+    "Scores": ".scores",
+    "Snapshot": ".snapshots",
+    "SnapshotLimits": ".snapshots",
+    "Store": ".runs",
+    "new_run_id": ".runs",
+    "restore_snapshot": ".restore",
+    "take_snapshot": ".snapshots",
 }
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'assay.store' has no attribute {name!r}")
-    value: object = getattr(import_module(f"assay.store.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOMES)

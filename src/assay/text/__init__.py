@@ -10,8 +10,9 @@ counts where there are several (see `extract_answer`).
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from assay.text.choice import choice_match
@@ -45,29 +46,22 @@ __all__ = [
 ]
 
 _HOMES = {  # no module is called like what is in it: importing it would hide that
-    "ParsedJson": "json_text",
-    "choice_match": "choice",
-    "contains": "compare",
-    "contains_all": "compare",
-    "contains_any": "compare",
-    "exact_match": "compare",
-    "extract_answer": "extract",
-    "f1_score": "compare",
-    "json_match": "structure",
-    "json_schema": "structure",
-    "math_equal": "math",
-    "normalize": "normal_form",
-    "numeric_match": "numbers",
-    "parse_json": "json_text",
-    "regex_match": "regex",
-    "similarity": "likeness",
+    "ParsedJson": ".json_text",
+    "choice_match": ".choice",
+    "contains": ".compare",
+    "contains_all": ".compare",
+    "contains_any": ".compare",
+    "exact_match": ".compare",
+    "extract_answer": ".extract",
+    "f1_score": ".compare",
+    "json_match": ".structure",
+    "json_schema": ".structure",
+    "math_equal": ".math",
+    "normalize": ".normal_form",
+    "numeric_match": ".numbers",
+    "parse_json": ".json_text",
+    "regex_match": ".regex",
+    "similarity": ".likeness",
 }
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'assay.text' has no attribute {name!r}")
-    value: object = getattr(import_module(f"assay.text.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_demand(__name__, _HOMES)
