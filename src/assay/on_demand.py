@@ -12,10 +12,6 @@ __all__ = ["names_on_demand"]
 def names_on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     """A package's ``__getattr__``.
 
-    Args:
-        package: The package's name.
-        homes: The module of each name: absolute, or relative to the package, such as ``.runs``.
-
     Returns:
         A function that loads the module of a name and keeps the name in the package. It raises
         `AttributeError` for every other name.

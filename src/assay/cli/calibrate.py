@@ -151,9 +151,6 @@ def _names(text: str) -> tuple[str, ...]:
 def run(given: Namespace) -> int:
     """Calibrate a grader, or list the calibration cards.
 
-    Returns:
-        The exit status.
-
     Raises:
         InputError: For a grader or labels that cannot be used.
     """

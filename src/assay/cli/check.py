@@ -50,11 +50,7 @@ def add_schema(parser: ArgumentParser) -> None:
 
 
 def run_validate(given: Namespace) -> int:
-    """Check every path; all problems of all of them are shown, and what is worth a look.
-
-    Returns:
-        0 if everything is well-formed, else 2.
-    """
+    """Check every path; all problems of all of them are shown, and what is worth a look."""
     problems: list[str] = []
     warnings: list[str] = []
     notes: list[str] = []

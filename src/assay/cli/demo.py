@@ -147,9 +147,6 @@ def _write_html(file: str, findings: Findings) -> None:
 def run_init(given: Namespace) -> int:
     """Copy the starter suite and say what to do with it.
 
-    Returns:
-        0.
-
     Raises:
         InputError: If something is there already, or it cannot be written.
     """

@@ -135,10 +135,6 @@ class Findings:
 async def run_examples(findings: Findings, tell: Tell) -> None:
     """Run every example and store what came out.
 
-    Args:
-        findings: Added to.
-        tell: Called with what is being done.
-
     Raises:
         InputError: For malformed examples.
     """
@@ -233,13 +229,7 @@ _WIDE = 72
 
 
 def show(console: Console, findings: Findings, *, html: str | None) -> None:
-    """Print everything.
-
-    Args:
-        console: Where to.
-        findings: What the demo found.
-        html: The report that was written, if one was.
-    """
+    """Print everything."""
     page = Page(console)
     page.line(("Recorded work, graded here. No model is asked, so no key is needed.", "bold"))
     page.line((f"The examples are in {_short(findings.directory)}", "dim"))

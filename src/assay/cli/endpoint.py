@@ -97,9 +97,6 @@ def add(parser: ArgumentParser) -> None:
 def run(given: Namespace) -> int:
     """Serve a grader.
 
-    Returns:
-        The exit status.
-
     Raises:
         InputError: For a grader that is not there or cannot be served, a port that is taken.
     """

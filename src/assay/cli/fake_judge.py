@@ -64,9 +64,6 @@ def add(parser: ArgumentParser) -> None:
 def run(given: Namespace) -> int:
     """Serve a fake judge.
 
-    Returns:
-        The exit status.
-
     Raises:
         InputError: For invalid answers or faults, and a port that is taken.
     """

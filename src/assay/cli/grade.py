@@ -84,9 +84,6 @@ def add(parser: ArgumentParser) -> None:
 def run(given: Namespace) -> int:
     """Grade a dataset.
 
-    Returns:
-        The exit status.
-
     Raises:
         InputError: For a malformed dataset, grader file or function.
     """

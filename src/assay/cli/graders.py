@@ -112,9 +112,6 @@ def add(parser: ArgumentParser) -> None:
 def run(given: Namespace) -> int:
     """Run one of the actions.
 
-    Returns:
-        The exit status.
-
     Raises:
         AssayError: For bad input, and for what failed.
     """

@@ -57,9 +57,6 @@ _SAID = ("name", "description", "feedback_key")
 def run_action(given: Namespace) -> int:
     """Run one of the actions.
 
-    Returns:
-        The exit status.
-
     Raises:
         AssayError: For bad input, and for what failed.
     """
@@ -313,14 +310,7 @@ def _delete(given: Namespace) -> int:
 
 
 def _export(given: Namespace) -> int:
-    """Write graders as files, and name or remove those of graders that are gone.
-
-    Returns:
-        0.
-
-    Raises:
-        InputError: For an unknown grader, and a file that cannot be written or removed.
-    """
+    """Write graders as files, and name or remove those of graders that are gone."""
     with opened(given) as registry:
         files = [str(path) for path in registry.export(given.keys or None, given.into)]
         stale = [str(path) for path in registry.stale(given.into, remove=given.prune)]
@@ -346,14 +336,7 @@ def _export(given: Namespace) -> int:
 
 
 def _import(given: Namespace) -> int:
-    """Store the graders of files.
-
-    Returns:
-        0.
-
-    Raises:
-        InputError: For what is wrong in the files; nothing is stored then.
-    """
+    """Store the graders of files."""
     with opened(given, make=True) as registry:
         done = asyncio.run(registry.import_(given.path, update=not given.no_update))
     if given.json:

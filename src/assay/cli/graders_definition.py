@@ -190,10 +190,6 @@ def kept_fields(given: Namespace, before: GraderVersion) -> dict[str, Json]:
 def described(given: Namespace, kept: Mapping[str, Json] | None = None) -> GraderFile | None:
     """The grader that options describe; None where none of them says what it is.
 
-    Args:
-        given: The options.
-        kept: Fields that stay as they were; see `kept_fields`.
-
     Raises:
         InputError: For a file that is wrong, an option of another kind, or a value that is wrong.
     """

@@ -45,12 +45,7 @@ def _table(*columns: str) -> Table:
 
 
 def print_graders(records: Sequence[GraderRecord], *, more: str = "") -> None:
-    """A line for each grader.
-
-    Args:
-        records: The graders.
-        more: Key after which the next page begins, if there is one.
-    """
+    """A line for each grader."""
     console = _console()
     if not records:
         console.print("no graders; start with: assay graders create --help")
@@ -113,13 +108,7 @@ def _definition_text(version: GraderVersion) -> str:
 
 
 def print_report(report: ValidationReport, *, what: str, file: str | None = None) -> None:
-    """Every check, every warning and every sample.
-
-    Args:
-        report: What came of the checks.
-        what: The file or grader.
-        file: The file that was checked, if one was; lines are told of it.
-    """
+    """Every check, every warning and every sample."""
     console = _console()
     for check in report.checks:
         mark = Text("ok    ", "green") if check.passed else Text("failed", "red")

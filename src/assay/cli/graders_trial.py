@@ -43,9 +43,6 @@ _JUDGED = (32, 2)
 def try_grader(given: Namespace) -> int:
     """Grade rows.
 
-    Returns:
-        The exit status.
-
     Raises:
         InputError: For a grader that is not there or may not grade here, and malformed rows.
     """

@@ -196,9 +196,6 @@ _WIDTH = 1_000
 def run(given: Namespace) -> int:
     """Collect labels, or write those that there are.
 
-    Returns:
-        The exit status.
-
     Raises:
         InputError: For a malformed dataset, or one without rows.
     """

@@ -60,9 +60,6 @@ _OBJECTS = 50_000
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; the process's exit status is the verdict.
 
-    Args:
-        argv: The arguments; those of the process by default.
-
     Raises:
         SystemExit: Always, with the exit status.
     """
@@ -110,9 +107,6 @@ def _exit_status(command: Callable[[], int]) -> int:
 
 def parse(argv: Sequence[str] | None = None) -> Namespace:
     """What a command line asks for, with ``command``.
-
-    Args:
-        argv: The arguments; those of the process by default.
 
     Raises:
         SystemExit: For help, and for arguments that are wrong.

@@ -57,12 +57,6 @@ def conclude(
 ) -> int:
     """Write what was asked for and give the exit status of the verdict that was printed.
 
-    Args:
-        store: Where the run is.
-        run_id: The run.
-        outputs: What to write.
-        shown: Failing cells to open; None for all.
-
     Returns:
         The verdict's exit status, also where whoever reads the output stopped reading; 3 where a
         report could not be written.
@@ -171,9 +165,6 @@ def _write(target: str, report: Callable[[], None]) -> bool:
 
 def run(given: Namespace) -> int:
     """Report a stored run.
-
-    Returns:
-        The exit status of its verdict.
 
     Raises:
         InputError: For an unknown run.

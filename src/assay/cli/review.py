@@ -63,9 +63,6 @@ _MOST_SIGNS = 20
 def run(given: Namespace) -> int:
     """Decide about cells: by keys, or by what the command line says.
 
-    Returns:
-        The exit status.
-
     Raises:
         InputError: For an unknown run or cell, or an invalid decision.
     """

@@ -106,12 +106,7 @@ def add_regrade(parser: ArgumentParser) -> None:
 
 
 def settling(*, workers: int, locked: bool = False) -> Settle:
-    """What settles the isolation of the cases of a run.
-
-    Args:
-        workers: Cases at once.
-        locked: Whether to refuse what no lock file has decided.
-    """
+    """What settles the isolation of the cases of a run."""
 
     def settle(locks: Sequence[CaseLock]) -> list[Case]:
         open_ = [lock for lock in locks if lock.undecided]
@@ -172,9 +167,6 @@ def _tell(line: str) -> None:
 
 def run(given: Namespace) -> int:
     """Run a matrix, or finish one.
-
-    Returns:
-        The exit status.
 
     Raises:
         InputError: For whatever is wrong with the cases or the options.

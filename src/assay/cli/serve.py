@@ -111,9 +111,6 @@ def _secret(text: str) -> tuple[str, str]:
 def run(given: Namespace) -> int:
     """Serve until the process is told to end.
 
-    Returns:
-        0.
-
     Raises:
         InputError: If the port cannot be had, or others could reach a server without any key.
         MissingExtraError: Without the extra ``server``.
@@ -149,11 +146,7 @@ def _location(db: str | None) -> str:
 
 
 def _require_server() -> None:
-    """Say what to install where the server's parts are missing.
-
-    Raises:
-        MissingExtraError: Naming the extra.
-    """
+    """Say what to install where the server's parts are missing."""
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         if find_spec(module) is None:
             raise MissingExtraError("`assay serve`", extra="server")
@@ -204,9 +197,6 @@ def _log(*, quiet: bool) -> None:
 def run_keys(given: Namespace) -> int:
     """Make, list or revoke keys.
 
-    Returns:
-        0.
-
     Raises:
         InputError: For an unknown project or key.
     """
@@ -226,9 +216,6 @@ def run_keys(given: Namespace) -> int:
 
 def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRecord, str]:
     """Make a key.
-
-    Returns:
-        What is stored of it, and the key.
 
     Raises:
         NotFoundError: For an unknown project.

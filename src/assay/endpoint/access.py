@@ -34,10 +34,6 @@ class Access:
     def from_environment(cls, *, token_env: str = "", hmac_env: str = "") -> Access:
         """Take the secrets from environment variables.
 
-        Args:
-            token_env: Name of the variable with the token; empty for none.
-            hmac_env: Name of the variable with the signing secret; empty for none.
-
         Raises:
             InputError: If a variable is not set: an endpoint is not opened by a typing error.
         """
@@ -57,9 +53,6 @@ class Access:
     def check_headers(self, headers: Mapping[str, str]) -> None:
         """Turn away who has no credentials, or a wrong token, before anything else is read.
 
-        Args:
-            headers: Of the request; looked up without regard to case.
-
         Raises:
             ProblemError: 401 without credentials, 403 with a wrong token.
         """
@@ -76,11 +69,6 @@ class Access:
 
     def check_body(self, headers: Mapping[str, str], body: bytes, now: float) -> None:
         """Turn away a signed request whose signature is wrong.
-
-        Args:
-            headers: Of the request.
-            body: Its body as it came.
-            now: Unix time in seconds.
 
         Raises:
             ProblemError: 403, for a wrong or old signature.

@@ -36,12 +36,7 @@ class ProblemError(AssayError):
 
 
 def problem_body(error: ProblemError, instance: str) -> dict[str, Json]:
-    """The reply's JSON.
-
-    Args:
-        error: What is wrong.
-        instance: The path that was asked for.
-    """
+    """The reply's JSON."""
     return {
         "type": "about:blank",
         "title": HTTPStatus(error.status).phrase,

@@ -27,13 +27,7 @@ _Handler: TypeAlias = Callable[[Served, Json], Awaitable[Json]]
 
 
 def build_router(find: Find, access: Access, *, now: Callable[[], float] = time.time) -> APIRouter:
-    """A router with the routes of all wire forms.
-
-    Args:
-        find: Which grader a request is for.
-        access: Who may ask.
-        now: Unix time in seconds.
-    """
+    """A router with the routes of all wire forms."""
     router = APIRouter()
 
     def add(method: str, path: str, handler: _Handler, request: Mapping[str, Json] | None) -> None:

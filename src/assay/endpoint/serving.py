@@ -162,12 +162,6 @@ def run_app(
 ) -> None:
     """Serve an app until it is interrupted, and end cleanly.
 
-    Args:
-        app: The app.
-        host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
-        on_start: Called with the URL when the port is open; by default that is logged.
-
     Raises:
         InputError: If the port cannot be listened on.
     """

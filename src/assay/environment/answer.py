@@ -55,11 +55,6 @@ def parse_answer(raw: object, adapter: TypeAdapter[object], *, plain_text: bool)
     Text is read as JSON, with a fenced block's fence taken off; where the declared type is text,
     it is taken as it is.
 
-    Args:
-        raw: What the agent left: usually text, or a value already, or None.
-        adapter: Adapter of the declared type.
-        plain_text: Whether the declared type is ``str``.
-
     Returns:
         The answer; ``error`` says why, if it could not be parsed. Never raises for what an agent
         wrote.

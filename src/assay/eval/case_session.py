@@ -98,13 +98,6 @@ async def kept_session(
 ) -> AsyncGenerator[Session]:
     """A case whose workspace is what was kept of one: to be graded, not to be worked in.
 
-    Args:
-        case: The case.
-        kept: What was kept.
-        cache: Directory for built environments and fetched files.
-        home: The store's directory.
-        keep: Scores that are taken over, by the place of their grader.
-
     Raises:
         StoreError: If something that was kept is missing or damaged.
         SourceError: If the hidden files cannot be had.

@@ -34,11 +34,6 @@ def stand_ins(
 
     Python looks where its program is before it looks at its own modules. So wherever a command
     starts Python, a file ``json.py`` there decides what the command's exit status is.
-
-    Args:
-        graders: What grades the case; only its commands matter.
-        entries: The paths of the source. What it has already is the task's own.
-        workspace: The case's environment.
     """
     lines = [line for line in _lines(graders) if _STARTS_PYTHON.search(line)]
     if not lines:
@@ -63,11 +58,6 @@ async def require_runners(
     graders: Sequence[GraderSpec], workspace: Workspace, *, case: str
 ) -> None:
     """Refuse a case whose command runs pytest where there is none, before anybody works on it.
-
-    Args:
-        graders: What grades the case.
-        workspace: Its source and environment, as nobody has touched them yet.
-        case: Its id, for the message.
 
     Raises:
         ProvisionError: If pytest is not there. No submission could have passed.

@@ -44,11 +44,7 @@ class GradingPlan:
     flags: tuple[str, ...]
 
     def notes(self, left_out: tuple[Dropped, ...]) -> dict[str, Json]:
-        """What is kept with the run, at most 200 lines of each sort.
-
-        Args:
-            left_out: What could not even be made part of the snapshot or of the tree.
-        """
+        """What is kept with the run, at most 200 lines of each sort."""
         return {
             "changed": self.touched,
             "dropped": _lines((*self.dropped, *left_out)),
@@ -57,13 +53,7 @@ class GradingPlan:
 
 
 def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> GradingPlan:
-    """Decide, path by path, what is graded.
-
-    Args:
-        source: Manifest of what the agent started from.
-        left: Manifest of what it left.
-        rules: Which changes are permitted.
-    """
+    """Decide, path by path, what is graded."""
     entries: dict[str, Json] = {}
     touched: list[str] = []
     dropped: list[Dropped] = []
@@ -111,11 +101,6 @@ def plan(source: Mapping[str, Json], left: Mapping[str, Json], rules: Rules) -> 
 def asked_for(home: str, source: str, entries: Mapping[str, Json]) -> list[str]:
     """Targets of the source's makefiles that the source has no file for. Blocks.
 
-    Args:
-        home: The store's directory.
-        source: Digest of the kept source.
-        entries: Its manifest.
-
     Raises:
         StoreError: If something that was kept is missing or damaged.
     """
@@ -133,12 +118,6 @@ def asked_for(home: str, source: str, entries: Mapping[str, Json]) -> list[str]:
 
 def build(home: str, chosen: GradingPlan, source: str, target: str) -> tuple[Dropped, ...]:
     """Write a grading tree. Blocks.
-
-    Args:
-        home: The store's directory.
-        chosen: What is graded.
-        source: Digest of the kept source.
-        target: Where to; absent or empty.
 
     Returns:
         Links that were not made, because they lead out of the tree.

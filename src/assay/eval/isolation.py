@@ -182,9 +182,6 @@ class CaseLock:
     def keep(self, decided: Mapping[int, tuple[Mode, Sequence[str], Sequence[Why]]]) -> str:
         """Take decisions, and write them down.
 
-        Args:
-            decided: By the place of the grader: mode, classes that it needs, and why not apart.
-
         Returns:
             The file they were written to; empty where nothing changed.
         """
@@ -203,11 +200,7 @@ class CaseLock:
         return self._write() if self._found != before else ""
 
     def resolved(self, reasons: Mapping[int, str] | None = None) -> Case:
-        """The case with every grader in the mode that was decided, or ``shared``.
-
-        Args:
-            reasons: Why nothing could be decided, by the place of the grader.
-        """
+        """The case with every grader in the mode that was decided, or ``shared``."""
         if not self._slots:
             return self.case
         graders = list(self.case.graders)
@@ -297,12 +290,7 @@ def settle_by_locks(locks: Sequence[CaseLock]) -> list[Case]:
 
 
 def settled(case: Case, cache: str | None = None) -> Case:
-    """A case with every mode resolved by its lock file; what nobody decided is ``shared``.
-
-    Args:
-        case: The case; one that is resolved already stays as it is.
-        cache: Directory for decisions that cannot be kept with the case.
-    """
+    """A case with every mode resolved by its lock file; what nobody decided is ``shared``."""
     return CaseLock(case, cache).resolved()
 
 

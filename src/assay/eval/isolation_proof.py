@@ -45,9 +45,6 @@ async def decide(
         again: Whether to try ``process`` also where ``shared`` was decided before.
         tell: Called with each case whose reference was played, and with the file that a new
             decision was written to, or an empty string.
-
-    Returns:
-        The cases, in their order.
     """
     turn = asyncio.Semaphore(place.workers)
 

@@ -138,11 +138,6 @@ class Launch:
 def launch(request: MatrixRequest, store: Store, settle: Settle = settle_by_locks) -> Launch:
     """Load the cases, plan the matrix, settle how tests are isolated, and record the run.
 
-    Args:
-        request: What to run.
-        store: Where it is kept.
-        settle: Resolves the modes of the cases; by default, by their lock files.
-
     Raises:
         InputError: For whatever is wrong with the cases or the request.
     """
@@ -156,12 +151,6 @@ def resume(
     ref: str, store: Store, *, regrade: bool = False, settle: Settle = settle_by_locks
 ) -> Launch:
     """Take an unfinished run up again: what is finished is not repeated, errors are.
-
-    Args:
-        ref: The run's id, a prefix of it, its label, or ``latest``.
-        store: Where it is kept.
-        regrade: Grade finished cells of cases that changed again, from what was kept of them.
-        settle: As for `launch`.
 
     Raises:
         InputError: If the run is unknown or not a matrix, or finished cells of it were graded by
@@ -331,14 +320,7 @@ def _own_timeouts(case: Case) -> float:
 def regraded_cell(
     coordinate: Coordinate, run_id: str, store: Store, keep: Keep | None = None
 ) -> Cell:
-    """A cell that grades what was kept: no agent runs.
-
-    Args:
-        coordinate: Which one.
-        run_id: The run that it belongs to.
-        store: Where it was kept.
-        keep: Scores that are taken over.
-    """
+    """A cell that grades what was kept: no agent runs."""
     before = Run.from_dict(store.detail(run_id, coordinate.key))
     cache = str(Path(store.home, "cache"))
     session = kept_session(

@@ -191,11 +191,6 @@ def _require_success(argv: Sequence[str], status: str, exit_code: int | None, ou
 async def lay_out(case: Case, directory: Path, cache: str) -> Workspace:
     """Fill a directory with what the agent starts from.
 
-    Args:
-        case: The case.
-        directory: Where; it does not exist yet.
-        cache: Directory for fetched sources and built environments.
-
     Raises:
         SkippedError: If the source of an optional case cannot be had.
         SourceError: If that of a required one cannot.

@@ -85,11 +85,6 @@ class RowRun:
 def count_rows(file: str, *, label: str | None = None, processes: int = 1) -> int:
     """Read a dataset through, so that a malformed row is found before anything is graded.
 
-    Args:
-        file: The dataset.
-        label: Field that people labelled.
-        processes: How many may read it at the same time, if it is large.
-
     Raises:
         InputError: Naming file and line; or for a dataset without rows, or without a label.
     """
@@ -156,15 +151,6 @@ def plan_rows(
     notes: Mapping[str, Json] | None = None,
 ) -> Generator[RowRun]:
     """Find or begin the run that grades a dataset; it is nobody else's until the block ends.
-
-    Args:
-        file: The dataset.
-        graders: What every row goes through.
-        store: Where the run is kept.
-        label: Field that people labelled.
-        threshold: Reward that a row needs to pass.
-        planned: Rows that there are, where `count_rows` was asked already.
-        notes: What else is worth keeping of how they are graded.
 
     Raises:
         InputError: For a malformed row, or graders that this version cannot run.

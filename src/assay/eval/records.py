@@ -34,18 +34,7 @@ def start_run(
     planned: int,
     label: str = "",
 ) -> RunRecord:
-    """Record that a run begins now.
-
-    Args:
-        store: Where it is kept.
-        config: Everything that decides what is run; ``kind`` says what sort of run it is.
-        digests: Digests of what it is made of, by name.
-        planned: Number of cells.
-        label: The user's own name for it.
-
-    Returns:
-        The run, with a new id.
-    """
+    """Record that a run begins now."""
     now = datetime.now(UTC)
     run = RunRecord(
         id=new_run_id(now),

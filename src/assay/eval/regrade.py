@@ -201,11 +201,7 @@ def _is_kept(store: Store, run_id: str, cell: CellRecord) -> bool:
 def _kept_nodes(
     cell: CellRecord, specs: Sequence[GraderSpec], only: frozenset[str]
 ) -> dict[int, SubScore]:
-    """The scores that are taken over, by the place of their grader.
-
-    Raises:
-        InputError: If one of them was given by another version of its grader.
-    """
+    """The scores that are taken over, by the place of their grader."""
     kept: dict[int, SubScore] = {}
     for number, spec in enumerate(specs):
         grader = spec.kind.grader

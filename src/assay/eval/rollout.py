@@ -164,11 +164,7 @@ def _tell_usage(run: Run) -> None:
 
 
 def _answer_of(run: Run) -> str | None:
-    """What the agent answered, as plain text: a subclass could call itself equal to anything.
-
-    Raises:
-        AgentError: For an answer that is not text, or an invalid trace.
-    """
+    """What the agent answered, as plain text: a subclass could call itself equal to anything."""
     answer = cast("object", run.trace.content) if _mend_trace(run) else None
     if answer is not None and not isinstance(answer, str):
         kind = type(answer).__name__

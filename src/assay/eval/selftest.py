@@ -104,11 +104,7 @@ def _recordings(case: Case) -> dict[str, Path]:
 
 
 def _known_bad(case: Case) -> dict[str, str]:
-    """Recordings that must not pass, each with the reason that the case names, if it names one.
-
-    Raises:
-        InputError: If the case names one that does not exist, or that is its reference.
-    """
+    """Recordings that must not pass, each with the reason that the case names, if it names one."""
     found = _recordings(case)
     for name in case.selftest.bad:
         if name not in found:

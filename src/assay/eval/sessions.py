@@ -19,11 +19,7 @@ __all__ = ["open_session", "row_session"]
 
 
 def open_session(task: Task) -> AbstractAsyncContextManager[Session]:
-    """The session that begins a task.
-
-    Args:
-        task: A template's task, a case, or a dataset row.
-    """
+    """The session that begins a task."""
     if isinstance(task.work, Case):
         from assay.eval.case_session import case_session
 

@@ -27,12 +27,6 @@ async def audited(
 
     It is left out where every score was given by a judge apart and the policy is to flag. Where it
     found nothing it leaves no node: it is not a score.
-
-    Args:
-        specs: The case's graders; an audit among them is the audit.
-        submission: What was graded, with the grading tree.
-        result: What the graders gave.
-        policy: What the case says.
     """
     nodes = list(result.subscores or ())
     graded = zip(specs, nodes, strict=False)  # nodes of gates inside of others come after

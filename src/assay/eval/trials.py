@@ -64,12 +64,7 @@ class Arena:
     workers: int
 
     async def run(self, trials: Sequence[Trial], done: Callable[[Trial, Run], None]) -> None:
-        """Run and grade trials.
-
-        Args:
-            trials: What to run.
-            done: Called with each trial and its run, as they finish.
-        """
+        """Run and grade trials."""
         await run_cells(
             self._cells(trials),
             lambda number, run: done(trials[number], run),

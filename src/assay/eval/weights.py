@@ -33,12 +33,7 @@ class Witness:
 
 
 def left_open(case: Case, witnesses: Sequence[Witness]) -> Iterator[str]:
-    """Say what the weights leave open.
-
-    Args:
-        case: The case.
-        witnesses: Work that deserves nothing, graded.
-    """
+    """Say what the weights leave open."""
     credit = [spec for spec in case.graders if spec.weight > 0 and not spec.gate]
     total = sum(spec.weight for spec in credit)
     yield from _without_correctness(case, credit, total)

@@ -27,10 +27,6 @@ async def within(work: Awaitable[T], limit: float | None) -> T:
     then returns was still too late. What would end the process or pass for our own cancellation
     (`SystemExit`, a `CancelledError` that nobody asked for) is an ordinary error.
 
-    Args:
-        work: What to await.
-        limit: Seconds it may take; None waits for ever.
-
     Raises:
         OutOfTimeError: If it took longer.
         AssayError: If it tried to end the process, or cancelled itself.

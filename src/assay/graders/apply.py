@@ -22,10 +22,6 @@ __all__ = ["grade_alone", "grade_batch", "grade_many", "grade_submission", "requ
 def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
     """Refuse graders that need a part which no submission of this kind has.
 
-    Args:
-        specs: The graders.
-        available: Names of the parts that a submission may have.
-
     Raises:
         InputError: Naming the grader and the part.
     """
@@ -58,12 +54,6 @@ async def grade_submission(
     becomes an error node; its siblings still run. A gate among the children of a node gates the
     whole. How cheaply something was done (a grader with ``needs_credit``) is scaled by what the
     graders of the work itself gave: nothing up to half, all of it for all.
-
-    Args:
-        specs: The graders.
-        submission: What is graded.
-        clamp: Whether to bound the reward to [0, 1].
-        keep: Scores of an earlier grading that are taken over, by the place of their grader.
     """
     kept = keep or {}
     nodes = [
@@ -77,11 +67,6 @@ async def grade_batch(
     specs: Sequence[GraderSpec], submissions: Sequence[Submission], *, clamp: bool = True
 ) -> list[EvaluationResult]:
     """Grade many submissions, each as `grade_submission` would.
-
-    Args:
-        specs: The graders; each is given all submissions at once (`Grader.compute_many`).
-        submissions: What is graded: hundreds, not millions.
-        clamp: Whether to bound rewards to [0, 1].
 
     Returns:
         In the order of the submissions; those whose every score is the same share one result.
@@ -98,12 +83,7 @@ async def grade_batch(
 
 
 async def grade_alone(spec: GraderSpec, submission: Submission) -> SubScore:
-    """The node of one declared grader, combined with nothing; an error node where it fails.
-
-    Args:
-        spec: The grader.
-        submission: What is graded.
-    """
+    """The node of one declared grader, combined with nothing; an error node where it fails."""
     return (await _grade_each(spec, [submission]))[0]
 
 
@@ -114,11 +94,6 @@ async def grade_many(
 
     They are handed to the grader as one batch (`Grader.compute_many`); give it thousands at a
     time, not millions.
-
-    Args:
-        spec: The grader. Its weight changes nothing here, and a gate is a grader like any other.
-        items: Ids and submissions.
-        clamp: Whether to bound scores to [0, 1].
 
     Returns:
         What came of each item, in the order of the items.

@@ -145,12 +145,7 @@ class BinaryJudge:
         return bool(self.system_template or self.user_template)
 
     async def judge(self, thread: StringThread, panel: Panel) -> Judgement:
-        """Ask about the answer that a conversation ends with.
-
-        Args:
-            thread: The conversation; see `template_context.conversation`.
-            panel: Who is asked.
-        """
+        """Ask about the answer that a conversation ends with."""
         answer = thread.completion() or ""
         shown, left_out = chosen(self.examples, answer, self.few_shot)
         try:
@@ -162,12 +157,7 @@ class BinaryJudge:
 
     @classmethod
     async def probe(cls, thread: StringThread, panel: Panel) -> Decision:
-        """Ask, in assay's own words, whether an answer contains a made-up word, which it does not.
-
-        Args:
-            thread: As in `judge`.
-            panel: Who is asked.
-        """
+        """Ask, in assay's own words, whether an answer contains a made-up word."""
         said, word = untruth(thread.completion() or "")
         judge = cls(criteria=said)
         try:
@@ -178,10 +168,6 @@ class BinaryJudge:
 
     def prompt(self, thread: StringThread, shown: Sequence[Example] = ()) -> Prompt:
         """What a judge is sent about a conversation.
-
-        Args:
-            thread: The conversation.
-            shown: The examples.
 
         Raises:
             ModelError: Of the kind ``overflow`` for more material than a judge is sent.
@@ -420,9 +406,6 @@ _KEPT: dict[str, BinaryJudge] = {}
 
 def judge_of(options: Mapping[str, Json]) -> BinaryJudge:
     """The judge that options describe; it is the same for all answers of a dataset.
-
-    Args:
-        options: By the names of `BinaryJudgeGrader`; others are not looked at.
 
     Raises:
         InputError: For impossible ones; the message begins with the option.

@@ -24,9 +24,6 @@ __all__ = ["declared_digest", "framed", "grader_digest"]
 def grader_digest(spec: GraderSpec) -> str:
     """What a declared grader is made of: its code, its options, and the files they name.
 
-    Args:
-        spec: The grader.
-
     Returns:
         16 hexadecimal digits. Where the files lie does not count, but for their place among each
         other; the weight does not count, because it changes no score.

@@ -116,12 +116,6 @@ async def verified(
     it is in any window, and contradicted where it is in one and supported in none. What takes two
     documents together to support is found only where they stand in one window.
 
-    Args:
-        claims: What is claimed.
-        documents: What it is compared with.
-        voter: Whom to ask.
-        is_probed: Whether a claim that no document supports goes with them, to probe the judge.
-
     Returns:
         One for each claim, in order, and one more for each other verdict on a variant of it. So
         look-alikes of a true claim are worth no more than it, and a false one among them is seen.

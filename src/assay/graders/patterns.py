@@ -47,13 +47,7 @@ _LEXERS = {
 
 
 def without_comments(text: str, language: str, *, texts: bool = True) -> str:
-    """Blank the comments of a source file, keeping lines and columns.
-
-    Args:
-        text: A source file.
-        language: A name that `assay.graders.languages.language_of` gives, but ``python``.
-        texts: Whether to keep what stands in strings; the names of what is imported are kept.
-    """
+    """Blank the comments of a source file, keeping lines and columns."""
     lexer = _LEXERS[comment_style(language)]
     if texts:
         return lexer.sub(_blank_comment, text)

@@ -89,15 +89,6 @@ async def relevant_documents(
     A blank document is not relevant, and is not asked about. One that is longer than a prompt may
     be is relevant where a part of it is.
 
-    Args:
-        documents: What was retrieved.
-        question: What was asked.
-        voter: Whom to ask.
-        is_probed: Whether a document about nothing goes with them, to probe the judge.
-
-    Returns:
-        One for each document, in order.
-
     Raises:
         ModelError: If the verdicts could not be had, read or believed.
     """
@@ -128,12 +119,6 @@ async def relevant_claims(
     claims: Sequence[Claim], question: str, voter: Voter, *, is_probed: bool = False
 ) -> list[Relevance]:
     """Judge each claim of an answer by the question, and each variant as a claim of its own.
-
-    Args:
-        claims: What the answer claims.
-        question: What was asked.
-        voter: Whom to ask.
-        is_probed: Whether a claim that nobody asked for goes with them, to probe the judge.
 
     Returns:
         One for each claim, in order: it is relevant where a variant of it is.
@@ -166,11 +151,7 @@ def _relevance(claim: Claim, found: Mapping[int, Relevance]) -> Relevance:
 
 
 def _unprobed(found: list[Relevance], word: str) -> list[Relevance]:
-    """The verdicts without that on the probe, which is the last one.
-
-    Raises:
-        ModelError: If the judge says that the probe is relevant.
-    """
+    """The verdicts without that on the probe, which is the last one."""
     if word and found.pop().is_relevant:
         raise captured("it has to do with the question")
     return found

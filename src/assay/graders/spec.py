@@ -69,17 +69,7 @@ class GraderSpec:
 
 
 def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> GraderSpec | None:
-    """Read one declared grader and check everything about it.
-
-    Args:
-        data: The mapping as it stands in the file.
-        path: Where it stands, for messages.
-        problems: Added to instead of raising.
-        base: Directory that relative paths start from.
-
-    Returns:
-        The grader, or None where there was a problem.
-    """
+    """Read one declared grader and check everything about it."""
     before = len(problems)
     if not isinstance(data, dict):
         problems.append(Problem(path, "a grader is a mapping with a 'type'"))

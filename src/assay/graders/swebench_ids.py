@@ -27,10 +27,6 @@ def expects_failure(text: str, inner: tuple[str, ...]) -> bool:
 
     Any code that a test calls can end it as xfailed, so a runner's word is not enough. A text
     that is not Python says nothing.
-
-    Args:
-        text: The test file, as its author wrote it.
-        inner: Classes and function that lead to the test.
     """
     if not any(word in text for word in _WORDS):
         return False
@@ -91,13 +87,6 @@ _CHANGING = re.compile(
 def read_ids(given: object, *, what: str) -> tuple[str, ...]:
     """Read a list of test names: a list, or the text of one as JSON or as Python writes it.
 
-    Args:
-        given: The list, its text, or None.
-        what: How to name it in a message.
-
-    Returns:
-        The names, each once, in their order.
-
     Raises:
         InputError: For anything else, and for a name that no runner could have.
     """
@@ -146,10 +135,6 @@ def module_of(name: str) -> str:
 
 def resolve_ids(wanted: Iterable[str], seen: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Find what each name means.
-
-    Args:
-        wanted: The names a benchmark lists.
-        seen: The ids that a runner reported.
 
     Returns:
         For each name the ids it stands for; empty where it is not found or could be several.

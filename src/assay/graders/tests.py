@@ -260,12 +260,7 @@ def reason_of(run: TestRun) -> str:
 
 
 def test_evidence(run: TestRun, *, cmd: str) -> dict[str, Json]:
-    """What a report shows of a run: the failing tests first, everything bounded.
-
-    Args:
-        run: The run.
-        cmd: The command that was run.
-    """
+    """What a report shows of a run: the failing tests first, everything bounded."""
     names = sorted(
         {*run.expected, *run.outcomes}, key=lambda name: (run.says(name) == "passed", name)
     )

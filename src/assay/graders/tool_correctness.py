@@ -103,10 +103,6 @@ def largest_matching(expected: int, masks: Sequence[int]) -> int:
 
     Observed calls that pair with the same expected ones are interchangeable, so a maximum flow
     between few groups decides, however many calls there are.
-
-    Args:
-        expected: Number of expected calls.
-        masks: For each observed call the expected ones that it can pair with, as bits.
     """
     groups = [(mask, count) for mask, count in Counter(masks).items() if mask]
     open_to = [[g for g, (mask, _) in enumerate(groups) if mask >> e & 1] for e in range(expected)]

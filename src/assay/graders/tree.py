@@ -18,11 +18,6 @@ SKIPPED_DIRECTORIES = frozenset({".git", "__pycache__", ".venv", "node_modules"}
 def read_regular(root: Path, relative: str | Path, *, limit: int) -> bytes | str:
     """Read a regular file below a directory, following no link on the way.
 
-    Args:
-        root: The directory; its own path is trusted.
-        relative: Path below it.
-        limit: Bytes that the file may have; more are never read, whatever its size says.
-
     Returns:
         Its bytes; or, as text, why it cannot be read: "is missing", "is too large" and so on.
     """
@@ -47,10 +42,6 @@ def regular_files(root: Path, skipped: frozenset[str] = SKIPPED_DIRECTORIES) -> 
 
     Not by `os.walk`, which recurses in Python before 3.12: a thousand directories inside each
     other would end the grading with an error instead of a score.
-
-    Args:
-        root: Where to start.
-        skipped: Names of directories that are not entered.
     """
     waiting = [Path()]
     while waiting:

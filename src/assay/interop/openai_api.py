@@ -32,12 +32,6 @@ async def run_grader(body: Mapping[str, Json]) -> dict[str, Json]:
     As there, what could not be graded has the reward 0.0 and says so in ``metadata.errors``: look
     at those before you believe a 0.
 
-    Args:
-        body: ``grader``, ``model_sample`` (text) and, optionally, ``item``.
-
-    Returns:
-        ``reward``, ``sub_rewards``, ``metadata`` and ``model_grader_token_usage_per_model``.
-
     Raises:
         InputError: For a malformed body, or a grader that needs a model nobody can ask here.
         SandboxUnavailableError: Nothing untrusted can run on this machine.
@@ -63,12 +57,6 @@ async def check_grader(body: Mapping[str, Json]) -> dict[str, Json]:
     """Check a grader: the answer to ``POST /v1/fine_tuning/alpha/graders/validate``.
 
     Sources are parsed in the sandbox.
-
-    Args:
-        body: ``grader``.
-
-    Returns:
-        ``grader``, as it was given.
 
     Raises:
         InputError: With everything that is wrong in it.

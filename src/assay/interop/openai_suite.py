@@ -292,11 +292,6 @@ _HEAD_NEEDS = """\
 def write_suites(suites: Sequence[Suite], files: Sequence[str], directory: str) -> list[str]:
     """Write suites: one into the directory itself, several below it.
 
-    Args:
-        suites: What was imported.
-        files: The files it came from, which are kept under ``origin/``.
-        directory: Where to; absent or empty. It appears only when it is complete.
-
     Returns:
         Paths of what was written, relative to the directory, sorted.
 

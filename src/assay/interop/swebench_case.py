@@ -49,11 +49,6 @@ class Change:
 def apply_patch(patch: str, tree: str, *, what: str) -> Change:
     """Apply a patch with ``git apply``, outside of any repository: no hook or filter can run.
 
-    Args:
-        patch: A unified diff whose paths begin with ``a/`` and ``b/``.
-        tree: Directory to change; where the patch does not fit it is left as it was.
-        what: How to name the patch in a message.
-
     Raises:
         InputError: If it does not fit, leads out of the tree, or makes a link or a submodule.
         SourceError: If there is no git.

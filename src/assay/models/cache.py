@@ -56,9 +56,6 @@ def request_digest(request: Request, *, protocol: str, base_url: str, model: str
         protocol: What the endpoint speaks.
         base_url: Where it is.
         model: Its name for the model.
-
-    Returns:
-        SHA-256 in hexadecimal.
     """
     said = [_said(message) for message in request.messages]
     # What stands for a volatile string may not stand in the text itself, or two texts were one.

@@ -190,11 +190,7 @@ class ModelClient:
         shape: Shape | None,
         check: Check | None,
     ) -> Reply | None:
-        """A reply from the cache, looked at as any other; None if it has to be asked again.
-
-        Raises:
-            ModelError: If it is invalid, and nothing but recordings may be used.
-        """
+        """A reply from the cache, looked at as any other; None if it has to be asked again."""
         cost = self._prices.cost(route.priced, hit.usage)
         if shape is not None:
             try:

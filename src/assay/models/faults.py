@@ -96,15 +96,7 @@ def redacted(said: str, *secrets: str) -> str:
 def fault_of(
     status: int, headers: Mapping[str, str], body: bytes, *, now: float, secrets: tuple[str, ...]
 ) -> Fault:
-    """Say what an error reply means.
-
-    Args:
-        status: Its HTTP status, not 200.
-        headers: Its headers.
-        body: Its body, or the beginning of it.
-        now: Unix time in seconds, for dates in ``Retry-After``.
-        secrets: What must not be told.
-    """
+    """Say what an error reply means."""
     message, codes = _explained(body)
     said = f"{message} {codes}".lower()
     line = redacted(message, *secrets)

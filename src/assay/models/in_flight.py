@@ -74,13 +74,7 @@ class InFlight(ForkSafe):
             return turn.wake
 
     def leave(self, digest: str, turn: Turn, error: BaseException | None = None) -> None:
-        """Give up the slot, or the place in its queue.
-
-        Args:
-            digest: The request's.
-            turn: Its turn.
-            error: What it ended with.
-        """
+        """Give up the slot, or the place in its queue."""
         with self.lock:
             slot = self._slots.get(digest)
             if slot is None or not turn.is_asking:

@@ -73,16 +73,7 @@ def body(
     capability: Capability,
     shape: Shape | None,
 ) -> bytes:
-    """The encoded body of a request.
-
-    Args:
-        request: Whose parameters are sent.
-        messages: What is said: its messages, or those and what followed.
-        most_tokens: Limit of the reply.
-        model: Its name there.
-        capability: What it takes.
-        shape: The reply's; None for free text.
-    """
+    """The encoded body of a request."""
     fields: dict[str, object] = {
         "model": model,
         "messages": [

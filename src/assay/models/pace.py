@@ -133,12 +133,7 @@ class Gate(ForkSafe):
                 self._settle()
 
     def failed(self, error: ModelError, *, breaker_after: int) -> None:
-        """A request was given up for a reason that is the endpoint's.
-
-        Args:
-            error: The reason.
-            breaker_after: Failures in a row after which it is left alone.
-        """
+        """A request was given up for a reason that is the endpoint's."""
         with self.lock:
             self._failures += 1
             self._last = error
@@ -154,13 +149,6 @@ class Gate(ForkSafe):
 
     async def wait(self, asker: object, patience: float) -> float:
         """Wait until the endpoint may be asked.
-
-        Args:
-            asker: The request; it has to say when it `ended`.
-            patience: Seconds that are too long to wait for an endpoint to cool down.
-
-        Returns:
-            Seconds waited.
 
         Raises:
             ModelError: If the breaker is open, or it would take too long.
@@ -251,14 +239,6 @@ class Lane(ForkSafe):
     async def wait(self, asker: object, tokens: int, patience: float) -> float:
         """Wait until a request may be sent.
 
-        Args:
-            asker: The request; it has to tell the gate when it `ended`.
-            tokens: That it is thought to need, read and written.
-            patience: Seconds that are too long to wait for an endpoint to cool down.
-
-        Returns:
-            Seconds waited.
-
         Raises:
             ModelError: If the breaker is open, or it would take too long.
         """
@@ -293,12 +273,7 @@ def gate_of(address: tuple[object, ...], make: Callable[[], Gate]) -> Gate:
 
 
 def lane_of(limits: tuple[object, ...], make: Callable[[], Lane]) -> Lane:
-    """The process's lane with these limits; forgotten when no client holds it any more.
-
-    Args:
-        limits: The address of its gate, whose the limits are, and the limits.
-        make: Makes it.
-    """
+    """The process's lane with these limits; forgotten when no client holds it any more."""
     with _LOCK.lock:
         lane = _LANES.get(limits)
         if lane is None:
@@ -366,11 +341,7 @@ class Limiter:
                 self._wake()
 
     def crowded(self, epoch: int) -> None:
-        """It was too much; several replies to one burst count once.
-
-        Args:
-            epoch: What `epoch` was when the request was sent.
-        """
+        """It was too much; several replies to one burst count once."""
         self._good = 0
         if epoch == self.epoch:
             self.epoch += 1
@@ -405,11 +376,7 @@ class Bucket(ForkSafe):
         return max(1.0, self.per_minute / 10.0)
 
     def take(self, amount: float) -> float:
-        """Take some, or give it back if it is negative.
-
-        Returns:
-            Seconds to wait before it may be used.
-        """
+        """Take some, or give it back if it is negative."""
         with self.lock:
             now = self.clock()
             self._level += (now - self._at) * self.per_minute / 60.0

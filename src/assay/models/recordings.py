@@ -43,9 +43,6 @@ _FORMAT = 1
 def export_replies(file: str, out: str) -> int:
     """Write the replies of a cache to a JSONL file, which is replaced whole.
 
-    Returns:
-        How many there are.
-
     Raises:
         NotFoundError: There is no such cache.
         StoreError: The cache is damaged, or the file cannot be written.
@@ -78,9 +75,6 @@ def import_replies(jsonl: str, file: str) -> int:
     """Add the replies of an export to a cache: all of them, or none when a line is wrong.
 
     A reply that the cache has already stays as it is.
-
-    Returns:
-        How many were new.
 
     Raises:
         InputError: The file cannot be read, or a line of it is not a reply; names the line.

@@ -310,11 +310,6 @@ class Capability:
     def learn(self, said: str, request: Request, shape: Shape | None) -> str:
         """Take a lesson from a refusal.
 
-        Args:
-            said: What the server says, and the parameter it names.
-            request: What was asked.
-            shape: Of the reply.
-
         Returns:
             What is done without, or differently, from now on; empty if nothing was learned.
         """

@@ -103,16 +103,7 @@ class Route(ABC):
     async def send(
         self, prepared: Prepared, sent: Callable[[], None], tool: str = ""
     ) -> RawReply | Fault:
-        """Send it once.
-
-        Args:
-            prepared: See `prepare`.
-            sent: Called when it begins to go out: from then on it may be paid, whatever comes.
-            tool: What the tool is called that it may have to reply by; empty if there is none.
-
-        Returns:
-            The reply, or why there is none.
-        """
+        """Send it once."""
 
     def rung(self, shape: Shape | None) -> Rung:
         """How a reply of this shape is asked for."""

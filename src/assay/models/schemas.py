@@ -54,9 +54,6 @@ def strict_schema(schema: Mapping[str, Json]) -> dict[str, Json]:
     Every key is required, no other key is allowed, and bounds, patterns, lengths and formats are
     left out: they are for our own check. The order of keys is kept, for models write in it.
 
-    Args:
-        schema: A JSON Schema of an object.
-
     Raises:
         InputError: The schema has keys of free choice, which no strict mode can promise.
     """
@@ -224,9 +221,6 @@ def validator(schema: Mapping[str, Json]) -> Callable[[Json], str]:
     before it again as our words. What can mean one thing only is put right in place: words of
     an enum that differ from the schema's in case or in white space around them; and keys that the
     schema does not know are left out, unless they are a known one in other letters.
-
-    Args:
-        schema: A JSON Schema. Patterns run in linear time; nothing is fetched.
 
     Raises:
         InputError: It is not JSON Schema.

@@ -229,11 +229,6 @@ def outside_thoughts(
 ) -> tuple[list[Span], bool]:
     """The parts of a text that lie outside its thoughts.
 
-    Args:
-        text: Any text.
-        opaque: Parts in which a tag is none, in their order.
-        is_whole: Whether nothing was cut off before it: an end without a beginning is a word then.
-
     Returns:
         The parts, and whether the last thought does not end.
     """
@@ -293,13 +288,7 @@ _LEFT_OUT = re.compile("(?:[^\\w{}]|[_\u115f\u1160])+")
 
 
 def stands_in(written: str, data: Json, shown: Iterable[str]) -> bool:
-    r"""Whether a JSON object stands in any of the texts.
-
-    Args:
-        written: The object as it was written.
-        data: What it says; writing it is another way to write it.
-        shown: The texts; each is prepared once.
-    """
+    r"""Whether a JSON object stands in any of the texts."""
     said = _forms(written) | _forms(json.dumps(data, ensure_ascii=False))
     said.discard("")
     return any(one in form for text in shown for form in _forms(text) for one in said)

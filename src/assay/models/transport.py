@@ -87,12 +87,6 @@ async def post(
 ) -> Answer:
     """Send a body and read what comes back.
 
-    Args:
-        url: Where.
-        body: What.
-        headers: Besides those of every request.
-        sent: Called when the body begins to go out, and so may arrive.
-
     Raises:
         ConnectionFailedError: If nothing usable does. There is no deadline but the caller's.
     """

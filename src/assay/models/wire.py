@@ -70,10 +70,6 @@ _ENCODER = json.JSONEncoder(
 def encode(body: Mapping[str, object], further: str = "") -> bytes:
     """JSON of a body, and behind its fields some that are JSON already.
 
-    Args:
-        body: The fields.
-        further: Empty, or encoded fields with a comma before each.
-
     Raises:
         InputError: If a value of the body is not JSON.
     """

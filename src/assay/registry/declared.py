@@ -57,12 +57,7 @@ def _gives_credit(grader: Mapping[str, Json]) -> bool:
 def read_declared(
     graders: Sequence[Mapping[str, Json]], problems: list[Problem]
 ) -> tuple[GraderSpec, ...]:
-    """Read declared graders that `declared_problems` found nothing wrong with.
-
-    Args:
-        graders: The declarations.
-        problems: Added to instead of raising.
-    """
+    """Read declared graders that `declared_problems` found nothing wrong with."""
     found = [
         read_spec(dict(grader), ("graders", number), problems, base=_NOWHERE)
         for number, grader in enumerate(graders)

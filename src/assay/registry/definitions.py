@@ -229,17 +229,7 @@ def definition_from(kind: str, data: Mapping[str, Json]) -> Definition:
 def read_definition(
     kind: Json, data: Json, path: codec.Path, problems: list[Problem]
 ) -> Definition | None:
-    """Read a definition that stands somewhere in a document.
-
-    Args:
-        kind: Its kind, as the document has it.
-        data: Its fields.
-        path: Where they stand.
-        problems: Added to instead of raising.
-
-    Returns:
-        The definition, or None where there was a problem.
-    """
+    """Read a definition that stands somewhere in a document."""
     found = KINDS.get(kind) if isinstance(kind, str) else None
     if found is None:
         message = "'kind' is required" if kind is None else f"unknown kind {kind!r:.100}"

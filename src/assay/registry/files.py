@@ -148,13 +148,6 @@ def is_source_file(text: str) -> bool:
 def read_grader_files(files: Mapping[str, str], *, folder: str = "") -> list[GraderFile]:
     """Read graders from the texts of their files.
 
-    Args:
-        files: Text of each file by its name: ``KEY.yaml``, and ``KEY.py`` where it is a function.
-        folder: What to put before the names in messages.
-
-    Returns:
-        The graders, by key.
-
     Raises:
         DocumentError: With everything that is wrong in all of them.
     """

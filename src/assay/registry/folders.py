@@ -68,11 +68,6 @@ def stale_files(
 ) -> list[Path]:
     """Graders' files in a directory that belong to no stored grader any more.
 
-    Args:
-        stored: Names of the files that the stored graders have.
-        path: The directory.
-        remove: Whether to remove them.
-
     Returns:
         The files, sorted: every other ``KEY.yaml`` that says what graders' files say, and each
         ``KEY.py`` that defines ``grade`` beside such a one, or beside that of a grader that is no
@@ -132,10 +127,6 @@ def write_folder(files: Mapping[str, str], path: str | os.PathLike[str]) -> list
     """Write the grader files; each is there whole, or as it was before.
 
     A symbolic link of the same name is replaced, not followed.
-
-    Args:
-        files: Text of each file by its name.
-        path: The directory; it is made if it is not there.
 
     Raises:
         InputError: If a file cannot be written.

@@ -51,11 +51,6 @@ async def grade_version(
 ) -> list[Graded]:
     """Grade items with a stored version; the database is not needed for it.
 
-    Args:
-        version: The version.
-        items: Ids and submissions.
-        permissions: What it may do here.
-
     Returns:
         What came of each item, in their order, with ``key@version`` and the digest of what
         graded: of the version, and of assay's own code as it is now.
@@ -76,11 +71,6 @@ async def grade_items(
     definition: Definition, items: Items, permissions: Permissions
 ) -> list[Graded]:
     """Grade items.
-
-    Args:
-        definition: The grader.
-        items: Ids and submissions.
-        permissions: What it may do here.
 
     Returns:
         What came of each item, in the order of the items, with the digest of what graded.

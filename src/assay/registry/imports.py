@@ -53,12 +53,6 @@ def plan_import(
 ) -> list[Planned]:
     """What each of the files will change.
 
-    Args:
-        catalog: Where.
-        project: Key of the project.
-        files: The graders.
-        update: Whether those that are there may change.
-
     Raises:
         LockedError: If one that is locked would change.
         ConflictError: If one that is there would change and ``update`` is false.

@@ -41,12 +41,7 @@ class Permissions:
     secrets: Mapping[str, str] | None = None
 
     def refusals(self, kind: str, definition: Mapping[str, Json]) -> Iterator[ForbiddenError]:
-        """Everything in a definition that it may not do here, the gravest first.
-
-        Args:
-            kind: The grader's kind.
-            definition: Its definition as plain JSON.
-        """
+        """Everything in a definition that it may not do here, the gravest first."""
         if kind == "custom" and definition.get("path") and not self.custom_code:
             yield ForbiddenError(
                 f"{definition['path']!r} is Python code of its author and is not imported here",

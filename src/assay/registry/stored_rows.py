@@ -21,11 +21,6 @@ async def grade_rows(
 ) -> list[tuple[int, ScoreRecord]]:
     """Grade some rows.
 
-    Args:
-        version: What they are graded with.
-        rows: The rows.
-        grade: Grades the items of those that can be read.
-
     Returns:
         Number and outcome of every row, as `Jobs.add_scores` takes them.
     """

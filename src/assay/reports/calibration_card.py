@@ -54,12 +54,7 @@ def figure_text(found: Figure) -> str:
 
 
 def card_line(card: Card, changed: Sequence[str] = ()) -> str:
-    """A card in one line, to stand beside a score.
-
-    Args:
-        card: The card.
-        changed: What of the grader is no longer as it was; the card is stale then.
-    """
+    """A card in one line, to stand beside a score."""
     measured = card.measures
     name = "spearman" if card.labels.kind == "number" and "spearman" in measured else "kappa"
     found = figure_text(measured.get(name, Figure()))
@@ -75,14 +70,7 @@ def card_line(card: Card, changed: Sequence[str] = ()) -> str:
 def print_card(
     console: Console, card: Card, record: CardRecord, *, verdict: tuple[int, str] = (0, "")
 ) -> None:
-    """Write a card.
-
-    Args:
-        console: Where to.
-        card: The card.
-        record: As it is stored.
-        verdict: Exit status and words of what was asked of it.
-    """
+    """Write a card."""
     page = Page(console)
     _head(page, card, record)
     _coverage(page, card)

@@ -54,12 +54,7 @@ class Change:
 
 
 def changes_of(store: Store, run_id: str) -> list[Change]:
-    """Every cell that was graded more than once, with what that changed.
-
-    Args:
-        store: Where the run is.
-        run_id: Full id of the run.
-    """
+    """Every cell that was graded more than once, with what that changed."""
     found: list[Change] = []
     for key in store.regraded(run_id):
         before, after = store.history(run_id, key)[-2:]

@@ -85,14 +85,7 @@ class Evidence:
 def evidence(
     node: SubScore, *, lines: int = 8, width: int = 500, parameters: bool = False
 ) -> list[Evidence]:
-    """What is known about why a node has its score: its reason, flags and metadata.
-
-    Args:
-        node: A node of the score tree.
-        lines: Lines kept of each text: the last ones of outputs, the first of all else.
-        width: Characters kept of each line.
-        parameters: Whether to show what the grader was called with, last.
-    """
+    """What is known about why a node has its score: its reason, flags and metadata."""
     found: list[Evidence] = []
     if node.reason:
         found.append(Evidence("reason", tuple(first_lines(node.reason, lines, width=width))))

@@ -61,12 +61,7 @@ def _unassured(cell: CellRecord, *, enough: bool) -> str:
 
 
 def tree(subscores: Sequence[SubScore], *, limit: int = 200) -> list[str]:
-    """The score tree as indented lines of plain text, one per node.
-
-    Args:
-        subscores: The top of the tree.
-        limit: Lines at most; a last one then says how many nodes were left out.
-    """
+    """The score tree as indented lines of plain text, one per node."""
     lines: list[str] = []
     left_out = 0
     for depth, node in walk(subscores):

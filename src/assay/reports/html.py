@@ -150,14 +150,7 @@ _WORDS: dict[Outcome, str] = {
 def cell_element(
     cell: CellRecord, *, anchor: str, opened: bool = False, shelf: Shelf | None = None
 ) -> Html:
-    """A cell as a line that opens.
-
-    Args:
-        cell: The cell.
-        anchor: Id inside of it; a link there opens it.
-        opened: Whether it is open from the start.
-        shelf: The calibration cards that there are.
-    """
+    """A cell as a line that opens."""
     state = outcome(cell)
     reward = reward_of(cell) if state in ("pass", "fail") else None
     agent = " · ".join(one_line(name, 60) for name in (cell.harness, cell.model) if name)
@@ -279,15 +272,6 @@ def write_html(
     max_characters: int = _MAX_CHARACTERS,
 ) -> Verdict:
     """Write the report; the file is there whole or not at all.
-
-    Args:
-        path: Where to.
-        review: The run (see `assay.reports.review.review`).
-        fail_under: As for `assay.reports.summary.verdict`.
-        max_characters: How much is written of cells; the page says what was cut.
-
-    Returns:
-        The verdict that the page shows.
 
     Raises:
         InputError: If nothing can be written there, or for a ``fail_under`` out of range.

@@ -68,12 +68,7 @@ def shares_bar(totals: Totals) -> Html:
 
 
 def matrix_element(summary: Summary, anchors: Mapping[tuple[str, str, str], str]) -> Html:
-    """Cases against agents, cases that need attention first.
-
-    Args:
-        summary: The run in numbers.
-        anchors: Where the first shown cell of a group stands in the page.
-    """
+    """Cases against agents, cases that need attention first."""
     if not summary.groups:
         return Html("")
     columns = list(dict.fromkeys((row.harness, row.model) for row in summary.groups))

@@ -33,15 +33,6 @@ def cells_json(
 
     The summary comes last, with the verdict in it, because it is known last.
 
-    Args:
-        file: Where to; any encoding will do.
-        run: The run.
-        cells: Its cells.
-        fail_under: As for `assay.reports.summary.verdict`.
-        labels: The truth by case id, to measure agreement with.
-        changes: Cells that were graded more than once, and what that changed.
-        shelf: The calibration cards that there are; a cell names those of its graders.
-
     Raises:
         InputError: For a ``fail_under`` outside of [0, 1], before anything is written.
     """

@@ -37,11 +37,6 @@ def write_junit(path: str | os.PathLike[str], run: RunRecord, cells: Cells) -> N
     Suites need their counts first, so test cases wait in a temporary file and only their places
     are kept.
 
-    Args:
-        path: Where to.
-        run: The run; planned cells without a result become an error of their own.
-        cells: Its cells, in any order.
-
     Raises:
         InputError: If nothing can be written there.
     """

@@ -24,13 +24,7 @@ class Html(str):
 
 
 def element(name: str, /, *children: str | None, **attributes: Attribute) -> Html:
-    """One element.
-
-    Args:
-        name: Its tag.
-        children: Text, which is made safe to show and escaped, or `Html`; None is left out.
-        **attributes: By name, with ``_`` for ``-`` and a trailing one dropped (``class_``).
-    """
+    """One element."""
     opened = name + "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
         return Html(f"<{opened}>") if name in ("br", "meta") else Html(f"<{opened}/>")

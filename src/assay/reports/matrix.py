@@ -22,13 +22,7 @@ _STRIP = 10
 
 
 def matrix(page: Page, summary: Summary, *, rows: int | None = 60) -> None:
-    """Write the matrix, cases that need attention first.
-
-    Args:
-        page: Where to.
-        summary: The run in numbers.
-        rows: Cases shown at most; None for all.
-    """
+    """Write the matrix, cases that need attention first."""
     if not summary.groups:
         return
     columns = list(dict.fromkeys((row.harness, row.model) for row in summary.groups))

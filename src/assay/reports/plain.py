@@ -52,13 +52,7 @@ def one_line(text: str, limit: int = 120) -> str:
 
 
 def first_lines(text: str, lines: int, *, width: int = 500) -> list[str]:
-    """The first lines of a text, with a note of how many were left out.
-
-    Args:
-        text: Any text.
-        lines: How many lines to keep.
-        width: Characters kept of each.
-    """
+    """The first lines of a text, with a note of how many were left out."""
     every = _lines(text)
     kept = [_cut(line, width) for line in every[:lines]]
     return [*kept, f"… {_counted(len(every) - lines)} more"] if len(every) > lines else kept

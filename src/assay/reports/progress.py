@@ -49,16 +49,7 @@ def progress(
     note: Callable[[], str] = _nothing,
     clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
-    """Progress that suits the console.
-
-    Args:
-        console: Where to; standard error, so that standard output holds the result only.
-        total: Cells in all; 0 if that is not known.
-        before: Cells of them that an earlier process has done.
-        things: What is counted.
-        note: What else to say at every step, such as what it has cost so far.
-        clock: Seconds from any start, rising.
-    """
+    """Progress that suits the console."""
     live = console.is_terminal and not console.is_dumb_terminal
     kind = LiveProgress if live else LinesProgress
     return kind(console, total, before=before, things=things, note=note, clock=clock)

@@ -50,16 +50,7 @@ def review(
     changes: Sequence[Change] = (),
     shelf: Shelf | None = None,
 ) -> Review:
-    """Read the cells once and keep those that a report opens.
-
-    Args:
-        run: The run they belong to.
-        cells: Its cells; a few numbers are kept of each.
-        limit: Whole cells kept of each outcome; None keeps all.
-        labels: The truth by case id, to measure agreement with.
-        changes: Cells that were graded more than once.
-        shelf: The calibration cards that there are, to show them beside scores.
-    """
+    """Read the cells once and keep those that a report opens."""
     tally = Tally(run=run, labels=labels, shelf=shelf)
     kept = {state: _Kept(limit) for state in OUTCOMES}
     for cell in stream(cells):
@@ -77,15 +68,7 @@ def review_rows(
     limit: int,
     changes: Sequence[Change] = (),
 ) -> Review:
-    """The same of a dataset's run, without a look at every row.
-
-    Args:
-        run: The run.
-        alike: Its cells, those that no total tells apart as one, and how many they are.
-        first: Gives the first cells with a status that passed or did not, no more than some.
-        limit: As for `review`.
-        changes: Likewise.
-    """
+    """The same of a dataset's run, without a look at every row."""
     tally = Tally(run=run)
     for cell, times in alike:
         tally.count(cell, times)

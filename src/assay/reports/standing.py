@@ -136,14 +136,7 @@ class Shelf:
         return self._known.get(key)
 
     def standing(self, name: str, kind: str, digest: str, declared: Part) -> Standing | None:
-        """The standing of a grader.
-
-        Args:
-            name: Its name or key; empty where it has none of its own.
-            kind: What it is.
-            digest: Of what gives its scores.
-            declared: What it is declared with, to say what differs from the card's.
-        """
+        """The standing of a grader."""
         if (found := self._by_digest.get(digest)) is not None:
             return Standing(name, digest, *found)
         if (other := self._by_name.get((name, kind))) is None:
@@ -224,13 +217,7 @@ def stored_standing(
 
 
 def differences(was: Part, now: Part, version: str = "") -> tuple[str, ...]:
-    """What of a grader differs from what a card was made with, in words; never empty.
-
-    Args:
-        was: What it was declared with.
-        now: What it is declared with.
-        version: The assay that the card was made by.
-    """
+    """What of a grader differs from what a card was made with, in words; never empty."""
     changed = _changes(was, now)
     if changed:
         return changed

@@ -243,13 +243,7 @@ def summarize(
     run: RunRecord | None = None,
     labels: Mapping[str, bool | float] | None = None,
 ) -> Summary:
-    """Read the cells once and say what they come to.
-
-    Args:
-        cells: The cells.
-        run: The run they belong to; tells how many were planned.
-        labels: As for `Tally`.
-    """
+    """Read the cells once and say what they come to."""
     tally = Tally(run=run, labels=labels)
     for cell in stream(cells):
         tally.add(cell)

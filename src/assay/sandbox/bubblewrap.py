@@ -97,14 +97,7 @@ def etc(*, network: bool) -> tuple[list[str], dict[str, str]]:
 def view(
     *, workspace: str, mounts: list[list[str]], env: Mapping[str, str], network: bool
 ) -> list[str]:
-    """The arguments for bubblewrap.
-
-    Args:
-        workspace: Name of the workspace's tree on the stage.
-        mounts: ``[--bind or --ro-bind, source, target]`` of each further tree.
-        env: The caller's variables, on top of the base ones.
-        network: Whether to share the host's network.
-    """
+    """The arguments for bubblewrap."""
     words = [*_NAMESPACES, *(() if network else ("--unshare-net",))]
     words += ["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "sandbox"]
     words += ["--uid", "1000", "--gid", "1000", "--clearenv"]
@@ -195,13 +188,7 @@ def _setting(name: str) -> str:
 
 
 def refusal(step: str, number: int, text: str) -> SandboxError:
-    """The exception for a set-up that failed before the command started.
-
-    Args:
-        step: ``namespace``, ``tree ...``, ``stage`` or ``bubblewrap``.
-        number: The kernel's errno, or 0.
-        text: What was tried and what was answered.
-    """
+    """The exception for a set-up that failed before the command started."""
     what = f"the sandbox could not be set up ({step}): {text or 'no reason given'}"
     if step == "namespace":
         return SandboxUnavailableError(what, hint=namespaces())

@@ -206,13 +206,6 @@ def follow(
 
     A stream held open by a left-over child does not matter: only ``done`` counts.
 
-    Args:
-        captures: A capture for each readable descriptor.
-        done: Readable, or hung up, when the process has ended.
-        deadline: On the monotonic clock, in seconds.
-        limits: For ``output_kill_bytes``.
-        cancel: Readable when the caller no longer wants the result.
-
     Returns:
         Why it stopped reading. The process still runs unless it is ``done``.
     """

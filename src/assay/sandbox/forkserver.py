@@ -79,10 +79,6 @@ class ForkServer:
     def fork(self, sources: Sequence[str], stdin: int | None) -> Generator[Supervisor]:
         """A new supervisor, which waits for its plan. On leaving it is dead and reaped.
 
-        Args:
-            sources: The host's trees that the command will see.
-            stdin: Descriptor of the command's standard input, closed here; None for nothing.
-
         Raises:
             SandboxError: It cannot be started.
         """

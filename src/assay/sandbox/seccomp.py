@@ -62,13 +62,6 @@ def prologue(machine: str = "", *, x32: int = 0) -> tuple[int, list[bytes]]:
 
     Calls by the 32-bit entry have other numbers for the same calls: they kill the process.
 
-    Args:
-        machine: ``x86_64`` or ``aarch64``; empty for this machine.
-        x32: The error for calls of x86_64's x32 interface; 0 to kill the process.
-
-    Returns:
-        Which of `Numbers` holds here, and the code.
-
     Raises:
         SandboxUnavailableError: The processor is neither.
     """
@@ -251,12 +244,6 @@ _SOCKET_FAMILIES = (1, 2, 10, 16)
 @lru_cache(maxsize=2)
 def command_filter(machine: str = "") -> bytes:
     """The compiled filter.
-
-    Args:
-        machine: ``x86_64`` or ``aarch64``; empty for this machine.
-
-    Returns:
-        The BPF program, 8 bytes per instruction.
 
     Raises:
         SandboxUnavailableError: The processor is neither.

@@ -291,13 +291,7 @@ def _be_supervisor(identity: Identity, passed: list[int]) -> NoReturn:
 
 
 def _supervise(identity: Identity, status: int, stdin: int) -> None:
-    """Run one command.
-
-    Args:
-        identity: Whom it runs as.
-        status: Descriptor to which the verdict goes.
-        stdin: The command's standard input; -1 for nothing.
-    """
+    """Run one command."""
     plan = _receive()
     kernel.adopt_orphans()
     program = os.open(plan["bwrap"], os.O_PATH | os.O_CLOEXEC)

@@ -62,9 +62,6 @@ class GroupNorm:
     def advantages(self, rewards: Sequence[float | None]) -> list[float]:
         """The advantage of each reward of one group, in order.
 
-        Args:
-            rewards: One per answer; None where it could not be graded.
-
         Raises:
             ScoreError: For a reward that is not a finite number, or is beyond 1e100.
         """

@@ -283,11 +283,6 @@ def counts_by_cluster(
 ) -> list[tuple[int, int, int, int]]:
     """The counts (tp, fp, tn, fn) of each cluster: what `assay.scoring.bootstrap` resamples.
 
-    Args:
-        predicted: The verdicts; None where the grader could not judge, which counts nowhere.
-        labels: The truth.
-        clusters: For each pair the name of what it shares with others, such as its case.
-
     Returns:
         One row for each cluster, in order of first appearance; `Confusion` takes their sum.
 

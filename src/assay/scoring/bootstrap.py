@@ -154,13 +154,6 @@ def bootstrap_items(
 
     It costs ``resamples`` computations over all items: seconds for some hundreds of them.
 
-    Args:
-        clusters: For each cluster its items; one item each where all are independent.
-        statistic: Gives the value of the items of the drawn clusters, or None where undefined.
-        confidence: As in `bootstrap`.
-        resamples: As in `bootstrap`.
-        seed: As in `bootstrap`. Other than there, the interval depends on the clusters' order.
-
     Raises:
         ScoreError: As `bootstrap`.
     """
@@ -192,10 +185,6 @@ def jackknife(
     statistic: Callable[[Sequence[Number]], float | None],
 ) -> Jackknife:
     """The standard error and bias of a statistic of totals, leaving out each cluster in turn.
-
-    Args:
-        clusters: As in `bootstrap`.
-        statistic: As in `bootstrap`.
 
     Raises:
         ScoreError: For rows of different lengths or a value that is not finite.

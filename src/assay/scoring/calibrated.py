@@ -60,12 +60,6 @@ def corrected_rate(
     estimate, and clipped to [0, 1]. It holds if the judge errs here as often as on the labelled
     items, and if all items are independent.
 
-    Args:
-        passed: How many items the judge let pass.
-        judged: How many it gave a verdict on; leave out those without one, and report them.
-        calibration: The judge's verdicts on labelled items, others than these.
-        confidence: How often such intervals contain the true rate.
-
     Returns:
         The rate, refused with a reason where there are no verdicts, no labels of one kind, or
         where ``q0 + q1 <= 1``: a judge no better than chance says nothing that could be corrected.
@@ -105,11 +99,6 @@ def clustered_corrected_rate(
     by the root of what this variance is more than that of independent items (at least 1), and by
     Student's t instead of the normal. G is the smallest number of clusters that any of the three
     rates rests on; of fewer than two there is no interval.
-
-    Args:
-        judged: For each item whether it passed, and its cluster.
-        labelled: For each labelled item the verdict, the label, and its cluster.
-        confidence: How often such intervals contain the true rate.
 
     Returns:
         The rate, refused as by `corrected_rate`. ``raw`` allows for clusters, too.
@@ -167,15 +156,7 @@ def _influences(
 def _corrected(
     passed: int, judged: int, calibration: Confusion, z: float, *, reach: float
 ) -> tuple[Interval, float, float]:
-    """The corrected rate with its interval, unclipped, and its standard error.
-
-    Args:
-        passed: As in `corrected_rate`.
-        judged: As in `corrected_rate`.
-        calibration: As in `corrected_rate`; better than chance.
-        z: The normal quantile, for what is padded.
-        reach: How many padded standard errors the interval reaches to either side.
-    """
+    """The corrected rate with its interval, unclipped, and its standard error."""
     yes, no = calibration.tp + calibration.fn, calibration.tn + calibration.fp
     q1, q0 = calibration.tp / yes, calibration.tn / no
     rate, error = _rogan_gladen(passed / judged, judged, q0=q0, m0=no, q1=q1, m1=yes)

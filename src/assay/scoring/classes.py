@@ -211,12 +211,6 @@ def class_counts_by_cluster(
     `ClassConfusion.counts` of any set of clusters is the sum of theirs, cut into rows of as many
     numbers as there are levels.
 
-    Args:
-        predicted: As in `class_confusion`.
-        labels: As in `class_confusion`.
-        clusters: For each item the name of what it shares with others, such as its case.
-        levels: As in `class_confusion`.
-
     Returns:
         One tuple of ``len(levels) ** 2`` counts for each cluster, in order of first appearance.
 

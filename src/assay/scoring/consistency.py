@@ -115,11 +115,6 @@ def flip_rate(
     For each item ``1 - sum_v c_v (c_v - 1) / (k (k - 1))``, where c_v of its k verdicts are v: for
     two words ``2 c (k - c) / (k (k - 1))``. The mean of these over items.
 
-    Args:
-        items: For each item the verdicts of its repeats; None where one gave none.
-        clusters: For each item the name of its cluster, for the interval (see `cluster_mean`).
-        confidence: How often such intervals contain the true rate.
-
     Raises:
         ScoreError: For verdicts of mixed kinds, or different lengths.
     """
@@ -144,11 +139,6 @@ def position_bias(
     confidence: float = 0.95,
 ) -> PositionBias:
     """Compare a judge's verdicts on pairs of answers with those on the same pairs swapped.
-
-    Args:
-        pairs: The verdicts in both orders.
-        clusters: For each pair the name of its cluster, for the intervals (see `cluster_rate`).
-        confidence: How often such intervals contain the true rate.
 
     Raises:
         ScoreError: For a verdict or label that is not one of the words, or different lengths.

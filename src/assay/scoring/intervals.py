@@ -124,11 +124,6 @@ def clustered_interval(
     trials would be too narrow. The cases are what was sampled, so ``n`` is the number of cases;
     every case counts the same, however many trials it has (Miller 2024, arXiv:2411.00640).
 
-    Args:
-        clusters: The values of each case's trials.
-        confidence: As in `mean_interval`.
-        bounds: As in `mean_interval`.
-
     Raises:
         ScoreError: For a case without values, or what `mean_interval` refuses.
     """
@@ -148,11 +143,6 @@ def wilson(successes: int, n: int, *, confidence: float = 0.95) -> Interval:
 
         (p + z² / 2n ± z * sqrt(p * (1 - p) / n + z² / 4n²)) / (1 + z² / n)
 
-    Args:
-        successes: How many of the trials succeeded.
-        n: How many independent trials there were.
-        confidence: How often such intervals contain the true rate.
-
     Raises:
         ScoreError: Unless ``0 <= successes <= n``, or for a ``confidence`` out of range.
     """
@@ -165,13 +155,7 @@ def wilson(successes: int, n: int, *, confidence: float = 0.95) -> Interval:
 
 
 def score_interval(rate: float, n: float, z: float) -> tuple[float, float]:
-    """The ends of Wilson's interval of a rate.
-
-    Args:
-        rate: The share of successes, in [0, 1].
-        n: How many independent trials it is worth, above 0; a whole number or not.
-        z: The quantile that it reaches to.
-    """
+    """The ends of Wilson's interval of a rate."""
     centre = rate + z * z / (2 * n)
     half = z * sqrt(rate * (1 - rate) / n + (z / (2 * n)) ** 2)
     scale = 1 + z * z / n
@@ -202,9 +186,6 @@ def pass_hat_k(n: int, c: int, k: int) -> float | None:
 
     ``C(c, k) / C(n, k)``, the unbiased estimate of Yao et al. 2024 (tau-bench, arXiv:2406.12045),
     as a product.
-
-    Returns:
-        The estimate, or None for ``k > n``.
 
     Raises:
         ScoreError: Unless ``0 <= c <= n`` and ``k >= 1``.
@@ -339,12 +320,6 @@ def cluster_mean(
     ``sqrt(G / (G - 1))``: with a cluster for each value it is that of `mean_interval`. Where the
     values do not vary at all, it is that of `mean_interval` over clusters.
 
-    Args:
-        values: One for each observation; None where it could not be measured.
-        clusters: For each value the name of its cluster. Left out, all are independent.
-        confidence: As in `mean_interval`.
-        bounds: As in `mean_interval`.
-
     Raises:
         ScoreError: For different lengths, or what `mean_interval` refuses.
     """
@@ -389,11 +364,6 @@ def cluster_rate(
     there are clusters (after Korn and Graubard 1998). The design effect d is the variance of
     `cluster_mean` over that of independent outcomes, and at least 1; where all outcomes are alike
     it cannot be estimated, and is that of clusters whose outcomes are always alike.
-
-    Args:
-        outcomes: One for each observation.
-        clusters: For each outcome the name of its cluster. Left out, all are independent.
-        confidence: How often such intervals contain the true rate.
 
     Returns:
         The rate; ``n`` counts outcomes. Outcomes of a single cluster have no interval.

@@ -75,13 +75,6 @@ def paired_difference(
     The mean and standard error of ``d_i = a_i - b_i`` by `cluster_mean`, which is
     ``SE² = SE_a² + SE_b² - 2 r SE_a SE_b`` (Miller 2024, arXiv:2411.00640).
 
-    Args:
-        a: The first side's value for each item; None where it has none.
-        b: The second side's.
-        clusters: For each item the name of its cluster. Left out, all are independent.
-        confidence: As in `cluster_mean`.
-        bounds: The range that differences can have: (-1, 1) for scores in [0, 1].
-
     Raises:
         ScoreError: For different lengths, or a number that is not finite or out of bounds.
     """
@@ -104,10 +97,6 @@ def paired_difference(
 
 def mcnemar(a: Sequence[bool | None], b: Sequence[bool | None]) -> McNemar:
     """Count on which items each of two is right, and test the difference by `mcnemar_exact`.
-
-    Args:
-        a: For each item whether the first is right; None where it gave no verdict.
-        b: For each item whether the second is right.
 
     Raises:
         ScoreError: For different lengths, or a value that is neither a bool nor None.
@@ -155,12 +144,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     In ascending order, ``p_(i) * (m - i + 1)``, never below the one before, never above 1. The
     chance that any true null is rejected is then at most alpha, however the tests depend.
 
-    Args:
-        p_values: One for each comparison that was made, also those that disappointed.
-
-    Returns:
-        The adjusted values, in the order given.
-
     Raises:
         ScoreError: For a value outside of [0, 1].
     """
@@ -190,15 +173,6 @@ def items_needed(
 
     ``n = (z_{alpha/2} + z_beta)² (variance + (noise_a + noise_b) / samples) / effect²``, rounded
     up (Miller 2024, arXiv:2411.00640).
-
-    Args:
-        effect: The smallest mean difference worth finding; not 0.
-        variance: Variance over items of the expected difference ``a_i - b_i``.
-        noise_a: Mean variance of the first side's repeats on one item.
-        noise_b: The same of the second side.
-        samples: How many repeats of each item both sides have; their mean is what is compared.
-        alpha: How often a difference may be claimed where there is none (two-sided).
-        power: How often a difference of this size must be found.
 
     Raises:
         ScoreError: For an effect of 0, a negative variance, no samples, or alpha or power not

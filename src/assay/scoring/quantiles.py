@@ -47,10 +47,6 @@ def t_quantile(p: float, df: float) -> float:
 
     Found by bisection on `t_cdf`.
 
-    Args:
-        p: Strictly between 0 and 1.
-        df: Degrees of freedom, >= 1.
-
     Raises:
         ScoreError: For a ``p`` or ``df`` out of range.
     """

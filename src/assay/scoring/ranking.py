@@ -30,10 +30,6 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 def spearman(x: Sequence[float | None], y: Sequence[float | None]) -> Measured:
     """Spearman's correlation: Pearson's of the ranks, ties sharing their mean rank.
 
-    Args:
-        x: One number for each item; None where it was not measured.
-        y: The other side's.
-
     Returns:
         A value in [-1, 1]; None for fewer than two items or where a side is constant.
 
@@ -58,12 +54,6 @@ def auroc(
     say nothing. Its standard error is that of DeLong, DeLong and Clarke-Pearson (1988), with
     clusters that of Obuchowski (1997); the interval is taken on the logit scale, so that it stays
     within (0, 1).
-
-    Args:
-        scores: Any numbers, higher for yes; None where the grader could not judge.
-        labels: The truth.
-        clusters: For each item the name of its cluster. Left out, all are independent.
-        confidence: How often such intervals contain the true value.
 
     Returns:
         The value, None unless both labels occur. No ends where it is 0 or 1, or where a label

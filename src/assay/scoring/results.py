@@ -75,10 +75,6 @@ def assurance_from(word: object) -> Assurance | None:
 def finite_number(value: object, *, what: str) -> float:
     """Check that something is a usable number and return it as a float.
 
-    Args:
-        value: Any object.
-        what: How to name it in the message, such as ``"the value of 'tests'"``.
-
     Returns:
         The number; 0.0 for -0.0, so that one grade has one text.
 

@@ -91,12 +91,6 @@ def read_json(
 ) -> Json:
     """Read one JSON value of a user, as `decode_json` does.
 
-    Args:
-        text: The JSON; as bytes in any of the encodings that JSON knows.
-        where: Where it stands, for messages.
-        wrong: What it is called if it cannot be read.
-        nan: Whether NaN and infinities are let through, which are not JSON.
-
     Raises:
         InputError: For all that `decode_json` refuses, with the place and the fix.
     """

@@ -62,9 +62,6 @@ class Access:
     def exchange(self, secret: str, address: str) -> str:
         """Use up a one-time link.
 
-        Returns:
-            The secret of a new session, for the cookie.
-
         Raises:
             ProblemError: 403 for a link that is unknown or used up; 429 after too many of them.
         """

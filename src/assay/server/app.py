@@ -33,9 +33,6 @@ def create_app(settings: ServerSettings) -> FastAPI:
 
     Its database is opened when the application starts, and jobs are worked on from then until it
     stops. Behind it there is no rule of grading: those are the registry's and the store's.
-
-    Args:
-        settings: What the server is told.
     """
     metrics = Metrics()
 

@@ -96,11 +96,6 @@ class Door(APIRoute):
 async def admit(request: Request, role: Entrance, where: str = "") -> None:
     """Find out who asks, and whether they may.
 
-    Args:
-        request: The request.
-        role: What they need to be.
-        where: As for `needs`.
-
     Raises:
         ProblemError: 401 without a valid key or session, 403 without the role, 429 after too many
             failures.

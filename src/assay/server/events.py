@@ -81,13 +81,7 @@ def _event_id(job: JobRecord) -> str:
 
 
 async def _follow(server: Context, job: JobRecord, last: str | None) -> AsyncIterator[bytes]:
-    """Tell the state of a job now, and whenever it changes, until it ends or the server stops.
-
-    Args:
-        server: The server.
-        job: The job as it is.
-        last: Id of the event that the client saw last; that state is not told again.
-    """
+    """Tell the state of a job now, and whenever it changes, until it ends or the server stops."""
     told, spoken = last, time.monotonic()
     yield b"retry: 1000\n\n"
     while True:

@@ -69,14 +69,7 @@ class Gate:
             self._note(scope, passage.status or 500, time.perf_counter() - started)
 
     def _check(self, scope: Scope) -> int:
-        """Refuse what may not pass.
-
-        Returns:
-            How many bytes the body may have.
-
-        Raises:
-            ProblemError: 421, 403, 400 or 413.
-        """
+        """Refuse what may not pass."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self._is_ours(host):

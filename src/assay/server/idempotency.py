@@ -62,12 +62,6 @@ async def carry_out(
 ) -> Response:
     """Carry a request out, or give the reply of the time it was carried out before.
 
-    Args:
-        request: The request; its ``Idempotency-Key`` says whether it may be one that came before.
-        project: Where replies are kept.
-        work: Carries it out, and keeps its answer if it is given a `Keep`.
-        digest: Of the body, where that was streamed.
-
     Raises:
         ProblemError: 409 if the key came with another request; 422 for a malformed key.
     """

@@ -221,11 +221,7 @@ class ServerHost:
 
 
 def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
-    """The number of the version that is to be replaced; None for any.
-
-    Raises:
-        ProblemError: 428 without ``If-Match``, 412 if it is not an ETag of this grader.
-    """
+    """The number of the version that is to be replaced; None for any."""
     if force or (if_match is not None and if_match.strip() == "*"):
         return None
     if if_match is None:

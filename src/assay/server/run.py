@@ -60,10 +60,6 @@ def is_loopback(host: str) -> bool:
 def listen(host: str, port: int) -> socket.socket:
     """Open the port.
 
-    Args:
-        host: Name or address of an interface.
-        port: The port; 0 takes a free one.
-
     Raises:
         InputError: If it cannot be had.
     """
@@ -92,14 +88,7 @@ def run(
     host: str,
     announce: Callable[[Listening], None],
 ) -> None:
-    """Serve until the process is told to end; batches in flight are stored before it does.
-
-    Args:
-        settings: What the server is told.
-        opened: The port, as `listen` opened it; the caller closes it.
-        host: As it was given, for the address that is shown.
-        announce: Called once requests will be answered.
-    """
+    """Serve until the process is told to end; batches in flight are stored before it does."""
     app = create_app(settings)
     server = context_of(app)
     config = uvicorn.Config(

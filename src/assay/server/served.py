@@ -36,11 +36,7 @@ def served_router() -> APIRouter:
 
 
 async def _find(request: Request) -> Served:
-    """The latest version of the grader that the path names.
-
-    Raises:
-        ProblemError: For who may not grade with it, and for one that is not there.
-    """
+    """The latest version of the grader that the path names."""
     await admit(request, "editor")
     project, key = request.path_params["project"], request.path_params["key"]
     if not (_KEY.search(project) and _KEY.search(key)):

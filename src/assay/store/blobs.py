@@ -86,9 +86,6 @@ class Blobs:
     def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
         """Keep content that comes in pieces, without holding it all; if they fail, nothing is kept.
 
-        Returns:
-            Its digest and size in bytes.
-
         Raises:
             StoreError: If it cannot be written.
         """
@@ -117,14 +114,6 @@ class Blobs:
 
     def read(self, digest: str, sink: Callable[[bytes], object], *, most: int) -> int:
         """Hand the content behind a digest to ``sink``, piece by piece, and check it.
-
-        Args:
-            digest: As `put` returned it.
-            sink: Takes each piece; it may have been given some before a fault is found.
-            most: Bytes it may have at most, so that a small file cannot unpack to a huge one.
-
-        Returns:
-            Its size in bytes.
 
         Raises:
             StoreError: If it is missing, larger than ``most``, or not what its name says.

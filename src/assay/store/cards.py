@@ -56,14 +56,6 @@ class Cards:
     def add(self, project: str, record: CardRecord, *, work: str = "") -> CardRecord:
         """Store a card; the judgements of its work become its evidence.
 
-        Args:
-            project: Key of the project.
-            record: The card; its id, project and time are set here.
-            work: What the judgements were kept under; see `keep`.
-
-        Returns:
-            The card as it is stored.
-
         Raises:
             InputError: For a body that cannot be stored.
             NotFoundError: For an unknown project.
@@ -101,10 +93,6 @@ class Cards:
     def get(self, project: str, ref: str) -> CardRecord:
         """One card.
 
-        Args:
-            project: Key of the project.
-            ref: The card's id, a grader's name (its newest card), or ``latest``.
-
         Raises:
             NotFoundError: If there is none.
             StoreError: If the database cannot be read.
@@ -127,10 +115,6 @@ class Cards:
     def newest(self, project: str | None = None, limit: int = 1_000) -> list[CardRecord]:
         """The newest cards, newest first.
 
-        Args:
-            project: Key of the project; None for all.
-            limit: Most to return, up to 1,000.
-
         Raises:
             InputError: For an impossible limit.
             StoreError: If the database cannot be read.
@@ -143,11 +127,6 @@ class Cards:
 
     def about(self, project: str, grader: str, digests: Sequence[str]) -> list[CardRecord]:
         """The cards that may say something of a grader, newest first.
-
-        Args:
-            project: Key of the project.
-            grader: Name or key of the grader.
-            digests: Of what gave its scores; a card of any name with one of these counts, too.
 
         Raises:
             StoreError: If the database cannot be read.
@@ -162,11 +141,6 @@ class Cards:
 
     def keep(self, project: str, work: str, judged: Sequence[tuple[str, Graded]]) -> None:
         """Keep judgements, all of them or none, so that a calibration can be gone on with.
-
-        Args:
-            project: Key of the project.
-            work: What they belong to: a digest of the grader and of the labels.
-            judged: Which asking each is, and what came of it. Evidence is bounded.
 
         Raises:
             StoreError: If the database cannot be written.

@@ -97,11 +97,6 @@ def json_text(value: Mapping[str, Json], what: str, *, most: int) -> str:
 
     Unpaired surrogates come back as they were: a text that has one is written in ASCII.
 
-    Args:
-        value: What to write.
-        what: Names it in messages.
-        most: Bytes.
-
     Raises:
         InputError: If it is not JSON (NaN and infinities are not), larger, or nested deeper than
             100 levels.
@@ -126,12 +121,7 @@ def read_json(text: str) -> dict[str, Json]:
 
 
 def is_sprawling(text: str, value: object) -> bool:
-    """Whether a value is nested so deep that its readers could run out of stack.
-
-    Args:
-        text: The value, or something that holds it, as JSON.
-        value: What was written.
-    """
+    """Whether a value is nested so deep that its readers could run out of stack."""
     if text.count("[") + text.count("{") <= _MAX_DEPTH:
         return False
     level = [value]

@@ -97,12 +97,7 @@ class Decisions:
 def decided(
     cells: Iterable[CellRecord], read: Callable[[], Mapping[str, Decision]]
 ) -> Iterator[CellRecord]:
-    """Cells with the decisions beside them, and the rewards that follow.
-
-    Args:
-        cells: Cells as they are stored.
-        read: `Decisions.all`; called once, and only where a cell can have been decided about.
-    """
+    """Cells with the decisions beside them, and the rewards that follow."""
     known: Mapping[str, Decision] | None = None
     for cell in cells:
         found = None

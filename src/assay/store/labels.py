@@ -66,11 +66,6 @@ class Labels:
     def add(self, project: str, record: LabelRecord, row: Mapping[str, Json]) -> None:
         """Append a label; an empty one takes back what the rater said.
 
-        Args:
-            project: Key of the project.
-            record: The label.
-            row: The row that it is of; kept with the first label of the item.
-
         Raises:
             InputError: For a text that is empty or too long, or a row of more than 4 MiB.
             NotFoundError: For an unknown project.
@@ -105,11 +100,6 @@ class Labels:
         self, project: str, field: str, *, rater: str | None = None
     ) -> dict[str, dict[str, LabelRecord]]:
         """The labels that count: item to rater to label, in the order they were first given.
-
-        Args:
-            project: Key of the project.
-            field: What the labels are about.
-            rater: Only this rater's.
 
         Raises:
             NotFoundError: For an unknown project.

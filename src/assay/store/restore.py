@@ -148,11 +148,7 @@ class Shared(Protocol):
 def put_back(
     tree: Tree, contents: Contents, root: int, shared: Shared | None = None
 ) -> tuple[Dropped, ...]:
-    """Write a checked tree below an open, empty directory, in the tree's order.
-
-    Returns:
-        The links that were not made.
-    """
+    """Write a checked tree below an open, empty directory, in the tree's order."""
     links: dict[Parts, str] = {}
     places = _Places(root)
     try:
@@ -250,11 +246,7 @@ class _Containment:
 
 
 def _read_manifest(content: bytes, digest: str) -> Tree:
-    """Read a manifest, in the order in which it can be written.
-
-    Raises:
-        StoreError: If it holds what `take_snapshot` cannot have written.
-    """
+    """Read a manifest, in the order in which it can be written."""
     try:
         entries = decode_json(content)
     except NotJsonError as error:

@@ -63,10 +63,6 @@ class _Hasher:
 def keep_source(store_dir: str, path: str) -> KeptSource:
     """Keep a directory that an agent will start from. Blocks.
 
-    Args:
-        store_dir: The store's directory.
-        path: The directory; nobody may change it meanwhile.
-
     Raises:
         SourceError: If it holds what cannot be kept: special files, or more than a snapshot takes.
         StoreError: If it cannot be written.
@@ -131,14 +127,7 @@ class SourceCopy:
         self._root = os.open(source_tree(store_dir, digest), os.O_RDONLY | os.O_DIRECTORY)
 
     def link(self, path: str, entry: File, name: bytes, parent: int) -> bool:
-        """Link a file in, if the source has the same one at that path.
-
-        Args:
-            path: From the root of the source.
-            entry: What is wanted there.
-            name: What to call it.
-            parent: Descriptor of the directory it goes to.
-        """
+        """Link a file in, if the source has the same one at that path."""
         theirs = self._entries.get(path)
         if not isinstance(theirs, dict) or theirs != entry.to_json():
             return False
@@ -216,11 +205,7 @@ class _Archive:
         self._file.close()
 
     def read(self, digest: str, sink: Callable[[bytes], object], *, most: int) -> int:
-        """Hand the next ``most`` bytes over, and check that they are what they should be.
-
-        Raises:
-            StoreError: If they are not.
-        """
+        """Hand the next ``most`` bytes over, and check that they are what they should be."""
         import zstandard
 
         hasher, left = hashlib.sha256(), most

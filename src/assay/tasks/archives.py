@@ -47,10 +47,6 @@ class _Member:
 def unpack(archive: str, target: str) -> None:
     """Unpack an archive; a single directory that holds everything is taken off.
 
-    Args:
-        archive: A file whose name ends in one of `ARCHIVES`.
-        target: An empty directory.
-
     Raises:
         SourceError: If it is damaged, too large, or has an entry that may not be: outside the
             target, there twice, special, or a link that leads out.

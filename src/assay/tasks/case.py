@@ -200,9 +200,6 @@ class Case(CaseDocument):
     def with_fixtures(self, directory: str) -> Case:
         """The case with its injected files taken from its fetched fixtures.
 
-        Args:
-            directory: What `assay.tasks.sources.fetch_fixtures` filled.
-
         Raises:
             ShapeError: Naming each file that is missing.
         """
@@ -211,9 +208,6 @@ class Case(CaseDocument):
 
 def load_case(file: str) -> Case:
     """Read one case.
-
-    Args:
-        file: A case file, or the directory of one.
 
     Raises:
         DocumentError: With everything that is wrong in it.

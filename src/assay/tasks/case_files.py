@@ -58,10 +58,6 @@ Entry: TypeAlias = tuple[str, str, os.stat_result]
 def tree_entries(root: str, *, everything: bool = False) -> Iterator[Entry]:
     """Walk a directory in a fixed order, following no symbolic link.
 
-    Args:
-        root: The directory.
-        everything: Whether the names in `NOT_SOURCE` are walked too.
-
     Raises:
         SourceError: For a directory that cannot be listed.
     """
@@ -95,15 +91,6 @@ def is_inside(path: str, root: str) -> bool:
 
 def case_digest(document: Json, root: str, *, file: str, outside: Iterable[tuple[str, str]]) -> str:
     """Digest a case: its parsed document, its directory, and what it names outside of that.
-
-    Args:
-        document: The case as parsed, so that comments and layout do not count.
-        root: Directory of the case.
-        file: The case file, whose bytes do not count; nor do those of its lock file.
-        outside: What is outside, as (text in the case, absolute path).
-
-    Returns:
-        64 hexadecimal digits.
 
     Raises:
         SourceError: For a file that cannot be read.

@@ -141,11 +141,6 @@ def read_document(file: str, problems: list[Problem] | None = None) -> Document:
 def parse_document(text: str, *, file: str = "", problems: list[Problem] | None = None) -> Document:
     """Parse the text of a YAML or JSON document.
 
-    Args:
-        text: The document; `MAX_BYTES` characters at most.
-        file: What to call it in messages.
-        problems: As for `read_document`.
-
     Raises:
         DocumentError: If it is not one document of plain data.
     """

@@ -97,13 +97,6 @@ def find_harnesses_file(root: str, given: str) -> str:
 
     It is looked for in the case's directory and then upwards: as far as the parent of the path
     that the user gave, or of the directory ``evals`` that the case is in.
-
-    Args:
-        root: Absolute path of the case's directory.
-        given: The path that led to the case.
-
-    Returns:
-        The nearest file, or an empty string.
     """
     here = Path(root)
     start = Path(os.path.abspath(given))  # noqa: PTH100 - a link that was given stays as it is

@@ -322,15 +322,6 @@ def fetch_sdist(
 ) -> str:
     """Fetch a source distribution, or find it among those kept from before.
 
-    Args:
-        requirement: As ``name==version``.
-        sha256: The hash it must have.
-        cache_dir: Where archives are kept, by hash; one that is there needs no network.
-        settings: Where to look; by default where this machine's pip or uv does.
-
-    Returns:
-        Path of the archive.
-
     Raises:
         SourceError: If it is not found, cannot be reached or has another hash, and always
             without a ``sha256``: the hint then says what to write.

@@ -249,11 +249,7 @@ class Rules:
         self._stand_ins = frozenset(map(_fold, stand_ins))
 
     def decide(self, path: str) -> tuple[Verdict, str]:
-        """Whose version of a path is graded, and why where it is not the submission's.
-
-        Args:
-            path: From the root of the workspace, with ``/``.
-        """
+        """Whose version of a path is graded, and why where it is not the submission's."""
         folded = _fold(path)
         if self._exclude.match(folded):
             return "excluded", "the case excludes it"

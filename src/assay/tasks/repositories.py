@@ -89,13 +89,6 @@ def export_commit(url: str, commit: str, subdir: str, target: str, cache_dir: st
 
     Links that lead out of the tree and submodules are left out.
 
-    Args:
-        url: URL, or absolute path of a repository on this machine.
-        commit: Commit id, 7 to 64 hexadecimal digits.
-        subdir: Directory inside the repository to write, or an empty string for all of it.
-        target: An empty directory.
-        cache_dir: Where fetched objects are kept; a commit that is there needs no network.
-
     Raises:
         SourceError: If it cannot be reached, has no such commit or no such directory.
     """

@@ -59,11 +59,6 @@ def read_rows(
 
     See `read_row` for what a row may have.
 
-    Args:
-        file: Path of the dataset; blank lines are passed over.
-        graders: What every row goes through.
-        label: Field that people labelled, looked for in the row and then in its metadata.
-
     Raises:
         InputError: For a missing file, or a row that is malformed, naming file and line.
     """
@@ -176,13 +171,6 @@ def read_row(
     assistant's, or that its ``completion`` follows. It may have ``id``, ``question``, ``expected``
     and ``metadata``; other fields are kept in the metadata. What is expected may stand in the
     metadata instead; in both places it must be the same. Null counts as not given.
-
-    Args:
-        data: The row.
-        number: Its number, which is its id where it has none.
-        where: Where it stands, for messages.
-        graders: What it goes through.
-        label: Field that people labelled, looked for in the row and then in its metadata.
 
     Raises:
         InputError: For a row that is malformed, naming the field.

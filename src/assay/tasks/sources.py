@@ -25,11 +25,6 @@ def materialise(case: Case, target_dir: str, cache_dir: str) -> None:
     reflog is there to look the solution up in. A ``pypi`` source is the unpacked source
     distribution. Without a source the directory is empty.
 
-    Args:
-        case: The case.
-        target_dir: Where to; absent or empty. It appears only when it is complete.
-        cache_dir: Where what was fetched is kept; it may be shared between processes.
-
     Raises:
         SourceError: If the source cannot be fetched, is not what was pinned, or holds what may
             not be in a workspace.
@@ -46,11 +41,6 @@ def materialise(case: Case, target_dir: str, cache_dir: str) -> None:
 
 def fetch_fixtures(case: Case, target_dir: str, cache_dir: str) -> None:
     """Fill a directory with the fixtures of a case; see `Case.with_fixtures` for what is next.
-
-    Args:
-        case: A case that has ``fixtures``.
-        target_dir: Where to; absent or empty. Never where an agent can read.
-        cache_dir: Where what was fetched is kept.
 
     Raises:
         SourceError: If the case has none, or they cannot be fetched.

@@ -248,12 +248,6 @@ def read_request(
 ) -> Asked:
     """Read a request.
 
-    Args:
-        protocol: Whose wire form it has.
-        body: The JSON that was sent.
-        headers: With lower-case names.
-        index: How many were asked before it.
-
     Raises:
         WireError: For what the provider would refuse as well.
     """

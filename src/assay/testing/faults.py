@@ -229,13 +229,7 @@ def error_response(protocol: WireForm, error: WireError) -> HttpResponse:
 
 
 def faulty_response(asked: Asked, fault: Fault, text: str) -> HttpResponse:
-    """What a request gets that meets a fault.
-
-    Args:
-        asked: The request.
-        fault: What goes wrong.
-        text: What would have been replied; most faults do not look at it.
-    """
+    """What a request gets that meets a fault."""
     if fault.kind.isdecimal():
         return _refused(asked, fault, int(fault.kind))
     if fault.kind in ("quota", "overflow"):

@@ -123,9 +123,6 @@ def order_in(outside: str) -> str:
     Args:
         outside: What stands outside fences: the system prompt and the user's text. A line `PLACE`
             stands for each fence: the name of a turn in front of one is a template's.
-
-    Returns:
-        The order, or "" if there is none.
     """
     turned = [match[1][::-1] for match in _TURNED.finditer(outside)]  # shown right to left
     shown = "\n".join([_without_names(_plain(outside)), *map(_plain, turned)])

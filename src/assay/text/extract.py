@@ -108,13 +108,7 @@ def check_pick(pick: str | None) -> None:
 
 
 def choose(candidates: Iterable[T], pick: Pick, *, key: Callable[[T], Hashable]) -> T | None:
-    """Choose one of the candidates found in an answer.
-
-    Args:
-        candidates: In the order of the text.
-        pick: ``first``; ``last``; or ``only``, the first if all have the same key.
-        key: What makes two candidates the same.
-    """
+    """Choose one of the candidates found in an answer."""
     if pick == "last":
         return next(iter(deque(candidates, maxlen=1)), None)
     every = iter(candidates)

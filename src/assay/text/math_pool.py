@@ -96,11 +96,7 @@ class _Worker:
         raise _WorkerDiedError(reading_gold=reading_gold)
 
     def _line(self, *, wall: float, cpu: float | None = None) -> dict[str, object] | None:
-        """Read one line; None where the process ended first.
-
-        Raises:
-            _TooSlowError: Neither came in time.
-        """
+        """Read one line; None where the process ended first."""
         stdout = self._process.stdout
         assert stdout is not None
         started, burnt = time.monotonic(), self._cpu_seconds()

@@ -118,11 +118,7 @@ def from_json(annotation: type[T], data: Json) -> T:
 def read(  # noqa: PLR0911 - one return per kind of annotation
     annotation: object, data: Json, path: Path, problems: list[Problem]
 ) -> object:
-    """Read JSON at a path, adding to ``problems`` instead of raising.
-
-    Returns:
-        The value, or None where there was a problem.
-    """
+    """Read JSON at a path, adding to ``problems`` instead of raising."""
     if annotation is float and isinstance(data, int) and not isinstance(data, bool):
         if abs(data) > sys.float_info.max:
             return _wrong(path, problems, "a number that a float can hold", data)

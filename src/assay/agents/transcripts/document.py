@@ -101,13 +101,7 @@ def _lines(text: str, notes: Notes) -> Iterator[Json]:
 
 
 def clean(value: Json, notes: Notes, depth: int = 0) -> Json:
-    """A copy that can be stored anywhere: of bounded depth, finite, without lone surrogates.
-
-    Args:
-        value: Parsed JSON.
-        notes: Told of what was left out.
-        depth: How deep the value lies in its document.
-    """
+    """A copy that can be stored anywhere: of bounded depth, finite, without lone surrogates."""
     if isinstance(value, str):
         return _encodable(value)
     if isinstance(value, float) and not math.isfinite(value):

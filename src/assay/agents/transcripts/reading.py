@@ -37,10 +37,6 @@ def read_transcript(text: str, expected: TraceFormat = "auto") -> Transcript:
     What is not understood is left out and noted in ``trace.extra["not_understood"]``; where that
     may have been part of the work, ``trace.extra["incomplete"]`` says so.
 
-    Args:
-        text: The whole transcript.
-        expected: Its format; ``auto`` recognises it by content.
-
     Raises:
         InputError: If it is too long, or no transcript of that format.
     """

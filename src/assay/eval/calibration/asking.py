@@ -115,13 +115,6 @@ async def ask(
 
     Judgements are kept batch by batch. What could not be graded by an interrupted calibration is
     asked again.
-
-    Args:
-        units: What to ask.
-        target: The grader.
-        keep: Where judgements are kept.
-        again: Makes repeats of the same question apart, where something remembers replies.
-        on_done: Called with each outcome, those that are taken over included.
     """
     asked = Asked()
     wanted = {unit.key for unit in units}

@@ -31,14 +31,6 @@ async def calibrate(
 ) -> Card:
     """Ask a grader about labelled rows and say how far it agrees.
 
-    Args:
-        target: The grader.
-        labelled: The rows and what people said of them.
-        options: What to measure.
-        keep: Where judgements are kept, so that an interrupted calibration can be gone on with.
-        again: Makes repeats of the same question apart, where something remembers replies.
-        on_done: Called with each outcome.
-
     Raises:
         InputError: For options that do not fit the rows, or a grader that cannot grade them.
     """

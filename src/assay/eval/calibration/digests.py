@@ -13,9 +13,6 @@ __all__ = ["parts_digest"]
 def parts_digest(parts: Iterable[tuple[str, float, bool]]) -> str:
     """Name a combination of graders.
 
-    Args:
-        parts: Of each its digest, its weight, and whether it is a gate; in any order.
-
     Returns:
         16 hexadecimal digits, or the one grader's digest where there is only one: alone, neither
         weight nor gate changes what passes.

@@ -42,10 +42,6 @@ class Item:
 def read_items(file: str, *, label: str = "") -> Iterator[Item]:
     """Read a JSONL dataset; see `assay.tasks.rows.read_row` for what a row has.
 
-    Args:
-        file: The dataset.
-        label: The field of labels, besides ``label`` and ``labels``.
-
     Raises:
         InputError: For a missing file or a malformed row, naming file and line.
     """

@@ -190,10 +190,6 @@ def _said(item: Item, label: str) -> Json:
 def cluster_of(item: Item, name: str) -> str:
     """What an item shares with others that are not independent of it.
 
-    Args:
-        item: The item.
-        name: The field that says so; empty for an item that is independent of all others.
-
     Raises:
         InputError: For an item without a value in this field.
     """

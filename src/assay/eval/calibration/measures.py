@@ -168,9 +168,6 @@ class _Comparison:
 
         Of the labelled rows themselves it would be the share of labels that are yes, whatever the
         grader says, with an interval that means nothing.
-
-        Returns:
-            The measures, and why one is missing.
         """
         if not unlabelled:
             why = "no row without a label was graded; --unlabelled does"

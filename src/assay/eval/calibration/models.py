@@ -220,14 +220,7 @@ def _number(record: Json, name: str) -> float | None:
 
 
 def with_share(graded: Graded, spent: Spent, of: int, seconds: float) -> Graded:
-    """A judgement with its share of what it and those beside it took.
-
-    Args:
-        graded: The judgement.
-        spent: What all of them asked of models.
-        of: How many they are.
-        seconds: Time of all of them, which counts where no model was asked.
-    """
+    """A judgement with its share of what it and those beside it took."""
     share: dict[str, Json] = {name: value / of for name, value in asdict(spent).items() if value}
     if not spent.replies:
         share["seconds"] = seconds / of

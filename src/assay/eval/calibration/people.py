@@ -29,14 +29,6 @@ def compare_people(
     both weighted by the number of rows. Each is of two raters who may have habits of their own, so
     the grader reaches the ceiling if it agrees with people as they do with each other. Only rows
     with two labels and a score are used, for both.
-
-    Args:
-        rows: For each row who said what, and the grader's score if it has one.
-        scale: What the labels are.
-        threshold: The score, and for numbers also the label, from which a row passes.
-
-    Returns:
-        None where no row has two labels.
     """
     several = [(said, score) for said, score in rows if len(said) > 1]
     if not several:

@@ -44,10 +44,6 @@ def as_label(value: Json, levels: Sequence[str] = ()) -> Label | None:
     ``PASS``, ``MET``, ``yes`` and ``true`` mean the same, as do their opposites; ``NA``, ``NONE``,
     null and an empty text are not a label.
 
-    Args:
-        value: The label.
-        levels: The levels that are told. One of them is a label, also if it is called ``NONE``.
-
     Raises:
         InputError: For what cannot be a label.
     """
@@ -73,10 +69,6 @@ def as_label(value: Json, levels: Sequence[str] = ()) -> Label | None:
 
 def raters_of(value: Json, levels: Sequence[str] = ()) -> dict[str, Label | None]:
     """The labels of a row by rater: of a list by place, of a mapping by name, else of one rater.
-
-    Args:
-        value: What stands in the row.
-        levels: As in `as_label`.
 
     Raises:
         InputError: For what cannot be a label.
@@ -160,11 +152,6 @@ def scale_of(
     written: Sequence[Json] = (),
 ) -> Scale:
     """Find the scale that labels are on.
-
-    Args:
-        labels: Every label with where it stands.
-        levels: The levels, lowest first, where they are told.
-        written: Every label as it is written, for messages.
 
     Raises:
         InputError: For no labels, labels of several kinds, or levels that nobody named: those that

@@ -130,15 +130,6 @@ async def build_judge(
 ) -> tuple[str, ...]:
     """Build everything that is the author's or ours: no byte of the submission is there.
 
-    Args:
-        command: What the case says.
-        sources: Its files.
-        layer: Directory of the hidden files.
-        build: Where the programs go: ``runner``, ``host``, and ``t0`` onward for the tests.
-
-    Returns:
-        Notes: functions that no test may call, and why.
-
     Raises:
         InputError: Tests call something that cannot be carried.
         GraderError: The tests do not compile, or there is no compiler.
@@ -189,14 +180,6 @@ async def build_submission(
     seconds: float,
 ) -> CommandResult | None:
     """Compile the submission into ``library.so``, against the author's headers.
-
-    Args:
-        command: What the case says.
-        sources: Its files.
-        workspace: The grading tree.
-        layer: Directory of the author's headers.
-        into: Where the library goes.
-        seconds: How long it may take.
 
     Returns:
         What the compiler did; None where there is nothing to compile.

@@ -100,12 +100,7 @@ class Declarations:
 
 
 def read_declarations(preprocessed: str, is_own: Callable[[str], bool]) -> Declarations:
-    """Read a header.
-
-    Args:
-        preprocessed: What the compiler's ``-E`` printed, with its line markers.
-        is_own: Whether a file, as a line marker names it, is the author's.
-    """
+    """Read a header."""
     lines: list[str] = []
     files: list[str] = []
     here = ""

@@ -27,10 +27,6 @@ _OWN_FAILURES = frozenset({2, 3, 4, 5, 6, 7, 126, 127})
 async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
     """Build both sides and run the tests, each against a fresh process of the submission.
 
-    Args:
-        command: What the case says.
-        workspace: The grading tree, and the source that the judge is built from.
-
     Raises:
         InputError: The case asks for what cannot be carried, or has no tests.
         GraderError: The author's side does not compile, or there is no compiler.
@@ -91,9 +87,6 @@ async def _hosts(workspace: Workspace, root: Path, deadline: float, *, most: int
 
     Returns:
         What the last of them did, once the submission has ended too many.
-
-    Raises:
-        SandboxError: None could be started.
     """
     count = 0
     while True:

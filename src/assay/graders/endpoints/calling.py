@@ -28,12 +28,6 @@ async def grade_remote(
 ) -> list[Graded]:
     """Have an endpoint grade submissions.
 
-    Args:
-        settings: The endpoint.
-        submissions: Each with an answer or a conversation.
-        timing: Clock and chance, for tests.
-        lookup: Resolves names, for tests.
-
     Returns:
         One outcome per submission, in their order, with their places as ids and scores on the
         endpoint's own scale. What could not be graded has ``status="error"``; its ``outcome`` is

@@ -150,14 +150,7 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
 
 
 def auth_headers(scheme: str, secret: str, body: bytes, now: float) -> dict[str, str]:
-    """The headers that authenticate a request.
-
-    Args:
-        scheme: ``bearer``, ``hmac`` or ``none``.
-        secret: The secret; unused for ``none``.
-        body: What is sent.
-        now: Unix time in seconds.
-    """
+    """The headers that authenticate a request."""
     if scheme == "bearer":
         return {"Authorization": f"Bearer {secret}"}
     if scheme == "hmac":

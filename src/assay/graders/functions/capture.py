@@ -34,12 +34,6 @@ def source_of(function: object) -> str:
     values that they have now), regular expressions, and the functions and classes that it uses,
     with all that they use in turn. It is renamed to ``grade``; its own name keeps its meaning.
 
-    Args:
-        function: An ``async def`` at the top level of a module or notebook cell.
-
-    Returns:
-        Python source with ``async def grade``.
-
     Raises:
         InputError: For what is not such a function, or uses something that cannot be taken along;
             every such name is listed with the reason.
@@ -98,11 +92,7 @@ class _Capture:
         self._problems: list[str] = []
 
     def text(self) -> str:
-        """The whole source.
-
-        Raises:
-            InputError: Naming everything that cannot be taken along.
-        """
+        """The whole source."""
         own = self._definition
         self._use_names(own, self._entry)
         if self._problems:

@@ -69,14 +69,6 @@ async def validate_function(
     example and for every sample. What a sample alone is to blame for (it has no answer, or the
     function ran out of time on it) is a warning.
 
-    Args:
-        source: Python source.
-        samples: Submissions to try it on; each may come with its id, else it is numbered from 1.
-        limits: What a call may use; the published limits by default.
-        range: Lowest and highest score it may return.
-        isolation: How it will run.
-        tier: What isolates it; the strongest that works here by default.
-
     Raises:
         InputError: For an invalid range.
         SandboxError: If the sandbox fails, or this machine has none.
@@ -243,11 +235,7 @@ def _doubts(graded: Sequence[Graded], function: FunctionSource) -> Iterable[str]
 
 
 async def _examined(source: str, tier: TierChoice) -> dict[str, Json]:
-    """What `static.examine` says, asked in the sandbox.
-
-    Raises:
-        SandboxError: If the sandbox fails.
-    """
+    """What `static.examine` says, asked in the sandbox."""
     from assay.sandbox.functions import pool_for
 
     pool = pool_for(_examiner(), tier=tier)

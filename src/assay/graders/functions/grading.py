@@ -41,12 +41,6 @@ async def grade_functions(
     The workers that hold the function stay for the next call. All items are held in memory at
     once: give it thousands, not millions.
 
-    Args:
-        source: The function; it should have been checked (`validate_function`).
-        items: Ids and submissions.
-        limits: What a call may use; the published limits by default.
-        tier: What isolates it; the strongest that works here by default.
-
     Returns:
         What came of each item, in their order; scores are what the function returned.
 
@@ -97,14 +91,7 @@ class NothingToGradeError(InputError):
 def call_of(
     item: str, submission: Submission, limit: int, source: FunctionSource
 ) -> bytes | Graded:
-    """What a function is called with, or the outcome of an item that it cannot be called with.
-
-    Args:
-        item: The item's id.
-        submission: The item.
-        limit: Bytes that a call may be given.
-        source: The function.
-    """
+    """What a function is called with, or the outcome of an item that it cannot be called with."""
     try:
         thread = thread_of(submission)
         payload = payload_of(thread)

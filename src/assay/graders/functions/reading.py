@@ -172,12 +172,7 @@ def _acts(statement: ast.stmt) -> bool:
 
 
 def deepest(tree: ast.Module | None, text: str) -> int:
-    """The line of what is nested most deeply.
-
-    Args:
-        tree: The source as Python has read it; None where already that was too much.
-        text: The source.
-    """
+    """The line of what is nested most deeply."""
     if tree is None:
         return _longest(text)
     line, level = 1, list[ast.AST]([tree])

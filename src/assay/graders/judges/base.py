@@ -133,10 +133,6 @@ _PANELS: dict[tuple[object, ...], Panel] = {}
 def panel_of(options: Mapping[str, object], *, model: str = "") -> Panel:
     """The panel that options describe; those of other names are not looked at.
 
-    Args:
-        options: By the names of `JudgeGrader`.
-        model: Whom to ask where the options name nobody.
-
     Raises:
         InputError: For an impossible panel, or ``model`` beside ``models``.
     """

@@ -29,11 +29,7 @@ __all__ = [
 
 
 def probe_word(text: str) -> str:
-    """A word that no text holds: nobody can guess it, and it differs from process to process.
-
-    Args:
-        text: What is judged; the same text has the same word.
-    """
+    """A word that no text holds: nobody can guess it, and it differs from process to process."""
     _, nonce = fenced("probe", text)
     return "".join(chr(ord("a") + int(digit, 16)) for digit in nonce[:8]) + "ium"
 
@@ -44,11 +40,7 @@ def unguessable(prompt: Prompt, word: str) -> Prompt:
 
 
 def captured(what: str) -> ModelError:
-    """The error of a judge that a probe has found out.
-
-    Args:
-        what: What it said of the made-up word.
-    """
+    """The error of a judge that a probe has found out."""
     return ModelError(
         f"the judge says of a made-up word that {what}: it cannot be trusted", kind="unbelievable"
     )
@@ -79,14 +71,7 @@ def check_canary(share: object) -> None:
 
 
 def is_probed(answer: str, asked: str, share: float, *, is_suspicious: bool) -> bool:
-    """Whether the judge is probed on an answer; the same answers are in every run.
-
-    Args:
-        answer: What is judged.
-        asked: What is asked about it; who writes answers does not know it, and so not which.
-        share: Share of answers, in [0, 1]; with 0 none is, not even a suspicious one.
-        is_suspicious: Whether it shows a pattern of attack: then it always is.
-    """
+    """Whether the judge is probed on an answer; the same answers are in every run."""
     if share <= 0 or is_suspicious:
         return share > 0
     digest = hashlib.blake2b(answer.encode("utf-8", "replace"), digest_size=8)
@@ -95,15 +80,7 @@ def is_probed(answer: str, asked: str, share: float, *, is_suspicious: bool) -> 
 
 
 def untruth(answer: str, *, what: str = "answer") -> tuple[str, str]:
-    """What is said of an answer and not true, in words that nobody can know beforehand.
-
-    Args:
-        answer: What is judged.
-        what: How to call it.
-
-    Returns:
-        The sentence, and the made-up word in it.
-    """
+    """What is said of an answer and not true, in words that nobody can know beforehand."""
     word = probe_word(answer)
     wording = _WORDINGS[zlib.crc32(word.encode()) % len(_WORDINGS)]
     return wording.format(what=what, word=word), word

@@ -362,13 +362,7 @@ def batches(claims: Sequence[Claim]) -> list[Sequence[Claim]]:
 
 
 def misnumbered(given: Sequence[int], wanted: Sequence[int], what: str) -> str:
-    """What is wrong with the numbers of a list of verdicts, or "".
-
-    Args:
-        given: The numbers that verdicts have.
-        wanted: Those that each need exactly one.
-        what: What is numbered, such as ``claim``.
-    """
+    """What is wrong with the numbers of a list of verdicts, or ""."""
     complaints: list[str] = []
     if missing := [str(number) for number in wanted if number not in given]:
         complaints.append(f"there is no verdict for {what} {', '.join(missing)}")

@@ -114,12 +114,7 @@ def leaves(criteria: Sequence[Criterion]) -> Iterator[Criterion]:
 def signed(
     criteria: Sequence[Criterion], *, is_fault: bool = False
 ) -> Iterator[tuple[Criterion, bool]]:
-    """The `leaves`, each with whether it counts against the answer where it is met.
-
-    Args:
-        criteria: The rubric.
-        is_fault: Whether these are parts of a fault: what makes a fault smaller is a merit.
-    """
+    """The `leaves`, each with whether it counts against the answer where it is met."""
     for criterion in criteria:
         is_against = is_fault != (criterion.weight < 0)
         if criterion.children:

@@ -73,11 +73,6 @@ def documents_of(
     sample and of the thread. What is there twice, but for decoration (see `same`), is one
     document: the copies of one good chunk do not make a retrieval better.
 
-    Args:
-        thread: The conversation.
-        metadata: The sample's.
-        given: Documents that a declaration or a caller names; taken instead of all of these.
-
     Raises:
         InputError: For documents that are not texts or mappings with ``content``, ``text`` or
             ``page_content``.
@@ -151,13 +146,7 @@ def windows(documents: Sequence[Document]) -> list[Window]:
 
 
 def pieces(text: str, size: int, *, overlap: int = 0) -> Iterator[str]:
-    """Cut a text into pieces of at most ``size`` characters, where a paragraph or sentence ends.
-
-    Args:
-        text: Any text.
-        size: In characters.
-        overlap: Characters of a piece that the next one repeats; less than half of the size.
-    """
+    """Cut a text into pieces of at most ``size`` characters, where a paragraph or sentence ends."""
     start = 0
     while len(text) - start > size:
         end = _end(text, start + size // 2 + overlap, start + size)

@@ -190,12 +190,7 @@ class Sought:
         return frozenset(numbers)
 
     def complaint(self, quotes: Sequence[str], criterion: str = "") -> str:
-        """What is wrong with the evidence for a criterion, or "".
-
-        Args:
-            quotes: What the judge quotes.
-            criterion: The criterion; where it speaks of the answer, its own words are not evidence.
-        """
+        """What is wrong with the evidence for a criterion, or ""."""
         own = _own_words(criterion)
         if len(quotes) > _MOST_QUOTES:
             return (

@@ -123,10 +123,6 @@ def _is_mark(character: str) -> bool:
 def fenced(name: str, text: str) -> tuple[str, str]:
     r"""Put a text into a fence.
 
-    Args:
-        name: What it is: ``answer``, ``document-2`` ...
-        text: Anything. Every ``<`` is written ``\u003c``.
-
     Returns:
         The fenced block, and the name of its fence, which differs from process to process.
     """

@@ -80,12 +80,7 @@ _CONTENT = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
 
 
 def emptiness(answer: str, *, openers: bool = True) -> str:
-    """Why an answer has no content to be judged, or "".
-
-    Args:
-        answer: The answer.
-        openers: Whether the mere beginning of an answer, such as "Solution:", counts as no content.
-    """
+    """Why an answer has no content to be judged, or ""."""
     if _begins_plainly(answer):
         return ""
     if len(answer) > _HEAD:
@@ -190,12 +185,7 @@ _grown(_ROOT, _COURTESIES, ":", "..", "!")
 
 
 def _announces(text: str, *, is_whole: bool) -> bool:
-    """Whether a text consists of openers, one after the other.
-
-    Args:
-        text: What is seen of it.
-        is_whole: Or else its beginning, of which it is asked whether it may go on so.
-    """
+    """Whether a text consists of openers, one after the other."""
     places, end = [_ROOT], 0
     ended: list[_Node] = []
     for found in _WORD.finditer(text):

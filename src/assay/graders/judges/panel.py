@@ -303,11 +303,7 @@ class Vote:
         )
 
     def to_dict(self, *, in_steps: bool = False) -> dict[str, Json]:
-        """What is kept of it: what was said, and everything needed to find the calls again.
-
-        Args:
-            in_steps: Whether it took several questions, each of which is kept.
-        """
+        """What is kept of it: what was said, and everything needed to find the calls again."""
         kept: dict[str, Json] = {"model": self.model}
         if self.repeat:
             kept["repeat"] = self.repeat

@@ -264,12 +264,7 @@ def telling_words(text: str) -> set[str]:
 
 
 def touches(span: str, passage: str) -> bool:
-    """Whether a span has to do with a passage: one holds the other, or a part of it.
-
-    Args:
-        span: With ``...`` between its parts.
-        passage: As it came.
-    """
+    """Whether a span has to do with a passage: one holds the other, or a part of it."""
     plain = normalised(passage)
     return any(part in plain or plain.strip(" .!") in part for part in _parts(span))
 
@@ -278,11 +273,6 @@ def left_out(answer: str, pairs: Iterable[Pair], most: int) -> list[str]:
     """The passages of an answer that no claim was made of.
 
     Questions and courtesies are not claims, nor is what has fewer than three words.
-
-    Args:
-        answer: All of it, or a piece.
-        pairs: The claims that were listed, each with its span.
-        most: How many are looked for.
     """
     made = _Made(pairs)
     seen, found = set[str](), list[str]()

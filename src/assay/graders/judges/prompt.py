@@ -111,12 +111,6 @@ class Prompt:
 def compose(form: str, parts: Sequence[Part], ending: str, *, system: str = "") -> Prompt:
     """Write a prompt.
 
-    Args:
-        form: The kind of question, in a word; the last section says what is asked.
-        parts: Trusted text as it is, and material, which is fenced.
-        ending: What is asked, behind the material.
-        system: More for the system prompt, trusted.
-
     Raises:
         ModelError: Of the kind ``overflow`` for more than `MAX_MATERIAL` characters of material.
     """

@@ -232,10 +232,6 @@ def combined(criteria: Sequence[Criterion], decisions: Sequence[Decision]) -> Co
     worth by the same formula. What is not applicable is left out, and so is what could not be
     decided for a fault of the machinery; where the answer may have brought the fault about (a judge
     that refused, or wrote what cannot be read or believed), it counts against the answer.
-
-    Args:
-        criteria: The rubric.
-        decisions: One for each of its leaves, in order.
     """
     is_whole = all(decision.error is None for decision in decisions)
     is_lost = not is_whole and any(

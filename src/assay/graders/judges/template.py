@@ -343,9 +343,6 @@ def check_template(template: str, known: Mapping[str, Json]) -> list[str]:
         known: A sample of the variables. Of a list its first item says what the others are like;
             an empty mapping may hold anything.
 
-    Returns:
-        Warnings, each with its line.
-
     Raises:
         InputError: For an invalid template, with its line.
     """

@@ -183,12 +183,6 @@ def conversation(
 ) -> StringThread:
     """The parts of a submission as one conversation that ends with the answer.
 
-    Args:
-        answer: The answer; what ends the thread by default.
-        question: What was asked, where there is no thread.
-        thread: The conversation.
-        metadata: What belongs to the sample; comes before the thread's own.
-
     Raises:
         GraderError: If there is no answer, which is not the same as an empty one.
     """
@@ -208,15 +202,7 @@ def variables(
     allow_na: bool = False,
     own: Mapping[str, Json] | None = None,
 ) -> dict[str, Json]:
-    """All variables.
-
-    Args:
-        thread: A conversation that ends with the answer.
-        criteria: The criterion.
-        examples: What people decided about other answers.
-        allow_na: Whether the judge may say that the criterion does not apply.
-        own: Further variables of the author's; they come before those of the same name.
-    """
+    """All variables."""
     turns = [(turn[0], turn[1]) for turn in thread.turns]
     last = max((n for n, (role, _) in enumerate(turns) if role == "user"), default=-1)
     without = turns[:last] if last >= 0 else turns[:-1]
@@ -284,11 +270,6 @@ def fenced_render(
     template: str, given: Mapping[str, Json], own: Mapping[str, Json] | None = None
 ) -> Rendered:
     """A template as a judge gets it: the texts of `MATERIAL` in fences.
-
-    Args:
-        template: The template.
-        given: What `variables` gives.
-        own: The author's own variables among them; they are trusted, whatever they are called.
 
     Raises:
         InputError: As of `render`.

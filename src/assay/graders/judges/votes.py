@@ -59,14 +59,7 @@ class Decision:
 async def poll(
     prompt: Prompt, form: Form[Opinion], panel: Panel, *, is_fault: bool = False
 ) -> Decision:
-    """Ask a panel one question; see `run_panel`.
-
-    Args:
-        prompt: The question.
-        form: What shape an answer has.
-        panel: Who is asked.
-        is_fault: As of `run_panel`.
-    """
+    """Ask a panel one question; see `run_panel`."""
 
     async def judge(voter: Voter) -> Opinion:
         return await voter.ask(prompt, form)

@@ -83,9 +83,6 @@ class Formula:
     def __call__(self, values: Mapping[str, float]) -> float:
         """Compute it.
 
-        Args:
-            values: The variables; more than it has do no harm.
-
         Raises:
             ScoreError: For a division by zero, the root of a negative number, or any other step
                 whose outcome is not a finite number.

@@ -268,11 +268,6 @@ def sample_of(
 ) -> dict[str, Json]:
     """The namespace ``sample`` of one answer.
 
-    Args:
-        answer: What the model said; None where nothing is known.
-        recorded: What else was recorded of it: model, usage, ``output_tools``, ``output_audio``.
-        tool_calls: The calls it made, in the form of chat completions; those recorded by default.
-
     Returns:
         ``output_tools`` and what was recorded; with an answer also ``output_text``, ``choices``
         and, if it is JSON, ``output_json``.

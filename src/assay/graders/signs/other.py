@@ -255,13 +255,7 @@ _PRINTS = re.compile(
 
 
 def other_signs(source: bytes, path: str, language: str) -> list[Sign]:
-    """The signs of a file in a language other than Python.
-
-    Args:
-        source: Its bytes.
-        path: From the root of the workspace.
-        language: As `assay.graders.languages.language_of` calls it.
-    """
+    """The signs of a file in a language other than Python."""
     nodes = each(parse(source, language))
     looked = {
         **dict.fromkeys(("javascript", "typescript", "tsx"), javascript_signs),

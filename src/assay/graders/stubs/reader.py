@@ -59,10 +59,6 @@ class SourceReader:
     def python_code(self, source: bytes, *, texts: bool = True) -> str | None:
         """A Python file without comments and statements that do nothing; None if it is not Python.
 
-        Args:
-            source: The file.
-            texts: Whether to keep what stands in strings.
-
         Raises:
             GraderError: If the process cannot be started.
         """
@@ -73,15 +69,6 @@ class SourceReader:
         self, source: bytes, language: str, *, path: str, own: Iterable[str]
     ) -> tuple[list[Sign], list[str]] | str:
         """The signs in a file that it speaks to its judge, and texts that do nothing in it.
-
-        Args:
-            source: Its bytes.
-            language: Its language.
-            path: From the root of the workspace.
-            own: First parts of the names of the workspace's own modules.
-
-        Returns:
-            Both; as text, why it cannot be read.
 
         Raises:
             GraderError: If the process cannot be started.

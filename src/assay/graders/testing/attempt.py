@@ -86,18 +86,7 @@ async def attempt(
     mounts: Sequence[Mount] = (),
     output_bytes: int = 64 * 1024,
 ) -> tuple[Channel, CommandResult]:
-    """Run the command once.
-
-    Args:
-        plan: What to run.
-        argv: What to run instead of the command as it is.
-        skip: Tests that the runner is to leave out.
-        mounts: What to show in the sandbox beside the rest.
-        output_bytes: How much of stdout, and of stderr, is kept.
-
-    Returns:
-        The channel, closed, and what the command did.
-    """
+    """Run the command once."""
     if plan.command.isolation == "process":
         return await _attempt_apart(plan, skip=skip, output_bytes=output_bytes)
     left = max(plan.deadline - time.monotonic(), 0.1)

@@ -214,12 +214,7 @@ class Authors:
         return best > 0 and all(fitting)
 
     def count(self, outcomes: Mapping[str, TestOutcome], *, canaries: bool) -> Counted:
-        """Tell the author's tests from the submission's.
-
-        Args:
-            outcomes: What was reported, without canaries and what the author leaves out.
-            canaries: Whether canaries were heard of, so that the hidden files did run.
-        """
+        """Tell the author's tests from the submission's."""
         if not self.known or not self.theirs:
             why = "the author's tests cannot be read" if self.known else "the source was not read"
             doubt = f"{why}, so tests of the submission's own cannot be told apart"
@@ -319,14 +314,7 @@ def _strangers(names: Collection[str]) -> tuple[str, ...]:
 def read_authors(
     hidden: Mapping[str, str], workspace: Workspace, *, console: str | None, junit: bool
 ) -> Authors:
-    """Read the tests of the hidden files, the source and the submission.
-
-    Args:
-        hidden: Text of hidden files by path.
-        workspace: The trees.
-        console: The console format, if the report is a console's.
-        junit: Whether the report is a JUnit file.
-    """
+    """Read the tests of the hidden files, the source and the submission."""
     bound = None if junit else _KINDS.get(console or "")
     injected = [file for path, text in hidden.items() if (file := _read(path, text, junit=junit))]
     kinds = {bound} if bound else {file.kind for file in injected}

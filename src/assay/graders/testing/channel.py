@@ -179,10 +179,6 @@ async def open_channel(
 ) -> AsyncGenerator[Channel]:
     """Listen while a command runs.
 
-    Args:
-        brief: What the runner is told.
-        handed: A socket that it is given together with the brief.
-
     On leaving, what the command left in the socket has been read; nothing is awaited.
     """
     import asyncio

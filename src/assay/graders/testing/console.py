@@ -237,10 +237,6 @@ _LONGEST_LINE = 4_000
 def read_console(name: str, text: str) -> dict[str, TestOutcome]:
     """Read the outcomes out of console text.
 
-    Args:
-        name: The format, of `FORMATS`.
-        text: What the command printed. Colours are ignored.
-
     Returns:
         Outcomes by id; none where the text has no results in that format.
 

@@ -66,14 +66,7 @@ def expect(
     *,
     changed: Collection[str] = (),
 ) -> Expected:
-    """Merge what a Python runner collected with what the hidden sources say.
-
-    Args:
-        heard: What the runner said.
-        hidden: The tests of the injected files, and of others known to be the author's.
-        invocation: The command; files that it does not name are not expected.
-        changed: Paths that the submission changed: tests in them are its own.
-    """
+    """Merge what a Python runner collected with what the hidden sources say."""
     if invocation.runner == "unknown":  # its words are those of make and the like
         dotted = bool(heard.collected) and not any("::" in name for name in heard.collected)
         runner = "unittest" if dotted else "pytest"

@@ -71,13 +71,7 @@ class Foreknown:
 
 
 def foresee(command: TestCommand, invocation: Invocation, files: Mapping[str, str]) -> Foreknown:
-    """Read the hidden sources, and plant canaries where one will be seen and harms nothing.
-
-    Args:
-        command: What will be run.
-        invocation: How it starts its tests.
-        files: The hidden files, by path in the workspace.
-    """
+    """Read the hidden sources, and plant canaries where one will be seen and harms nothing."""
     canary = Canary(name=f"c{secrets.token_hex(8)}", planted=secrets.token_hex(16))
     planted: dict[str, str] = {}
     sources = {
@@ -118,12 +112,6 @@ def _bears_canaries(command: TestCommand, invocation: Invocation, planted: Colle
 def plant_canary(path: str, text: str, canary: Canary, *, number: int = 0) -> str | None:
     """Append the canary to a test source.
 
-    Args:
-        path: The source's path; its suffix says the language.
-        text: The source.
-        canary: What to plant.
-        number: Tells apart the canaries of several sources that are compiled into one program.
-
     Returns:
         The source with the canary, or None where none can be planted: another language, or a file
         without tests of its own.
@@ -162,11 +150,6 @@ def without_canaries(
     outcomes: Mapping[str, TestOutcome], canary: Canary, *, planted: int
 ) -> tuple[dict[str, TestOutcome], str]:
     """Take the canaries out of a report.
-
-    Args:
-        outcomes: What was reported.
-        canary: What was planted.
-        planted: Into how many sources.
 
     Returns:
         The outcomes of real tests, and what is wrong: ``canary passed``, ``canary missing``, or

@@ -47,9 +47,6 @@ def read_junit(files: Mapping[str, bytes]) -> dict[str, TestOutcome]:
     one id the second is called ``id#2`` and so on, and where one of them failed all did. XML of
     another kind holds no tests.
 
-    Args:
-        files: Content of the reports by path.
-
     Returns:
         Outcomes by id. A report that cannot be read is an ``error`` whose id is its path.
     """

@@ -41,12 +41,7 @@ _SEPARABLE: Mapping[Runner, str] = {
 
 
 def is_separable(cmd: str, tree: str | None = None) -> bool:
-    """Whether the tests that a command runs can be judged in a process of their own.
-
-    Args:
-        cmd: The shell line.
-        tree: Where ``package.json`` and ``Makefile`` are looked up, if anywhere.
-    """
+    """Whether the tests that a command runs can be judged in a process of their own."""
     from assay.graders.testing.commands import read_command
 
     try:
@@ -73,11 +68,6 @@ def check_isolation(options: Mapping[str, Json], cmd: str) -> None:
 
 def mode_of(isolation: Isolation, cmd: str, tree: str | None = None) -> Mode:
     """The mode that a command is run in.
-
-    Args:
-        isolation: What is asked for; ``auto`` was not decided by anybody, and means ``shared``.
-        cmd: The shell line.
-        tree: The source, where it is known.
 
     Raises:
         InputError: For ``process`` and a command that cannot have it, and for any other word.

@@ -51,10 +51,6 @@ def require_start(plan: Plan, channel: Channel, result: CommandResult) -> None:
 async def require_program(plan: Plan, result: CommandResult) -> None:
     """Refuse a command whose program does not exist, whatever the submission is.
 
-    Args:
-        plan: What was run.
-        result: What the command did.
-
     Raises:
         GraderError: If its program is not found over the source either.
     """
@@ -114,10 +110,6 @@ def require_targets(plan: Plan) -> None:
 
 def require_ids(ids: Sequence[str], files: Mapping[str, str]) -> None:
     """Refuse expected tests that a hidden Python file, in which they should be, does not have.
-
-    Args:
-        ids: Of tests.
-        files: The hidden files: path in the workspace to path on this machine.
 
     Raises:
         InputError: For the first such test.

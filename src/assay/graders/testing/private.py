@@ -44,12 +44,6 @@ async def conclude(
 ) -> TestRun:
     """Judge a run from what its runner said.
 
-    Args:
-        plan: What was run.
-        channel: What was heard.
-        result: What the command did.
-        crashed: Tests that ended the process in earlier runs.
-
     Raises:
         GraderError: If the runner broke before any code of the submission could run.
         InputError: If the command names a test that neither the case nor its source has.

@@ -50,14 +50,7 @@ class Host:
 def judge_brief(
     hidden: list[str], *, allow: list[str], fresh: str, timeout_s: float
 ) -> dict[str, Json]:
-    """What a judge is told beside the brief of every runner.
-
-    Args:
-        hidden: Paths of the hidden files in the workspace.
-        allow: Classes of the submission that are trusted with equality.
-        fresh: How often the submission is loaded anew: ``module`` or ``test``.
-        timeout_s: Seconds for the whole run. A call may take half of it, a minute at most.
-    """
+    """What a judge is told beside the brief of every runner."""
     return {
         "hidden": [*hidden],
         "allow": [*allow],
@@ -74,13 +67,6 @@ async def host_of(
     """Run the host of a submission beside a judge.
 
     On leaving, every process of it is dead and its files are gone.
-
-    Args:
-        workspace: The grading tree. It is not changed.
-        node: Whether the submission is loaded by Node, and not by Python.
-        env: Variables of the judge's command; ours are taken out.
-        mounts: What the judge's command needs to see of this machine.
-        seconds: When it is over at the latest.
 
     Raises:
         GraderError: If the host could not even start.

@@ -67,9 +67,6 @@ class _Module:
 def read_python_tests(files: Mapping[str, str]) -> dict[str, PythonTests]:
     """Read the tests of hidden files that belong together.
 
-    Args:
-        files: Source by path in the workspace, helpers and ``conftest.py`` included.
-
     Returns:
         The tests by path. A source that this Python cannot parse is open.
     """

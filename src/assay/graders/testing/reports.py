@@ -137,10 +137,6 @@ async def run_reported(plan: Plan, foreknown: Foreknown) -> TestRun:
 
     Where it turns out to start a runner that reports to us, that report prevails.
 
-    Args:
-        plan: What to run.
-        foreknown: What is known of its tests.
-
     Raises:
         InputError: For a report that is declared wrongly.
         GraderError: If what is needed to read reports is not installed.

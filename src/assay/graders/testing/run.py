@@ -37,10 +37,6 @@ async def run_tests(command: TestCommand, workspace: Workspace) -> TestRun:
 
     A test that ends the process is failed, and the others are run again without it.
 
-    Args:
-        command: What to run.
-        workspace: The grading tree. It is not changed.
-
     Raises:
         InputError: For a command whose outcomes could only be guessed.
         GraderError: Something that the submission cannot cause is missing, e.g. pytest.
@@ -53,11 +49,7 @@ async def run_tests(command: TestCommand, workspace: Workspace) -> TestRun:
 
 
 async def _require_tests(command: TestCommand, workspace: Workspace) -> None:
-    """Refuse a command that has no tests to run, whatever the submission is.
-
-    Raises:
-        GraderError: If it ends well without any test over the source, too.
-    """
+    """Refuse a command that has no tests to run, whatever the submission is."""
     if workspace.source is None and not command.inject:
         return
     with tempfile.TemporaryDirectory(prefix="assay-source-") as nothing:

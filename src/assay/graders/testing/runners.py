@@ -67,11 +67,7 @@ class _Kind:
 
 
 def _ask(*argv: str) -> Path:
-    """A path that a program prints about itself; the program's own place if it prints none.
-
-    Raises:
-        GraderError: If it does not answer in time: without its toolchain honest work would get a 0.
-    """
+    """A path that a program prints about itself; the program's own place if it prints none."""
     try:
         told = subprocess.run(
             argv, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True, cwd="/"
@@ -126,9 +122,6 @@ def tools_for(cmd: str) -> Toolchain:
     """What the programs that a shell line names need.
 
     A line that only names a builder (``make test``) names no program: nothing is added for it.
-
-    Args:
-        cmd: The shell line.
     """
     named = {word.rpartition("/")[2] for word in _WORD.findall(cmd)}
     entries: list[str] = []
@@ -222,10 +215,6 @@ class Interpreter:
 def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
     """The Python that ``python3`` means: the case's own, assay's own, or the system's.
 
-    Args:
-        workspace: Its ``VIRTUAL_ENV`` is the case's own environment.
-        pytest: Whether it must have pytest.
-
     Raises:
         GraderError: If there is none, saying what to declare.
     """
@@ -273,13 +262,6 @@ def surroundings(
     apart: bool = False,
 ) -> tuple[dict[str, str], list[Mount]]:
     """The variables and mounts of a command that may report over the channel.
-
-    Args:
-        invocation: What the command will start, as far as is known.
-        cmd: The command.
-        workspace: Its own variables and mounts are kept.
-        channel: The socket on the host.
-        apart: Whether the command is a judge's, which is handed a socket.
 
     Raises:
         GraderError: If the runner needs something that is not installed.

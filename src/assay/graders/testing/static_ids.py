@@ -42,10 +42,6 @@ def blank(text: str, pattern: re.Pattern[str]) -> str:
     """The text with comments and strings turned to spaces of equal length.
 
     Newlines stay, and so do a string's quotes.
-
-    Args:
-        text: The source.
-        pattern: What its language's comments and strings look like.
     """
 
     def blanked(match: re.Match[str]) -> str:
@@ -71,13 +67,7 @@ def closing(code: str, at: int, pair: str) -> int:
 
 
 def pieces(code: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The spans between the commas of a list, those of brackets inside it not counted.
-
-    Args:
-        code: Blanked text.
-        start: Behind the bracket that opens the list.
-        end: Where it closes.
-    """
+    """The spans between the commas of a list, those of brackets inside it not counted."""
     depth = 0
     begin = start
     for place in range(start, end):
@@ -119,9 +109,6 @@ def read_javascript(text: str) -> Iterator[tuple[str, bool]]:
 
     Subtests (``t.test``) are told only if they are left out: whether the others come to be
     declared is up to the code around them.
-
-    Args:
-        text: The source.
     """
     code = blank(text, C_LIKE)
     calls = [call for match in _CALL.finditer(code) if (call := _read(match, text, code))]
@@ -201,9 +188,6 @@ _FILLED = re.compile(r"%[a-zA-Z#$]|\$\{[^}]*\}|\$#?[\w.]+")
 
 def computed_names(text: str) -> tuple[tuple[str, ...], bool]:
     """What is known of names that are not literal.
-
-    Args:
-        text: The source.
 
     Returns:
         Patterns of the ends of such names, and whether a test may have any name.
@@ -305,12 +289,7 @@ def language_of(path: str) -> Language | None:
 
 
 def read_static_tests(path: str, text: str) -> StaticTests:
-    """Find the tests of one source.
-
-    Args:
-        path: Path in the workspace; its suffix says the language.
-        text: The source.
-    """
+    """Find the tests of one source."""
     language = language_of(path)
     if language is None or (language == "go" and not path.endswith("_test.go")):
         return StaticTests()

@@ -251,10 +251,6 @@ _PRLIMIT: Numbers = (302, 261)
 def worker_filters(tier: Literal["bwrap", "landlock"], machine: str = "") -> tuple[bytes, ...]:
     """The compiled filters of a worker.
 
-    Args:
-        tier: What else isolates the worker.
-        machine: ``x86_64`` or ``aarch64``; empty for this machine.
-
     Returns:
         First what the worker installs before it reads the function; under Landlock then what the
         process of each call adds before it runs any of it. 8 bytes per instruction.

@@ -78,12 +78,7 @@ class Mode:
     limit_processes: bool = True
 
     def command(self, control: int, *, inside: str = str(INSIDE)) -> list[str]:
-        """The worker's command line.
-
-        Args:
-            control: The descriptor over which it talks to us; inherited.
-            inside: Where the worker sees the folder `INSIDE`.
-        """
+        """The worker's command line."""
         python, _ = interpreter()
         # -u: what a call prints leaves its process at once, so that there is nothing to flush.
         words = [python, "-u", "-S", "-s", "-P", "-B", f"{inside}/worker.py", str(control)]
@@ -279,11 +274,6 @@ def _words(info: int, control: int) -> list[str]:
 def isolated(command: Sequence[str], *, uid: int, options: Sequence[str] = ()) -> list[str]:
     """The command line that runs a command in a sandbox such as workers have.
 
-    Args:
-        command: As process 1 of the sandbox.
-        uid: Who is to be root's stand-in there; 0 for any other user.
-        options: Further ones for bubblewrap.
-
     Raises:
         SandboxUnavailableError: There is no bubblewrap, or no setpriv where it is needed.
     """
@@ -374,9 +364,6 @@ _LANDLOCK_DEVICES = ("/dev/null", "/dev/zero")
 
 def check_landlock() -> str:
     """Whether this machine can isolate by Landlock.
-
-    Returns:
-        What was found.
 
     Raises:
         SandboxUnavailableError: It cannot; the hint says how to fix it.

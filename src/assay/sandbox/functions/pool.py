@@ -191,9 +191,6 @@ class FunctionPool:
     async def call(self, payload: bytes) -> Outcome:
         """Make one call.
 
-        Args:
-            payload: JSON.
-
         Raises:
             ProgramError: As in `start`, which is done if need be.
             SandboxError: Likewise; also when the pool is closed meanwhile.
@@ -202,12 +199,6 @@ class FunctionPool:
 
     async def call_many(self, payloads: Sequence[bytes]) -> list[Outcome]:
         """Make many calls; cheaper than as many times `call`.
-
-        Args:
-            payloads: JSON, one for each call.
-
-        Returns:
-            What came of each, in the same order.
 
         Raises:
             ProgramError: As in `call`.
@@ -272,11 +263,7 @@ class FunctionPool:
         self._end()
 
     def rest(self) -> bool:
-        """End all workers if there is nothing to do; the next call starts new ones.
-
-        Returns:
-            Whether there was nothing to do.
-        """
+        """End all workers if there is nothing to do; the next call starts new ones."""
         return self._end(if_idle=True)
 
     def _end(self, *, if_idle: bool = False) -> bool:
@@ -376,9 +363,6 @@ def owned_by(owner: str) -> Generator[None]:
     """Within it, pools are those of an owner, such as a project.
 
     It holds for the current task or thread, and for what is started from it.
-
-    Args:
-        owner: Any name; empty for nobody in particular.
     """
     token = _owner.set(owner)
     try:
@@ -402,13 +386,6 @@ def pool_for(
 
     It need not be closed: of the least recently used ones beyond 32, those that have nothing to do
     end their workers, and start new ones when they are called again.
-
-    Args:
-        program: What is called.
-        isolation: As for `FunctionPool`.
-        limits: Likewise.
-        tier: Likewise.
-        owner: Whose it is; empty for that of `owned_by`.
     """
     key: _Key = (owner or _owner.get(), program.digest, isolation, limits or FunctionLimits(), tier)
     with _shared_lock:
@@ -433,12 +410,6 @@ async def load_once(
     tier: TierChoice = "auto",
 ) -> LoadReport:
     """Load a program on a worker of its own, and make a few calls to see what it does.
-
-    Args:
-        program: What is loaded.
-        payloads: JSON, one for each call.
-        limits: As for a pool.
-        tier: Likewise.
 
     Raises:
         SandboxUnavailableError: No tier works on this machine.

@@ -101,9 +101,6 @@ def batch_frame(payloads: Sequence[bytes], limits: FunctionLimits) -> bytes:
 def read_load(data: bytes) -> tuple[bool, int, str] | None:
     """What a worker said of a program: whether it is loaded, the line and the reason where not.
 
-    Returns:
-        None as long as there is more to come.
-
     Raises:
         WorkerError: It is not an answer to that.
     """

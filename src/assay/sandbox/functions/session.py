@@ -278,9 +278,6 @@ class Session:
 def start(tier: str) -> Session:
     """Start a worker; it is ready to load a program in about 50 ms.
 
-    Args:
-        tier: ``bwrap`` or ``landlock``.
-
     Raises:
         SandboxUnavailableError: This machine cannot isolate it.
         SandboxError: It could not be started.

@@ -423,14 +423,7 @@ class Pending:
             self.is_open = not self.is_closed
 
     def close(self, *, if_idle: bool = False) -> bool:
-        """Admit nobody any more.
-
-        Args:
-            if_idle: Only if nobody is there.
-
-        Returns:
-            Whether it is closed now.
-        """
+        """Admit nobody any more."""
         with self.condition:
             if if_idle and self._admitted:
                 return False

@@ -121,11 +121,7 @@ def function_tiers() -> SandboxReport:
 
 @lru_cache(maxsize=2)
 def _prove(tier: Tier) -> float:
-    """Let the canary try a tier. What fails is tried again next time.
-
-    Returns:
-        How long it took, in seconds.
-    """
+    """Let the canary try a tier. What fails is tried again next time."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="assay-canary-") as place:
         # So that nothing but the sandbox keeps the canary from it.

@@ -57,12 +57,6 @@ class RefusedError(Exception):
 def connect(path: str) -> tuple[Brief, Send]:
     """Take the brief.
 
-    Args:
-        path: The socket.
-
-    Returns:
-        The brief, and the only way to speak.
-
     Raises:
         RefusedError: If the host serves another process.
         OSError: If there is no host.

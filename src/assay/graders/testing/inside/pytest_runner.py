@@ -44,14 +44,7 @@ _WATCHED = (
 
 
 def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> NoReturn:
-    """Run pytest, tell what came of it, and end the process.
-
-    Args:
-        arguments: Of pytest's command line.
-        brief: What the host told.
-        send: Tells the host.
-        settings: Where all this happens.
-    """
+    """Run pytest, tell what came of it, and end the process."""
     _load_everything()
     session = Session(brief, send, settings, rewrite_asserts)
     _stay_first(session.finder)

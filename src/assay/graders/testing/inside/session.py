@@ -265,14 +265,6 @@ def arrange(
 
     The tests of a class keep their order and no canary comes between them: what is set up for the
     class is set up once.
-
-    Args:
-        tests: As they were collected.
-        place: File of a test, and its class or function.
-        canaries: By the file among whose tests each is to run.
-        lone: The canary that runs between files.
-        seed: Of the order.
-        shuffle: Whether files, and classes and functions within a file, may change places.
     """
     draw = random.Random(seed)  # noqa: S311 - an order, not a secret
     runs = [(at, list(those)) for at, those in groupby(tests, place)]

@@ -39,14 +39,7 @@ _NO_TESTS = 5
 
 
 def run(arguments: list[str], brief: Brief, send: Send, settings: Settings) -> NoReturn:
-    """Run unittest, tell what came of it, and end the process.
-
-    Args:
-        arguments: Of unittest's command line.
-        brief: What the host told.
-        send: Tells the host.
-        settings: Where all this happens.
-    """
+    """Run unittest, tell what came of it, and end the process."""
     session = Session(brief, send, settings, None)
     session.open_workspace("unittest", arguments, _WATCHED)
     status = 1

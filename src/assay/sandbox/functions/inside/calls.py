@@ -110,11 +110,7 @@ class Calls:
         self._started = self._burnt = 0.0
 
     def await_load(self, limit: float) -> Reply:
-        """What the template says when it has loaded its program, or has not.
-
-        Args:
-            limit: CPU seconds that it may use, and half the real seconds.
-        """
+        """What the template says when it has loaded its program, or has not."""
         self._pid, self._is_series, self._started = self._template, True, time.monotonic()
         reply = self.reply(limit, 2 * limit)
         self._pid = 0
@@ -136,12 +132,7 @@ class Calls:
             self._hear_of_births()
 
     def start(self, payload: bytes, *, count: int = 1) -> None:
-        """Let the waiting process begin.
-
-        Args:
-            payload: One payload; or several, each with its length before it.
-            count: How many.
-        """
+        """Let the waiting process begin."""
         if self._said:
             self._said = b""
         if self._printed:
@@ -173,10 +164,6 @@ class Calls:
 
     def reply(self, cpu: float, wall: float) -> Reply:
         """The next reply of the process.
-
-        Args:
-            cpu: CPU seconds that it may use, from its start or its last reply.
-            wall: Real seconds likewise.
 
         Returns:
             What it says; or, if it says nothing in time, only why. It is dying then.
@@ -286,11 +273,7 @@ class Calls:
         return bool(_poll({fd: select.POLLIN}).poll(_PATIENCE_MS))
 
     def end(self) -> bytes:
-        """See that nothing of the process is left, and have the next one forked.
-
-        Returns:
-            How it ended, in words.
-        """
+        """See that nothing of the process is left, and have the next one forked."""
         death = _read(self._deaths, DEATH.size) or self._awaited_death()
         how, has_sibling = DEATH.unpack(death) if len(death) == DEATH.size else (0, 1)
         if has_sibling or self._has_strays():

@@ -116,9 +116,6 @@ class _Program(ctypes.Structure):
 def install(program: bytes) -> None:
     """Install a filter; those already there stay, and the strictest answer holds.
 
-    Args:
-        program: The compiled filter, 8 bytes per instruction.
-
     Raises:
         OSError: The kernel refused.
     """

@@ -119,9 +119,6 @@ def evaluate(loaded: Loaded, payload: bytes, loop: Loop | None = None) -> tuple[
         payload: JSON.
         loop: An event loop for it to wait in, or None: then a call that seems to want one is
             answered with `NEEDS_LOOP`.
-
-    Returns:
-        Status, score and message.
     """
     end = -1
     try:
@@ -354,11 +351,7 @@ def _load(
 
 
 def _check_written(function: object, code: CodeType, entry: str) -> None:
-    """See that what is called is what the source says: it may have been replaced meanwhile.
-
-    Raises:
-        LoadError: It is something else than the ``async def`` of that name.
-    """
+    """See that what is called is what the source says: it may have been replaced meanwhile."""
     line = 0
     called = function.__code__ if _type(function) is _Function else None  # type: ignore[attr-defined] - a function has it
     for made in _codes(code):

@@ -97,13 +97,7 @@ class _Server:
         self._needs_loop = False
 
     def one_by_one(self, sizes: tuple[int, ...], cpu: float, wall: float) -> None:
-        """Make each call in a process of its own.
-
-        Args:
-            sizes: Of the payloads, in bytes.
-            cpu: CPU seconds of each call.
-            wall: Real seconds of each call.
-        """
+        """Make each call in a process of its own."""
         calls = self._calls
         for number, size in enumerate(sizes):
             payload = self._line.exactly(size)
@@ -142,13 +136,7 @@ class _Server:
         return status, score, used, message
 
     def together(self, sizes: tuple[int, ...], cpu: float, wall: float) -> None:
-        """Make the calls in one process, one after the other; in a new one after each death.
-
-        Args:
-            sizes: As in `one_by_one`.
-            cpu: Likewise.
-            wall: Likewise.
-        """
+        """Make the calls in one process, one after the other; in a new one after each death."""
         payloads = [size.to_bytes(4, "little") + self._line.exactly(size) for size in sizes]
         done = 0
         while done < len(payloads) and not self._calls.is_spent:
@@ -204,16 +192,7 @@ class Outbox:
     def add(
         self, number: int, status: int, score: float, *, times: Times, output: bytes, message: bytes
     ) -> None:
-        """Put what came of one call.
-
-        Args:
-            number: Its place in the batch.
-            status: What came of it.
-            score: Its score, or 0.0.
-            times: CPU and wall seconds.
-            output: What it printed.
-            message: What went wrong.
-        """
+        """Put what came of one call."""
         cpu, wall = times
         # What a call says of its own CPU time may be anything.
         micros = int(cpu * 1e6) if 0.0 <= cpu < _LONG else 0, int(wall * 1e6)

@@ -57,17 +57,7 @@ _SYSTEM_NAMES = ("path", "modules", "stdout", "stderr", "meta_path")
 def install(
     link: socket.socket, told: dict[str, Any], root: str, report: Callable[[str], None]
 ) -> Finder:
-    """Set up the boundary, before the first test is imported.
-
-    Args:
-        link: The listening socket to which the host connects.
-        told: What the host of assay told (`assay.graders.testing.process.judge_brief`).
-        root: The judge's tree.
-        report: Takes what of the submission would have had to be trusted.
-
-    Returns:
-        The finder to put first on ``sys.meta_path``.
-    """
+    """Set up the boundary, before the first test is imported."""
     state.root, state.shared = root, tuple(told["shared"])
     state.seconds, state.fresh = float(told["seconds"]), str(told["fresh"])
     state.allowed, state.report, state.make = frozenset(told["allow"]), report, Session

@@ -420,15 +420,7 @@ class _Member:
 
 
 def stand_kind(ref: Ref | None, name: str, module: str, bases: list[Any], form: Any) -> StandKind:
-    """Make the class of the stand-ins for a class.
-
-    Args:
-        ref: The class in the host.
-        name: Its qualified name.
-        module: Where it says it is from.
-        bases: What stands for its bases.
-        form: What the host says of it.
-    """
+    """Make the class of the stand-ins for a class."""
     stands = [base for base in bases if isinstance(base, StandKind)]
     inherited = next((base._assay_base for base in stands if base._assay_base), None)
     base = next((one for one in bases if one in (*_IMMUTABLE, *_MUTABLE)), inherited)

@@ -91,10 +91,6 @@ def send(link: socket.socket, message: object) -> None:
 def receive(link: socket.socket, deadline: float | None = None) -> tuple[list[Any], int]:
     """Receive one frame: a list that begins with a word, and the number of its bytes.
 
-    Args:
-        link: Its time-out holds for each part that arrives.
-        deadline: On the monotonic clock, when the whole frame must be there.
-
     Raises:
         TimeoutError: If the time passes.
         GoneError: At the end of the stream.
