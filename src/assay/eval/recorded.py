@@ -309,7 +309,7 @@ async def _compute(
     else:
         await run_batches(batches, work_here, keep_well_formed, at_once=1)
     # Of two rows with one id there is one result.
-    complete = not has_fault and store.counts(planned.run.id).total == planned.run.planned
+    complete = not has_fault and store.case_count(planned.run.id) == planned.run.planned
     if not complete or (planned.label is not None and not labelled):
         try:
             check_rows(planned.file, label=planned.label)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import assay.text
 from assay.errors import MissingExtraError
-from assay.graders.base import Grader, Parameter, signature_parameters
+from assay.graders.base import Grader, Parameter, Score, signature_parameters
 from assay.scoring.json_safe import Json
 
 __all__ = ["Comparison"]
@@ -47,6 +47,22 @@ class Comparison(Grader):
 
             return await asyncio.to_thread(cls.function, **parameters)
         return cls.function(**parameters)
+
+    @classmethod
+    async def compute_many(
+        cls, calls: Sequence[Mapping[str, object]]
+    ) -> Sequence[Score | BaseException]:
+        """Compare many; one that only computes needs no coroutine."""
+        if cls.slow:
+            return await super().compute_many(calls)
+        return [cls._compare(call) for call in calls]
+
+    @classmethod
+    def _compare(cls, call: Mapping[str, object]) -> float | BaseException:
+        try:
+            return cls.function(**call)
+        except (Exception, SystemExit) as error:
+            return error
 
 
 def _comparison(name: str) -> type[Comparison]:

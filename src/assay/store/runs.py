@@ -50,21 +50,20 @@ _SELECT_PAGE = f"""
       AND (? = 0 OR status = 'error' OR passed = 0)
     ORDER BY case_id, harness, model, trial LIMIT {_PAGE}
 """  # noqa: S608 - see above
-_ODD = "(flags <> '[]' OR subscores LIKE ? OR subscores LIKE ?)"
 _JUDGED = ('%"cost_usd"%', '%"error_kind"%')
 """What only the scores of judges have; see `assay.reports.judge_costs`."""
-_ALIKE = "harness, model, status, reward, passed, threshold, cost_usd, tokens, digest, error, notes"
+_ALIKE = f"""
+    SELECT {CELL_COLUMNS}, CASE WHEN status = 'error' THEN content ELSE '' END AS trouble,
+      flags <> '[]' OR subscores LIKE ? OR subscores LIKE ? AS odd
+    FROM newest WHERE run_id = ? AND seq BETWEEN ? AND ?
+"""  # noqa: S608 - see above
 _SELECT_ALIKE = f"""
     SELECT run_id, '', harness, model, 1, status, reward, passed, threshold, sum(seconds), cost_usd,
-      tokens, digest, error, '[]', '', CASE WHEN status = 'error' THEN content ELSE '' END, '',
-      '[]', notes, count(*)
-    FROM newest WHERE run_id = ? AND case_id > ? AND case_id <= ? AND NOT {_ODD}
-    GROUP BY run_id, {_ALIKE}, CASE WHEN status = 'error' THEN content ELSE '' END
+      tokens, digest, error, '[]', '', trouble, '', '[]', notes, count(*), odd
+    FROM ({_ALIKE}) AS cells GROUP BY run_id, harness, model, status, reward, passed, threshold,
+      cost_usd, tokens, digest, error, notes, trouble, odd
 """  # noqa: S608 - see above
-_SELECT_ODD = f"""
-    SELECT {CELL_COLUMNS} FROM newest
-    WHERE run_id = ? AND case_id > ? AND case_id <= ? AND {_ODD}
-"""  # noqa: S608 - see above
+_SELECT_ODD = f"SELECT {CELL_COLUMNS} FROM ({_ALIKE}) AS cells WHERE odd"  # noqa: S608 - see above
 _STRETCH = 10_000
 """Cells that are looked through at a time for those that are alike."""
 _SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
@@ -301,24 +300,19 @@ class Store:
             StoreError: If the database cannot be read.
         """
         self._require_run(run_id)
-        first, ends = "", "SELECT max(case_id) FROM result WHERE run_id = ?"
-        ((last,),) = self._database.rows(ends, run_id)
-        while last is not None:
-            later = self._database.rows(
-                "SELECT case_id FROM result WHERE run_id = ? AND case_id > ? "
-                "ORDER BY case_id LIMIT 1 OFFSET ?",
-                run_id,
-                first,
-                _STRETCH,
-            )
-            end = cast("str", later[0][0] if later else last)
-            for row in self._database.rows(_SELECT_ALIKE, run_id, first, end, *_JUDGED):
-                yield read_cell(cast("CellRow", row[:-1])), cast("int", row[-1])
-            for row in self._database.rows(_SELECT_ODD, run_id, first, end, *_JUDGED):
+        ends = "SELECT min(seq), max(seq) FROM result WHERE run_id = ?"
+        ((first, last),) = cast("list[tuple[int | None, int]]", self._database.rows(ends, run_id))
+        # In the order in which they lie in the file: in any other, each is a page to be read.
+        for start in () if first is None else range(first, last + 1, _STRETCH):
+            values = (*_JUDGED, run_id, start, start + _STRETCH - 1)
+            has_odd = False
+            for *row, times, odd in self._database.rows(_SELECT_ALIKE, *values):
+                if odd:
+                    has_odd = True
+                else:
+                    yield read_cell(cast("CellRow", row)), cast("int", times)
+            for row in self._database.rows(_SELECT_ODD, *values) if has_odd else ():
                 yield read_cell(cast("CellRow", row)), 1
-            if not later:
-                return
-            first = end
 
     def first_cells(
         self, run_id: str, status: CellStatus, *, passed: bool | None, limit: int
@@ -432,6 +426,16 @@ class Store:
             errors=ended.get(("error", None), 0),
             skipped=ended.get(("skipped", None), 0),
         )
+
+    def case_count(self, run_id: str) -> int:
+        """How many cases of a run have a result, whatever its harness, model and trial.
+
+        Raises:
+            StoreError: If the database cannot be read.
+        """
+        cases = "SELECT DISTINCT case_id FROM result WHERE run_id = ?"
+        ((found,),) = self._database.rows(f"SELECT count(*) FROM ({cases}) AS cases", run_id)  # noqa: S608 - see above
+        return cast("int", found)
 
     def _one(self, query: str, run_id: str, key: CellKey) -> object:
         self._require_run(run_id)

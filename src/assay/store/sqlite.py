@@ -24,6 +24,9 @@ _BUSY_SECONDS = 30.0
 """How long a write waits for another process. Long, because a slow disk's checkpoint must not cost
 a result that an agent worked an hour for."""
 
+_CHECKPOINT_PAGES = 8_192
+"""Pages of 4 kB after which what was written is moved into the file, which waits for the disk."""
+
 _MOUNTS = Path("/proc/self/mountinfo")
 _NETWORK = frozenset(
     {
@@ -194,6 +197,7 @@ def _prepare(connection: sqlite3.Connection, place: str) -> None:
     pending = pending_migrations(version, dialect="sqlite", place=place)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     for number, script in pending:
         with _alone(connection):
             for statement in _statements(script):
