@@ -73,7 +73,9 @@ def review_rows(
     for cell, times in alike:
         tally.count(cell, times)
     chosen: list[CellRecord] = []
-    for status, passed in _ENDINGS:
+    for status, passed, state in _ENDINGS:
+        if not tally.has(state):
+            continue  # to find that out in the store takes a look at every row
         for number, cell in enumerate(first(status, passed=passed, limit=MAX_ROWS)):
             tally.show(cell)
             if number < limit:
@@ -89,11 +91,11 @@ class FirstCells(Protocol):
     ) -> Iterable[CellRecord]: ...
 
 
-_ENDINGS: tuple[tuple[CellStatus, bool | None], ...] = (
-    ("graded", False),
-    ("error", None),
-    ("skipped", None),
-    ("graded", True),
+_ENDINGS: tuple[tuple[CellStatus, bool | None, Outcome], ...] = (
+    ("graded", False, "fail"),
+    ("error", None, "error"),
+    ("skipped", None, "skipped"),
+    ("graded", True, "pass"),
 )
 
 

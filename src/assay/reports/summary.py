@@ -175,6 +175,10 @@ class Tally:
             if len(self._standings) < _MAX_STANDINGS:
                 self._standings.setdefault(standing.digest, standing)
 
+    def has(self, state: Outcome) -> bool:
+        """Whether any row of a dataset ended in this way."""
+        return self._rows is not None and self._rows.counts[state] > 0
+
     def show(self, cell: CellRecord) -> None:
         """Give a row that was counted a group of its own."""
         self._shown[outcome(cell)] += 1

@@ -262,17 +262,13 @@ def agreement(
             f"{len(predicted)} predictions for {len(labels)} labels", hint="one for each"
         )
     finite_number(threshold, what="threshold")
-    pairs = [(p, label) for p, label in zip(predicted, labels, strict=True) if p is not None]
-    unscored = len(labels) - len(pairs)
-    kinds = {isinstance(label, bool) for label in labels}
-    if len(kinds) > 1:
+    kinds = set(map(type, labels))
+    if len(kinds) > 1 and bool in kinds:
         raise ScoreError("labels mix bools and numbers", hint="use one kind: 1 is not true here")
-    if kinds == {True}:
-        verdicts = [
-            (p if isinstance(p, bool) else finite_number(p, what="a prediction") >= threshold, y)
-            for p, y in pairs
-        ]
-        return Agreement(_count(verdicts), unscored)
+    unscored = sum(p is None for p in predicted)
+    if kinds == {bool}:
+        return Agreement(_confusion(predicted, labels, threshold), unscored)
+    pairs = [(p, label) for p, label in zip(predicted, labels, strict=True) if p is not None]
     scores = [finite_number(p, what="a prediction") for p, _ in pairs]
     targets = [finite_number(y, what="a label") for _, y in pairs]
     return Agreement(_correlate(scores, targets), unscored)
@@ -301,14 +297,18 @@ def counts_by_cluster(
     return [(tp, fp, tn, fn) for tp, fp, tn, fn in rows.values()]
 
 
-def _count(verdicts: Sequence[tuple[bool, bool | float]]) -> Confusion:
-    cells = [(verdict, bool(label)) for verdict, label in verdicts]
-    return Confusion(
-        tp=cells.count((True, True)),
-        fp=cells.count((True, False)),
-        tn=cells.count((False, False)),
-        fn=cells.count((False, True)),
-    )
+def _confusion(
+    predicted: Sequence[bool | float | None], labels: Sequence[bool | float], threshold: float
+) -> Confusion:
+    """Counted without a list of pairs: there may be millions."""
+    counts = {(True, True): 0, (True, False): 0, (False, False): 0, (False, True): 0}
+    for said, label in zip(predicted, labels, strict=True):
+        if isinstance(said, bool):
+            counts[said, bool(label)] += 1
+        elif said is not None:
+            counts[finite_number(said, what="a prediction") >= threshold, bool(label)] += 1
+    tp, fp, tn, fn = counts.values()
+    return Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
 
 
 def _correlate(predicted: Sequence[float], labels: Sequence[float]) -> Correlation:

@@ -207,14 +207,22 @@ def _checked(values: Sequence[float], bounds: tuple[float, float] | None) -> lis
     low, high = bounds or (-_LARGEST, _LARGEST)
     if not -_LARGEST <= low < high <= _LARGEST:
         raise ScoreError(f"bounds are ({low}, {high})", hint="(lowest, highest), finite, or None")
-    numbers = [finite_number(value, what=f"values[{i}]") for i, value in enumerate(values)]
-    for index, number in enumerate(numbers):
-        if not low <= number <= high:
-            raise ScoreError(
-                f"values[{index}] is {number}, outside of [{low:g}, {high:g}]",
-                hint="pass the range that values can have as bounds",
-            )
-    return numbers
+    return [
+        value + 0.0
+        if type(value) is float and low <= value <= high
+        else _bounded(value, i, low, high)
+        for i, value in enumerate(values)
+    ]
+
+
+def _bounded(value: float, index: int, low: float, high: float) -> float:
+    number = finite_number(value, what=f"values[{index}]")
+    if not low <= number <= high:
+        raise ScoreError(
+            f"values[{index}] is {number}, outside of [{low:g}, {high:g}]",
+            hint="pass the range that values can have as bounds",
+        )
+    return number
 
 
 def _check_tries(n: int, c: int, k: int) -> None:
