@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.text import contains, contains_all, contains_any, exact_match, f1_score, normalize
-from assay.text.normal_form import answer_key
+from assay.text.normal_form import answer_key, same_answer
 from tests.children import alone
 
 
@@ -218,3 +219,38 @@ def test_no_name_depends_on_which_module_was_loaded_before() -> None:
         print([n for n in names if isinstance(getattr(assay.text, n), types.ModuleType)])
     """)
     assert printed == "[]\n"
+
+
+def test_the_short_cuts_of_exact_match_say_what_the_keys_say() -> None:
+    words = (
+        "the",
+        "The",
+        "a",
+        "an",
+        "cat",
+        "ab",
+        "x",
+        "42",
+        "(cat)",
+        "*b*",
+        "'x'",
+        "...",
+        "A",
+        "!",
+    )
+    between = (" ", " ", "  ", ". ", ", ", "! ", "\n")
+    ends = ("", ".", "!", "?!", " .", "...", "\n")
+    draw = random.Random(7)
+    for _ in range(3_000):
+        drawn = [draw.choice(words) + draw.choice(between) for _ in range(draw.randint(1, 4))]
+        said = "".join(drawn).rstrip() + draw.choice(ends)
+        there = [word for word in drawn if draw.random() < 0.8]
+        wanted = draw.choice(("", "the ", "An ")) + "".join(there).upper().rstrip()
+        expected = said == wanted or same_answer(said, wanted)
+        assert exact_match(said, wanted) == expected, (said, wanted)
+
+
+def test_attack_an_answer_of_articles_takes_no_quadratic_time() -> None:
+    said = "the ab " * 200_000
+    assert exact_match(said, "AB " * 200_000 + "(c)") == 0.0
+    assert exact_match(said, "AB " * 200_000) == 1.0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import cast
 
 from assay.errors import InputError
@@ -27,7 +29,6 @@ _REMEMBERED_CHARACTERS = 10_000
 """A longer reference is prepared anew for each call, so that the cache stays small."""
 
 _SENTENCE_ENDS = ".,;:?! \n"
-_WRAPPING = re.compile("[(\"'`*]")
 
 
 # --- Equal ---------------------------------------------------------------------------------------
@@ -36,7 +37,7 @@ _WRAPPING = re.compile("[(\"'`*]")
 def _prepare_expected(text: str) -> tuple[list[str], list[str] | None]:
     """An expected answer as `_spoken`, and bare where nothing in it is wrapped."""
     spoken = _spoken(text)
-    return spoken, None if _WRAPPING.search(text) else _bare(spoken)
+    return spoken, None if _is_wrapped(text) else _bare(spoken)
 
 
 _SHORT = 48
@@ -76,6 +77,9 @@ def exact_match(
     Raises:
         InputError: ``expected`` is None or an empty list, or ``pick`` or ``extract`` is invalid.
     """
+    is_plain = normalize_text and extract is None and pick is None  # as most calls are
+    if is_plain and isinstance(answer, str) and isinstance(expected, str):
+        return 1.0 if _says_the_same(answer, expected) else 0.0
     alternatives = _alternatives("expected", expected)
     text = answer_text(answer, extract, pick)
     if text is None:
@@ -112,8 +116,10 @@ def _says_the_same(text: str, expected: str) -> bool:
     if text == expected:
         return True
     remembered = _SHORT < len(expected) <= _REMEMBERED_CHARACTERS
-    # Most wrong answers end here, after one pass in C.
     if expected.isascii() and text.isascii():
+        if _differ_in_case(text, expected):
+            return True
+        # Most wrong answers end here, after one pass in C.
         bones = _remembered_skeleton(expected) if remembered else skeleton(expected)
         if skeleton(text) != bones:
             return False
@@ -121,11 +127,33 @@ def _says_the_same(text: str, expected: str) -> bool:
     wanted, bare = _prepared_expected(expected) if remembered else _prepare_expected(expected)
     if spoken == wanted:
         return True
-    if bare is not None and not _WRAPPING.search(text) and _differ_in_ends(_bare(spoken), bare):
+    if bare is not None and not _is_wrapped(text) and _differ_in_ends(_bare(spoken), bare):
         return True
     # An empty key says nothing ("???", "..."): then only the very same text is the same answer.
     key = _prepared_key(expected) if remembered else answer_key(expected)
     return bool(key) and answer_key(text) == key
+
+
+def _differ_in_case(text: str, expected: str) -> bool:
+    """Whether ASCII texts are equal but for case, an article in front, and the end of a sentence.
+
+    Then the keys are equal, and need not be made: see `_spoken` and `_bare`.
+    """
+    one, other = text.rstrip(_SENTENCE_ENDS).lower(), expected.rstrip(_SENTENCE_ENDS).lower()
+    if one != other:
+        if len(one) < len(other):
+            one, other = other, one
+        if not one.endswith(other) or one[: -len(other)] not in _LEADING or not is_word(other):
+            return False
+    return len(other) > 1 and other[-2:].isalpha()
+
+
+_LEADING = frozenset(f"{article} " for article in ARTICLES)
+
+
+def _is_wrapped(text: str) -> bool:
+    """Whether there may be quotes, emphasis or brackets around words."""
+    return "'" in text or '"' in text or "(" in text or "`" in text or "*" in text
 
 
 def _spoken(text: str) -> list[str]:
@@ -137,10 +165,22 @@ def _spoken(text: str) -> list[str]:
 
 def _bare(spoken: list[str]) -> list[str]:
     """Drop the articles before plain words, as a key does where nothing is wrapped."""
-    if ARTICLES.isdisjoint(spoken):
+    dropped: list[int] = []
+    for article in ARTICLES:
+        at = -1
+        for _ in range(spoken.count(article)):
+            at = spoken.index(article, at + 1)
+            if at + 1 < len(spoken) and is_word(spoken[at + 1]):
+                dropped.append(at)
+    if not dropped:
         return spoken
-    pairs = zip(spoken, [*spoken[1:], ""], strict=True)
-    return [word for word, following in pairs if word not in ARTICLES or not is_word(following)]
+    bare: list[str] = []
+    start = 0
+    for at in sorted(dropped):
+        bare += spoken[start:at]
+        start = at + 1
+    bare += spoken[start:]
+    return bare
 
 
 def _differ_in_ends(spoken: list[str], wanted: list[str]) -> bool:
@@ -151,13 +191,13 @@ def _differ_in_ends(spoken: list[str], wanted: list[str]) -> bool:
     """
     if len(spoken) != len(wanted):
         return False
-    for one, other in zip(spoken, wanted, strict=True):
-        if one != other:
-            word = one.rstrip(_SENTENCE_ENDS)
-            if len(word) < len("of") or not word.isalpha() or word in ARTICLES:
-                return False
-            if word != other.rstrip(_SENTENCE_ENDS):
-                return False
+    pairs = zip(spoken, wanted, strict=True)
+    for one, other in compress(pairs, map(operator.ne, spoken, wanted)):
+        word = one.rstrip(_SENTENCE_ENDS)
+        if len(word) < len("of") or not word.isalpha() or word in ARTICLES:
+            return False
+        if word != other.rstrip(_SENTENCE_ENDS):
+            return False
     return True
 
 
