@@ -132,7 +132,10 @@ def test_a_table_for_people(tmp_path: Path) -> None:
     write(tmp_path, [message("4", "4"), message("5", "4")])
     done = assay("grade", "rows.jsonl", "--function", "grade.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "all of 2 graded cells passed" in done.stdout
+    assert "2 graded cells scored, mean reward 0.50; any score passes" in done.stdout
+    assert "passed  " not in done.stdout.splitlines()[-3]
+    assert "✓ 1" not in done.stdout  # the 0.0 is not said to have passed
+    assert "2 scored" in done.stderr
     assert "0.50" in done.stdout
 
 
@@ -211,7 +214,9 @@ def test_a_score_beyond_an_undeclared_range_is_an_error_that_says_what_to_write(
     write(tmp_path, rows, HEAD + "    return len(thread.completion())\n")
     code, found, _ = graded(tmp_path)
     assert (code, [r["reward"] for r in found]) == (3, [None, 1.0, 0.0])
-    assert "grade returned 3, outside [0, 1]; declare its range" in str(found[0]["error"])
+    assert "grade returned 3, outside [0, 1]; declare its range (--range LOW,HIGH)" in str(
+        found[0]["error"]
+    )
 
 
 def test_options_of_the_other_way_are_refused(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_a_large_dataset_without_the_label_leaves_nothing_in_the_store(tmp_path:
     with Store.open(str(tmp_path / "home")) as store:
         with (
             plan_rows(file, graders, store, label="correct") as rows,
-            pytest.raises(InputError, match=r"no row of .* has a label 'correct'"),
+            pytest.raises(InputError, match=r"no row of .* has a field 'correct'"),
         ):
             asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=2))
         assert store.runs() == []

@@ -120,3 +120,20 @@ async def test_of_a_dataset_with_a_malformed_row_nothing_is_stored(
     with pytest.raises(InputError, match=r"data.jsonl:2: not a JSON object"):
         await grade(store, tmp_path, {"answer": "a", "expected": "a"}, "{")
     assert list(store.runs()) == []
+
+
+async def test_a_label_that_is_nowhere_and_one_that_is_empty_are_told_apart(
+    store: Store, tmp_path: Path
+) -> None:
+    file = tmp_path / "data.jsonl"
+    file.write_text('{"answer": "a", "expected": "a", "correct": null}\n')
+    for label, said in (
+        ("corect", "has a field 'corect' (did you mean 'correct'?)"),
+        ("correct", "is labelled: 'correct' is null wherever it is"),
+    ):
+        with (
+            plan_rows(str(file), EXACT, store, label=label) as rows,
+            pytest.raises(InputError) as caught,
+        ):
+            await grade_rows(rows, store, on_rows=lambda _: None)
+        assert said in str(caught.value)

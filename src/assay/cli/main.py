@@ -57,8 +57,14 @@ _OBJECTS = 50_000
 """Made between two collections of garbage."""
 
 
-def main(argv: Sequence[str] | None = None) -> NoReturn:
+def main(
+    argv: Sequence[str] | None = None, *, is_loaded: Callable[[], None] = lambda: None
+) -> NoReturn:
     """Run the command line; the process's exit status is the verdict.
+
+    Args:
+        argv: The words after ``assay``; by default those of the process.
+        is_loaded: Called when the command has been found and understood, before it runs.
 
     Raises:
         SystemExit: Always, with the exit status.
@@ -68,14 +74,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         _OBJECTS
     )  # what is loaded stays: to look through it again and again is a tenth
     try:
-        status = _exit_status(lambda: _call(parse(argv)))
+        status = _exit_status(lambda: _call(parse(argv), is_loaded))
     finally:
         gc.set_threshold(*before)
     sys.exit(status)
 
 
-def _call(given: Namespace) -> int:
+def _call(given: Namespace, is_loaded: Callable[[], None]) -> int:
     run = cast("Callable[[Namespace], int]", _function("run", given.command))
+    is_loaded()
     if not hasattr(given, "judge_cache"):
         return run(given)
     from assay.cli.judging import judging

@@ -26,7 +26,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError, InputError, nearest
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.records import graders_digest, row_record, shortened, start_run
 from assay.eval.within import OutOfTimeError, within
@@ -55,6 +55,8 @@ _PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
 _STRETCH_ROWS = 1_024
 _STRETCH_BYTES = 1 << 20
 """So many rows, or bytes of them, are read, graded and stored together by graders that compute."""
+_FIELDS = 1_000
+"""Names of fields that are remembered, for a label that no row has."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
 NO_ANSWER = 'the recorded answer is null; "" is an empty answer'
@@ -123,13 +125,24 @@ def check_rows(file: str, *, label: str | None = None) -> None:
         InputError: Naming file and line; or for a dataset without rows, or without a label.
     """
     rows = labelled = 0
+    fields: set[str] = set()
     for row in read_rows(file, graders=(), label=label):
         rows += 1
         labelled += row.label is not None
+        if len(fields) < _FIELDS:
+            fields.update(row.submission.metadata)
     if not rows:
         raise InputError(f"{file} has no rows")
     if label is not None and not labelled:
-        raise InputError(f"no row of {file} has a label {label!r}")
+        if label in fields:
+            raise InputError(
+                f"no row of {file} is labelled: {label!r} is null wherever it is",
+                hint="label the rows: true, false or a number",
+            )
+        raise InputError(
+            f"no row of {file} has a field {label!r}",
+            hint=nearest(label, sorted(fields)) if fields else "label the rows first",
+        )
 
 
 def _survey(file: str) -> tuple[tuple[_Stretch, ...], int, str]:

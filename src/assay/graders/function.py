@@ -156,7 +156,9 @@ def _score(graded: Graded, function: FunctionSource) -> SubScore:
         details["_outcome"] = graded.outcome
     error, value = graded.error, None
     if graded.score is not None and not low <= graded.score <= high:
-        error = f"grade returned {graded.score:g}, outside [0, 1]; declare its range"
+        error = (
+            f"grade returned {graded.score:g}, outside [0, 1]; declare its range (--range LOW,HIGH)"
+        )
     elif graded.score is not None:
         value = min(1.0, (graded.score - low) / (high - low))
     return SubScore(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.reports.figures import count, score, score_interval
+from assay.reports.figures import DASH, count, score, score_interval
 from assay.reports.outcome import GLYPHS, Outcome
 from assay.reports.page import STYLES, Page, Part
 from assay.reports.plain import one_line
@@ -94,10 +94,13 @@ def _listed(page: Page, rows: list[Row], columns: list[tuple[str, str]]) -> None
     lines: list[list[Text]] = []
     for row in rows:
         totals, state = row.totals, row_outcome(row.totals)
-        cells: list[Text] = [page.text((f"{GLYPHS[state]} {_case(row)}", STYLES[state]))]
+        glyph = GLYPHS[state] if state != "pass" or totals.has_verdicts else "·"
+        style = STYLES[state] if glyph != "·" else ""
+        cells: list[Text] = [page.text((f"{glyph} {_case(row)}", style))]
         if several:
             cells.append(page.text(agent_of(row)))
-        cells.append(page.text(f"{totals.passed}/{totals.total}{marks(row)}"))
+        passed = f"{totals.passed}/{totals.total}" if totals.has_verdicts else DASH
+        cells.append(page.text(f"{passed}{marks(row)}"))
         cells.append(page.text(score(totals.reward.mean)))
         if repeated:
             cells.append(page.text((score_interval(totals.reward), "dim")))

@@ -16,6 +16,7 @@ __all__ = [
     "WORDS",
     "Cells",
     "Outcome",
+    "has_verdict",
     "node_outcome",
     "outcome",
     "reward_of",
@@ -62,6 +63,11 @@ def outcome(cell: CellRecord) -> Outcome:
         return "error"
     passed = reward >= cell.threshold if cell.passed is None else cell.passed
     return "pass" if passed else "fail"
+
+
+def has_verdict(cell: CellRecord) -> bool:
+    """Whether the cell could have failed; where every score passes, passing says nothing."""
+    return cell.threshold > 0.0 or cell.min_assurance is not None
 
 
 def trouble(cell: CellRecord) -> str:

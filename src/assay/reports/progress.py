@@ -100,7 +100,7 @@ class Progress(ABC):
 
     def rows(self, rows: Sequence[CellRow]) -> None:
         """Count cells as they are stored."""
-        self.add(_ended(status=row[5], passed=row[7]) for row in rows)
+        self.add(_ended(status=row[5], passed=row[7], threshold=row[8]) for row in rows)
 
     def graded(self, graded: Graded) -> None:
         """Count an outcome that no threshold was applied to."""
@@ -222,7 +222,9 @@ class LiveProgress(Progress):
         return self._page.text(*(self.parts() if self._ended else []), self.said())
 
 
-def _ended(*, status: str, passed: int | None) -> Ended:
+def _ended(*, status: str, passed: int | None, threshold: float) -> Ended:
     if status == "graded":
+        if threshold <= 0.0:
+            return "scored"
         return "pass" if passed else "fail"
     return "error" if status == "error" else "skipped"

@@ -43,14 +43,7 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
                 ],
             )
         )
-        rate = f"  {totals.passed:,} of {totals.graded:,} graded"
-        if between := percent_interval(totals.pass_rate):
-            rate += f"; 95 % interval {between}"
-        lines.append(("Pass rate", [(percent(totals.pass_rate.mean), "bold"), rate]))
-        lines.extend(
-            (f"{each.k:,} trials", [f"{pass_k_text(each)}  {pass_k_basis(each)}"])
-            for each in totals.pass_k[1:]
-        )
+        lines += _passing(totals) if totals.has_verdicts else []
     lines.append(("Agent cost", [_cost(totals)]))
     if totals.judgements or totals.judgements_cached:
         judged = cost(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")
@@ -68,6 +61,20 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     for each in summary.standings:
         style = "yellow" if each.is_stale else ""
         lines.append(("Calibrated", [f"{one_line(each.grader, 60)}: ", (each.line, style)]))
+    return lines
+
+
+def _passing(totals: Totals) -> list[tuple[str, list[Part]]]:
+    rate = f"  {totals.passed:,} of {totals.graded:,} graded"
+    if between := percent_interval(totals.pass_rate):
+        rate += f"; 95 % interval {between}"
+    lines: list[tuple[str, list[Part]]] = [
+        ("Pass rate", [(percent(totals.pass_rate.mean), "bold"), rate])
+    ]
+    lines.extend(
+        (f"{each.k:,} trials", [f"{pass_k_text(each)}  {pass_k_basis(each)}"])
+        for each in totals.pass_k[1:]
+    )
     return lines
 
 
@@ -138,11 +145,12 @@ def _counts(summary: Summary) -> list[Part]:
         "skipped": totals.skipped,
     }
     parts: list[Part] = [f"{totals.total:,}"]
+    if not totals.has_verdicts:
+        parts.append(f"   {totals.scored:,} scored")
+        del numbers["pass"], numbers["fail"]
     for state, number in numbers.items():
-        parts.append("   ")
-        parts.append(
-            (f"{GLYPHS[state]} {number:,} {WORDS[state]}", STYLES[state] if number else "dim")
-        )
+        word = WORDS[state] if (state, number) != ("error", 1) else "error"
+        parts += ["   ", (f"{GLYPHS[state]} {number:,} {word}", STYLES[state] if number else "dim")]
     if summary.missing:
         parts.append((f"   {summary.missing:,} without a result", STYLES["error"]))
     return parts

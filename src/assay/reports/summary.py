@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError
-from assay.reports.figures import apart, count
+from assay.reports.figures import apart, count, score
 from assay.reports.labels import Labels, agreement_dict
 from assay.reports.outcome import Cells, Outcome, outcome, stream, trouble
 from assay.reports.plain import one_line
@@ -290,6 +290,8 @@ def _judged(totals: Totals, fail_under: float | None) -> tuple[bool, str]:
         return met, f"mean reward {mean} over {graded} {relation} {bar}; {totals.failed:,} failed"
     if totals.failed:
         return False, f"{totals.failed:,} of {graded} failed"
+    if not totals.has_verdicts and totals.reward.mean is not None:
+        return True, f"{graded} scored, mean reward {score(totals.reward.mean)}; any score passes"
     every = "all of" if totals.graded > 1 else "the"
     return True, f"{every} {graded} passed"
 

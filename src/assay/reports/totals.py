@@ -10,7 +10,7 @@ from itertools import chain, repeat
 from math import isfinite
 
 from assay.reports.judge_costs import judge_costs
-from assay.reports.outcome import Outcome, outcome, reward_of
+from assay.reports.outcome import Outcome, has_verdict, outcome, reward_of
 from assay.scoring.intervals import (
     Interval,
     clustered_interval,
@@ -68,6 +68,7 @@ class Totals:
         graded: Cells with a reward; always passed + failed.
         passed: Graded cells that passed.
         failed: Graded cells that did not pass.
+        scored: Graded cells that no threshold was applied to: they count as passed.
         errors: Cells that could not be graded.
         skipped: Cells to which nothing applied.
         flagged: Cells with signs of tampering.
@@ -94,6 +95,7 @@ class Totals:
     graded: int = 0
     passed: int = 0
     failed: int = 0
+    scored: int = 0
     errors: int = 0
     skipped: int = 0
     flagged: int = 0
@@ -112,6 +114,11 @@ class Totals:
     judge_cost_usd: float | None = None
     judge_cost_unknown: int = 0
     seconds: float = 0.0
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether any cell could have failed."""
+        return self.scored < self.graded or not self.graded
 
     @property
     def coverage(self) -> float | None:
@@ -168,6 +175,7 @@ class Group:
         "model",
         "outcomes",
         "rewards",
+        "scored",
         "unknown_costs",
         "unknown_tokens",
     )
@@ -179,7 +187,7 @@ class Group:
         self.assurances: Counter[Assurance] = Counter()
         self.outcomes: list[Outcome] = []
         self.digests: set[str] = set()
-        self.flagged = self.held = self.unknown_costs = self.unknown_tokens = 0
+        self.scored = self.flagged = self.held = self.unknown_costs = self.unknown_tokens = 0
         self.judgements = self.judgements_cached = self.judgements_unknown = 0
         self._costs, self._judged, self._seconds = array("d"), array("d"), array("d")
         self._tokens: int | None = None
@@ -196,6 +204,7 @@ class Group:
         if reward is not None:
             self.rewards.extend(repeat(reward, times))
             self.digests.add(cell.digest)
+            self.scored += times * (not has_verdict(cell))
             if cell.assurance is not None:
                 self.assurances[cell.assurance] += times
         if isfinite(cell.seconds) and cell.seconds > 0:
@@ -275,6 +284,7 @@ def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
         graded=passed + failed,
         passed=passed,
         failed=failed,
+        scored=sum(group.scored for group in groups),
         errors=counted("error"),
         skipped=counted("skipped"),
         flagged=sum(group.flagged for group in groups),
