@@ -104,12 +104,6 @@ class ClassConfusion:
         return {level: ratio(self.counts[i][i], whole) for i, (level, whole) in rows}
 
     @property
-    def precisions(self) -> dict[Level, float | None]:
-        """For each level the share of its predictions that are right."""
-        columns = enumerate(zip(self.levels, self.predicted, strict=True))
-        return {level: ratio(self.counts[i][i], whole) for i, (level, whole) in columns}
-
-    @property
     def f1s(self) -> dict[Level, float | None]:
         """For each level ``2 right / (labelled + predicted)``; None where it never occurs."""
         sizes = zip(self.levels, self.labelled, self.predicted, strict=True)

@@ -16,14 +16,20 @@ from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from assay.text.choice import choice_match
-    from assay.text.compare import contains, contains_all, contains_any, exact_match, f1_score
+    from assay.text.compare import (
+        contains,
+        contains_all,
+        contains_any,
+        exact_match,
+        f1_score,
+        regex_match,
+    )
     from assay.text.extract import extract_answer
     from assay.text.json_text import ParsedJson, parse_json
     from assay.text.likeness import similarity
     from assay.text.math import math_equal
     from assay.text.normal_form import normalize
     from assay.text.numbers import numeric_match
-    from assay.text.regex import regex_match
     from assay.text.structure import json_match, json_schema
 
 __all__ = [
@@ -60,7 +66,7 @@ _HOMES = {  # no module is called like what is in it: importing it would hide th
     "normalize": ".normal_form",
     "numeric_match": ".numbers",
     "parse_json": ".json_text",
-    "regex_match": ".regex",
+    "regex_match": ".compare",
     "similarity": ".likeness",
 }
 
