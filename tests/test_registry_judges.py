@@ -31,9 +31,8 @@ from assay.registry import (
 from assay.registry.files import yaml_text
 from assay.registry.validation import definition_warnings
 from assay.scoring.json_safe import Json
-from assay.server.app import create_app
-from assay.server.run import listen
-from assay.server.settings import ServerSettings
+from assay.server.app import create_app, listen
+from assay.server.context import ServerSettings
 from assay.service.site import new_key
 from assay.store import ApiKeys, Database
 from assay.testing import Asked, FakeJudge

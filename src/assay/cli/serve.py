@@ -15,7 +15,7 @@ from assay.errors import InputError, MissingExtraError
 from assay.store.catalog_records import KeyRecord, KeyRole
 
 if TYPE_CHECKING:
-    from assay.server.run import Listening
+    from assay.server.app import Listening
 
 __all__ = ["add", "add_keys", "make_key", "run", "run_keys"]
 
@@ -116,9 +116,9 @@ def run(given: Namespace) -> int:
         MissingExtraError: Without the extra ``server``.
     """
     _require_server()
-    from assay.server.run import is_loopback, listen
-    from assay.server.run import run as run_server
-    from assay.server.settings import ServerSettings
+    from assay.server.app import is_loopback, listen
+    from assay.server.app import run as run_server
+    from assay.server.context import ServerSettings
 
     where = _location(given.db)
     with listen(given.host, given.port) as opened:

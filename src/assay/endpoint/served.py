@@ -9,19 +9,17 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypedDict
 
 from assay.errors import AssayError, InputError
+from assay.graders.endpoints.forms.form import Asked
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
 
-__all__ = ["Asked", "OnError", "Scorer", "Served", "ServedOptions"]
+__all__ = ["OnError", "Scorer", "Served", "ServedOptions"]
 
 Scorer: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
 """Grades items, each with an id that is unique among them."""
 
 OnError: TypeAlias = Literal["zero", "fail"]
-
-Asked: TypeAlias = "tuple[str, Submission | str]"
-"""An item with its id, or a text that says why it is invalid."""
 
 _log = logging.getLogger("assay.endpoint")
 
@@ -81,6 +79,12 @@ class Served:
         """A score moved from its range to [0, 1]; cut to it where there is no range."""
         low, high = self.score_range or (0.0, 1.0)
         return min(1.0, max(0.0, (score - low) / (high - low)))
+
+    def read_item(self, row: Mapping[str, Json], number: int) -> Submission:
+        """What a dataset row asks to have graded; raises `InputError`."""
+        from assay.tasks.rows import read_row
+
+        return read_row(row, number).submission
 
     async def grade(self, asked: Sequence[Asked]) -> list[Graded]:
         """Grade items; whatever goes wrong is an error of the items it concerns.

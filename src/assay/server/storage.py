@@ -1,15 +1,13 @@
 """The database on a thread of its own, so that no request waits for another one's disk.
 
-The thread runs an event loop: plain work is done there in one go, and grading, which awaits
-sandboxes between its reads and writes, takes turns with it. A database that fails is let go of and
-opened anew by the next one who needs it.
+A database that fails is let go of and opened anew by the next one who needs it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -33,25 +31,11 @@ class Storage:
         self._location = location
         self._database: Database | None = None
         self._file: tuple[int, int] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: ThreadPoolExecutor | None = None
 
     def start(self) -> None:
         """Start the thread; the database is opened by the first who needs it."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._work, args=(self._loop,), name="assay-store", daemon=True
-        )
-        self._thread.start()
-
-    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        try:
-            loop.run_forever()
-        finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            self._let_go()
-            loop.close()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="assay-store")
 
     async def run(self, work: Callable[[Database], T]) -> T:
         """Do something with the database in one go.
@@ -59,30 +43,16 @@ class Storage:
         Raises:
             StoreError: If the database cannot be opened, read or written.
         """
-
-        async def once(database: Database) -> T:
-            return work(database)
-
-        return await self.follow(once)
-
-    async def follow(self, work: Callable[[Database], Awaitable[T]]) -> T:
-        """Do something with the database that awaits other things meanwhile.
-
-        Raises:
-            StoreError: If the database cannot be opened, read or written.
-        """
-        if self._loop is None:
+        if self._thread is None:
             raise StoreError("the server has not started, or has ended")
-        future = asyncio.run_coroutine_threadsafe(self._guarded(work), self._loop)
-        return await asyncio.wrap_future(future)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work)
 
-    async def _guarded(self, work: Callable[[Database], Awaitable[T]]) -> T:
+    def _do(self, work: Callable[[Database], T]) -> T:
         database = self._opened()
         try:
-            return await work(database)
+            return work(database)
         except StoreError:
-            if self._database is database:
-                self._let_go()
+            self._let_go()
             raise
 
     def _opened(self) -> Database:
@@ -114,18 +84,8 @@ class Storage:
                 database.close()
 
     async def close(self) -> None:
-        """End the thread; what runs there is cancelled."""
-        loop, thread = self._loop, self._thread
-        self._loop = self._thread = None
-        if loop is None or thread is None:
-            return
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_cancel_others(), loop))
-        loop.call_soon_threadsafe(loop.stop)
-        await asyncio.to_thread(thread.join)
-
-
-async def _cancel_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+        """End the thread, once what was asked of it is done."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.submit(self._let_go)
+            await asyncio.to_thread(thread.shutdown)

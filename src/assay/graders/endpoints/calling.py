@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from assay.errors import AssayError, GraderError
+from assay.graders.endpoints.forms import FORMS, base_url
+from assay.graders.endpoints.forms.form import Form, Item
 from assay.graders.endpoints.guard import Lookup
 from assay.graders.endpoints.settings import EndpointSettings
 from assay.graders.endpoints.transport import CallError, Timing, Transport
-from assay.graders.endpoints.wire import WIRES, Item, Wire, base_url
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_parameters
 from assay.types.submission import Submission
@@ -35,11 +36,11 @@ async def grade_remote(
     """
     items = [(str(number), submission) for number, submission in enumerate(submissions)]
     sent = [item for item in items if _has_answer(item[1])]
-    wire = WIRES[settings.protocol]
-    transport = Transport(settings, base_url(settings.url, wire), timing or Timing(), lookup)
+    form = FORMS[settings.protocol]
+    transport = Transport(settings, base_url(settings.url, form), timing or Timing(), lookup)
     try:
         async with transport:
-            graded = await _Calls(transport, wire).grade(sent)
+            graded = await _Calls(transport, form).grade(sent)
     except GraderError as error:  # no secret: nothing was sent
         graded = [Graded.failed(item, str(error)) for item, _ in sent]
     found = {outcome.id: outcome for outcome in graded}
@@ -54,30 +55,30 @@ def _has_answer(submission: Submission) -> bool:
 class _Calls:
     """The requests of one grading, some of them at once."""
 
-    def __init__(self, transport: Transport, wire: Wire) -> None:
+    def __init__(self, transport: Transport, form: Form) -> None:
         self._transport = transport
-        self._wire = wire
+        self._form = form
         self._turn = asyncio.Semaphore(transport.settings.parallel)
 
     async def grade(self, items: Sequence[Item]) -> list[Graded]:
-        size = min(self._transport.settings.batch, self._wire.most)
+        size = min(self._transport.settings.batch, self._form.most)
         batches = [items[start : start + size] for start in range(0, len(items), size)]
-        parts = await asyncio.gather(*(self._batch(self._wire, batch) for batch in batches))
+        parts = await asyncio.gather(*(self._batch(self._form, batch) for batch in batches))
         return [outcome for part in parts for outcome in part]
 
-    async def _batch(self, wire: Wire, items: Sequence[Item]) -> list[Graded]:
+    async def _batch(self, form: Form, items: Sequence[Item]) -> list[Graded]:
         try:
             async with self._turn:
-                reply = await self._transport.post(wire.route, wire.request(items))
+                reply = await self._transport.post(form.route, form.encode_request(items))
         except CallError as error:
             # One item that such a server cannot grade fails its whole batch: ask for each alone.
-            if wire.single is not None and len(items) > 1 and error.status in (422, 500):
-                alone = [self._batch(wire.single, [item]) for item in items]
+            if form.single is not None and len(items) > 1 and error.status in (422, 500):
+                alone = [self._batch(form.single, [item]) for item in items]
                 return [outcome for part in await asyncio.gather(*alone) for outcome in part]
             return [Graded.failed(item, str(error), outcome=error.outcome) for item, _ in items]
         except GraderError as error:  # an address that may not be called
             return [Graded.failed(item, str(error), outcome="unreachable") for item, _ in items]
-        graded = wire.replied(items, reply, self._transport.settings.range)
+        graded = form.decode_answer(items, reply, self._transport.settings.range)
         return [self._without_secret(outcome) for outcome in graded]
 
     def _without_secret(self, outcome: Graded) -> Graded:
@@ -133,16 +134,16 @@ async def probe(
     Returns:
         What it said; why it could not be asked is in ``error``, nothing is raised.
     """
-    wire = WIRES[settings.protocol]
-    transport = Transport(settings, base_url(settings.url, wire), timing or Timing(), lookup)
+    form = FORMS[settings.protocol]
+    transport = Transport(settings, base_url(settings.url, form), timing or Timing(), lookup)
     try:
         async with transport:
-            if wire.info:
-                told = await transport.get(wire.info)
+            if form.info:
+                told = await transport.get(form.info)
             elif settings.protocol == "nemo_gym":
                 told = await transport.post("/seed_session", {})
             else:
-                told = await transport.post(wire.route, wire.request([]))
+                told = await transport.post(form.route, form.encode_request([]))
     except AssayError as error:
         return EndpointInfo(online=False, error=str(error))
     if not isinstance(told, dict):
