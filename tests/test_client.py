@@ -397,7 +397,7 @@ def test_an_id_that_cannot_be_stored_is_refused(client: Client, item: str) -> No
     with pytest.raises(InputError) as caught:
         client.graders.grade("own", [{"id": item, "answer": "x", "expected": "x"}])
     assert caught.value.location.field == "items[0].id"
-    assert client.scores.list().items == []
+    assert not client.scores.list().items
 
 
 def test_threads_and_running_loops_may_use_one_client(client: Client) -> None:

@@ -17,8 +17,8 @@ from assay.graders.endpoint import EndpointGrader
 from assay.graders.endpoints.calling import grade_remote
 from assay.graders.endpoints.forms import FORMS, base_url
 from assay.graders.endpoints.settings import SIGNATURE, TIMESTAMP, EndpointSettings, Protocol, sign
-from assay.graders.endpoints.transport import Timing
 from assay.graders.spec import GraderSpec, read_spec
+from assay.models.pace import Timing
 from assay.scoring import Json, SubScore
 from assay.types import StringThread, Submission
 from assay.types.codec import Problem

@@ -249,8 +249,7 @@ def _backend(
         raise InputError("give base_url or store, not both")
     url = os.environ.get("ASSAY_URL") if base_url is None and store is None else base_url
     if url:
-        from assay.client.remote import RemoteBackend
-        from assay.client.transport import checked_url
+        from assay.client.remote import RemoteBackend, checked_url
 
         address, key = checked_url(url), api_key or os.environ.get("ASSAY_API_KEY")
         return lambda: RemoteBackend(address, key, timeout=timeout)

@@ -11,9 +11,8 @@ from typing import TypeAlias, cast
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from assay.endpoint.access import Access
 from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
-from assay.endpoint.served import Served
+from assay.endpoint.served import Access, Served
 from assay.graders.endpoints.forms import FORMS, nemo_gym
 from assay.graders.endpoints.forms.form import Form, NotGradedError
 from assay.scoring.json_safe import Json

@@ -8,8 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
-from assay.endpoint.access import Access
-from assay.endpoint.served import Scorer, Served, ServedOptions
+from assay.endpoint.served import Access, Scorer, Served, ServedOptions
 from assay.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
