@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import uvicorn
 
 from assay.client import Client
-from assay.server.app import create_app, listen
+from assay.endpoint.serving import listen
+from assay.server.app import create_app
 from assay.server.context import ServerSettings
 from assay.service.site import new_key
 from assay.store import ApiKeys, Database, KeyRole

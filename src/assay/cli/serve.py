@@ -116,7 +116,7 @@ def run(given: Namespace) -> int:
         MissingExtraError: Without the extra ``server``.
     """
     _require_server()
-    from assay.server.app import is_loopback, listen
+    from assay.endpoint.serving import is_loopback, listen
     from assay.server.app import run as run_server
     from assay.server.context import ServerSettings
 

@@ -11,11 +11,10 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
-from assay.client.calls import checked
 from assay.client.data import AsyncDatasets, AsyncJobs, AsyncProjects, AsyncRuns, AsyncScores
 from assay.client.grader_types import AsyncGraderTypes
 from assay.client.graders import AsyncGraders
-from assay.client.scope import Backend, Scope
+from assay.client.scope import Backend, Scope, checked
 from assay.errors import InputError
 from assay.store import JobRecord
 

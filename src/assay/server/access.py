@@ -7,15 +7,18 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from assay.endpoint.problems import ProblemError
 from assay.errors import StoreError
-from assay.server.storage import Storage
 from assay.service.operation import LOCAL, Identity
 from assay.service.site import hash_secret
 from assay.store.api_keys import ApiKeys
 from assay.store.catalog_records import KeyRecord
 from assay.types.codec import Problem
+
+if TYPE_CHECKING:
+    from assay.server.context import Storage
 
 __all__ = ["COOKIE", "Access", "unauthorized"]
 

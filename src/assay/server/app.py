@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import AsyncGenerator, Callable
@@ -16,19 +15,19 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from assay.errors import AssayError, InputError
+from assay.endpoint.serving import url_of
+from assay.errors import AssayError
 from assay.server import health, jobs, served, uploads
 from assay.server.access import Access
-from assay.server.context import Context, ServerSettings
+from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
 from assay.server.jobs import Workers
 from assay.server.openapi import describe
 from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
-from assay.server.storage import Storage
 from assay.version import __version__
 
-__all__ = ["OPENAPI", "Listening", "context_of", "create_app", "is_loopback", "listen", "run"]
+__all__ = ["OPENAPI", "Listening", "context_of", "create_app", "run"]
 
 OPENAPI = "/api/v1/openapi.json"
 
@@ -131,39 +130,6 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Open the port.
-
-    Raises:
-        InputError: If it cannot be had.
-    """
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        opened = socket.socket(family, socket.SOCK_STREAM)
-    except (OSError, UnicodeError, OverflowError) as error:
-        raise InputError(f"cannot listen on {host!r}: {error}") from error
-    try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(address)
-    except (OSError, OverflowError) as error:
-        opened.close()
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"cannot listen on {host}:{port}: {reason}", hint="choose another --port, or 0"
-        ) from error
-    return opened
-
-
 def run(
     settings: ServerSettings,
     opened: socket.socket,
@@ -183,8 +149,6 @@ def run(
         timeout_keep_alive=30,
         h11_max_incomplete_event_size=64 << 10,
     )
-    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    port = opened.getsockname()[1]
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
@@ -194,7 +158,7 @@ def run(
 
         link = server.access.new_link() if settings.is_local else ""
         opened.listen(2048)
-        announce(Listening(f"http://{shown}:{port}", link))
+        announce(Listening(url_of(opened, host), link))
         await _Server(config, stop).serve(sockets=[opened])
 
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
