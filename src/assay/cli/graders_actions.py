@@ -44,7 +44,7 @@ from assay.registry import (
 from assay.registry.validation import version_warnings
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
-from assay.store.catalog_records import GraderRecord, GraderVersion
+from assay.store.catalog import GraderRecord, GraderVersion
 
 __all__ = ["run_action"]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from assay.registry import Definition
     from assay.registry.files import GraderFile
     from assay.reports.standing import Standing
-    from assay.store.catalog_records import GraderVersion
+    from assay.store.catalog import GraderVersion
     from assay.types.submission import Submission
 
 __all__ = [

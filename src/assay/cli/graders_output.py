@@ -16,7 +16,7 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from assay.graders.functions.report import ValidationReport
     from assay.registry import Imported
-    from assay.store.catalog_records import GraderRecord, GraderVersion
+    from assay.store.catalog import GraderRecord, GraderVersion
 
 __all__ = [
     "print_diff",

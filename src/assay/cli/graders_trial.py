@@ -26,7 +26,7 @@ from assay.registry.validation import version_warnings
 from assay.reports.progress import progress
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.tasks.rows import read_rows
 from assay.types.submission import Submission
 

@@ -24,7 +24,7 @@ from assay.reports.review import Review, review, review_rows
 from assay.reports.summary import Summary, summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
-from assay.store.decisions import Decision, Decisions, decided
+from assay.store.labels import Decision, Decisions, decided
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 

@@ -18,7 +18,7 @@ from assay.reports.page import Page
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
-from assay.store.decisions import HELD, Decision, Decisions, Ruling, cell_digest
+from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.options import explain, port, state_home
 from assay.errors import InputError, MissingExtraError
-from assay.store.catalog_records import KeyRecord, KeyRole
+from assay.store.projects import KeyRecord, KeyRole
 
 if TYPE_CHECKING:
     from assay.server.run import Listening
@@ -160,8 +160,8 @@ def _first_key(where: str, name: str | None) -> str:
 
 def _require_store(where: str, host: str, *, needs_key: bool) -> None:
     """Open the store once, so that one that cannot be used is told now and not by each request."""
-    from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
+    from assay.store.projects import ApiKeys
 
     with Database.open(where) as database:
         keys = ApiKeys(database).page(limit=1_000)
@@ -221,8 +221,8 @@ def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRec
         NotFoundError: For an unknown project.
     """
     from assay.service.site import new_key
-    from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
+    from assay.store.projects import ApiKeys
 
     made = new_key()
     with Database.open(where) as database:
@@ -231,8 +231,8 @@ def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRec
 
 
 def _all_keys(where: str) -> list[KeyRecord]:
-    from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
+    from assay.store.projects import ApiKeys
 
     found: list[KeyRecord] = []
     with Database.open(where) as database:
@@ -244,8 +244,8 @@ def _all_keys(where: str) -> list[KeyRecord]:
 
 
 def _revoke(where: str, key: str, *, as_json: bool) -> None:
-    from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
+    from assay.store.projects import ApiKeys
 
     with Database.open(where) as database:
         record = ApiKeys(database).revoke(key)

@@ -27,8 +27,8 @@ from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.store.records import CellRecord, RunRecord
-from assay.store.rows import CellRow, Packer, StoredCell, cell_row, plain
+from assay.store.checks import plain
+from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
 from assay.tasks.rows import Row, SeenIds, parse_row, read_lines, read_rows
 from assay.tasks.task import RunOptions
@@ -36,7 +36,7 @@ from assay.tasks.task import RunOptions
 __all__ = ["NO_ANSWER", "OnRows", "RowRun", "count_rows", "grade_rows", "plan_rows"]
 
 OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
-"""Told of rows that are stored: the columns of their results, see `assay.store.rows`."""
+"""Told of rows that are stored: the columns of their results, see `assay.store.records`."""
 
 Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
 

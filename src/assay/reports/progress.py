@@ -13,8 +13,7 @@ from assay.reports.figures import duration
 from assay.reports.outcome import GLYPHS, outcome
 from assay.reports.page import STYLES, Page, Part
 from assay.scoring.graded import Graded
-from assay.store.records import CellRecord
-from assay.store.rows import CellRow
+from assay.store.records import CellRecord, CellRow
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -17,7 +17,7 @@ from assay.store.records import CellRecord
 from assay.version import __version__
 
 if TYPE_CHECKING:
-    from assay.store.catalog_records import GraderVersion
+    from assay.store.catalog import GraderVersion
     from assay.store.database import Database
 
 __all__ = ["Shelf", "Standing", "differences", "stored_standing"]

@@ -21,7 +21,7 @@ from assay.scoring.intervals import (
 )
 from assay.scoring.json_safe import Json
 from assay.scoring.results import ASSURANCES, Assurance
-from assay.store.decisions import HELD
+from assay.store.labels import HELD
 from assay.store.records import CellRecord
 
 __all__ = ["Group", "PassK", "Totals", "totals_of"]

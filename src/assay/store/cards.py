@@ -9,21 +9,19 @@ from typing import cast
 from assay.errors import NotFoundError
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
-from assay.store.checks import json_text, read_json, valid_limit, valid_text
-from assay.store.database import Database
-from assay.store.engine import Row
-from assay.store.rows import plain
+from assay.store.checks import json_text, plain, read_json, valid_limit, valid_text
+from assay.store.database import Database, Record, Row
 
 __all__ = ["CardRecord", "Cards"]
 
 _MAX_BODY = 4 << 20
 _MAX_OUTCOME = 1 << 20
 _MAX_REASON = 4_096
-_SELECT = "SELECT id, project, grader, digest, alias, labels, body, created_at FROM card"
+_SELECT = "SELECT grader, digest, alias, labels, body, id, project, created_at FROM card"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardRecord:
+class CardRecord(Record):
     """What a calibration found.
 
     Attributes:
@@ -199,16 +197,4 @@ def _outcome(graded: Graded) -> str:
 
 
 def _read(row: Row) -> CardRecord:
-    identity, project, grader, digest, alias, labels, body, created_at = cast(
-        "tuple[str, ...]", row
-    )
-    return CardRecord(
-        grader=grader,
-        digest=digest,
-        alias=alias,
-        labels=labels,
-        body=read_json(body),
-        id=identity,
-        project=project,
-        created_at=created_at,
-    )
+    return CardRecord.from_row((*row[:4], read_json(cast("str", row[4])), *row[5:]))

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 from assay.errors import ConflictError, InputError, Location, NotFoundError
 from assay.store.catalog import Catalog
-from assay.store.catalog_records import JobRecord, JobStatus, ScoreRecord
-from assay.store.checks import valid_limit, valid_number, valid_text
-from assay.store.database import Database, moment
+from assay.store.checks import plain, valid_limit, valid_number, valid_text
+from assay.store.database import Database, Record, Scalar, moment
 from assay.store.datasets import Datasets
-from assay.store.engine import Row, Scalar
 from assay.store.projects import Projects
-from assay.store.rows import plain
-from assay.store.scores import INSERT_SCORES, SELECT_SCORES, read_score, score_row
+from assay.store.scores import INSERT_SCORES, SELECT_SCORES, ScoreRecord, read_score, score_row
 
 __all__ = ["Jobs"]
 
@@ -35,6 +33,44 @@ _SELECT = (
     "created_at, updated_at, created_by FROM job"
 )
 _AT_ONCE = 500  # row numbers looked up in one query
+
+
+JobStatus: TypeAlias = Literal["queued", "running", "finished", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord(Record):
+    """A dataset that is graded with one version of a grader.
+
+    Attributes:
+        id: Sortable and unique, such as ``20261121-090830-ab12cd34``.
+        project: Key of the project.
+        grader: Key of the grader.
+        version: Number of its version.
+        dataset: Key of the dataset.
+        status: ``queued``, ``running``, or how it ended.
+        total: Rows to grade.
+        done: Rows that have a score, a skip or an error.
+        errors: Rows among them that could not be graded.
+        message: Why it failed or was cancelled.
+        created_at: ISO 8601, UTC.
+        updated_at: When anything of it changed last.
+        created_by: Who asked for it.
+    """
+
+    id: str
+    project: str
+    grader: str
+    version: int
+    dataset: str
+    status: JobStatus
+    total: int = 0
+    done: int = 0
+    errors: int = 0
+    message: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    created_by: str = ""
 
 
 class Jobs:
@@ -91,7 +127,7 @@ class Jobs:
         rows = self._database.rows(f"{_SELECT} WHERE id = ?", plain(job))
         if not rows:
             raise NotFoundError(f"there is no job {job!r:.80}")
-        return _read(rows[0])
+        return JobRecord.from_row(rows[0])
 
     def page(
         self,
@@ -127,7 +163,7 @@ class Jobs:
             f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",
             *(*values, valid_limit(limit)),
         )
-        return [_read(row) for row in rows]
+        return [JobRecord.from_row(row) for row in rows]
 
     def claim(self, owner: str, lease_seconds: float, now: datetime) -> JobRecord | None:
         """Take the oldest job that waits, or whose worker has not been heard of.
@@ -360,23 +396,3 @@ class Jobs:
 
 _MAX_MESSAGE = 4_096
 _GIVEN_UP = f"{_MOST_CLAIMS} workers took it, and none stored a score before it died"
-
-
-def _read(row: Row) -> JobRecord:
-    (job, project, grader, version, dataset, status, total, done, errors, message, *rest) = row
-    created_at, updated_at, created_by = rest
-    return JobRecord(
-        id=cast("str", job),
-        project=cast("str", project),
-        grader=cast("str", grader),
-        version=cast("int", version),
-        dataset=cast("str", dataset),
-        status=cast("JobStatus", status),
-        total=cast("int", total),
-        done=cast("int", done),
-        errors=cast("int", errors),
-        message=cast("str", message),
-        created_at=cast("str", created_at),
-        updated_at=cast("str", updated_at),
-        created_by=cast("str", created_by),
-    )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import cast
 
-from assay.store.checks import valid_text
+from assay.store.checks import plain, valid_text
 from assay.store.database import Database, moment
-from assay.store.rows import plain
 
 __all__ = ["Replies"]
 

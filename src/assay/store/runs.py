@@ -16,18 +16,21 @@ from typing import Self, cast
 
 from assay.errors import InputError, StoreError, nearest
 from assay.scoring.json_safe import Json
-from assay.store.database import Database
-from assay.store.engine import Scalar
-from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
-from assay.store.rows import (
+from assay.store.checks import plain
+from assay.store.database import Database, Scalar
+from assay.store.records import (
     CELL_COLUMNS,
     RUN_COLUMNS,
+    CellKey,
+    CellRecord,
     CellRow,
+    CellStatus,
+    Counts,
     Packer,
+    RunRecord,
     RunRow,
     StoredCell,
     cell_row,
-    plain,
     read_cell,
     read_run,
     run_row,
@@ -234,7 +237,7 @@ class Store:
 
         Args:
             run_id: The run of all of them.
-            rows: Each as `assay.store.rows.cell_row` gives it, with the digest of its snapshot and
+            rows: Each as `assay.store.records.cell_row` gives it, with the digest of its snapshot and
                 its packed detail.
 
         Raises:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
 
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import Status, assurance_from
-from assay.store.catalog_records import ScoreRecord, ScoreSource
-from assay.store.checks import encode_json, is_sprawling, valid_limit, valid_number, valid_text
-from assay.store.database import Database
-from assay.store.engine import Row, Scalar
+from assay.store.checks import (
+    encode_json,
+    is_sprawling,
+    plain,
+    valid_limit,
+    valid_number,
+    valid_text,
+)
+from assay.store.database import Database, Record, Row, Scalar
 from assay.store.projects import Projects
-from assay.store.rows import plain
 
 __all__ = ["INSERT_SCORES", "SELECT_SCORES", "Scores", "read_score", "score_row"]
 
@@ -30,6 +35,32 @@ SELECT_SCORES = (
     "SELECT seq, project, item, job, source, grader_key, version, digest, status, score, evidence, "
     "created_at FROM score"
 )
+
+
+ScoreSource: TypeAlias = Literal["grader", "user", "sdk"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRecord(Record):
+    """The outcome of one item; it never changes.
+
+    Attributes:
+        seq: Place in the order in which scores were stored; 0 before.
+        project: Key of the project.
+        item: Id of what was graded.
+        job: Id of the job that graded it, or empty.
+        source: Where it is from: a stored grader, a person, or a program.
+        graded: The outcome; ``graded.grader`` is ``key@version``.
+        created_at: ISO 8601, UTC; the time it was stored.
+    """
+
+    seq: int = 0
+    project: str = ""
+    item: str
+    job: str = ""
+    source: ScoreSource = "grader"
+    graded: Graded
+    created_at: str = ""
 
 
 class Scores:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import StoreError
-from assay.store.engine import Row, Scalar, pending_migrations
+from assay.store.database import Row, Scalar, pending_migrations
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,7 +47,7 @@ _MEANINGS = {
 
 
 class SqliteEngine:
-    """A connection to one SQLite file; see `assay.store.engine.Engine`.
+    """A connection to one SQLite file; see `assay.store.database.Engine`.
 
     Attributes:
         place: Path of the file.
