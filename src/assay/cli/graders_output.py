@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from assay.registry import Imported
     from assay.store.catalog import GraderRecord, GraderVersion
 
-__all__ = [
-    "print_diff",
-    "print_grader",
-    "print_graders",
-    "print_grades",
-    "print_imported",
-    "print_preview",
-    "print_report",
-    "print_warnings",
-]
 
 _MOST_ROWS = 200
 _SHOWN_DIGITS = 16

@@ -22,8 +22,6 @@ from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 
-__all__ = ["add", "run"]
-
 _MORE = """\
 Each cell is shown with its signs, where they stand, and its reward. o lets the reward stand (a
 held cell gets it), z makes it 0, s leaves the cell for later, w writes a note, q ends. Decisions
@@ -61,11 +59,7 @@ _MOST_SIGNS = 20
 
 
 def run(given: Namespace) -> int:
-    """Decide about cells: by keys, or by what the command line says.
-
-    Raises:
-        InputError: For an unknown run or cell, or an invalid decision.
-    """
+    """Decide about cells: by keys, or by what the command line says."""
     by = given.by or user_name("reviewer")
     with Database.open(state_home()) as database:
         store, decisions = Store(database), Decisions(database)

@@ -1,4 +1,8 @@
-"""The database and the artifacts: what was run, how it ended, and what was left behind."""
+"""The database and the artifacts: what was run, how it ended, and what was left behind.
+
+What reads or writes a database raises `StoreError` where that cannot be done, `NotFoundError` for
+an unknown project, and `InputError` for an unknown run or a page that has not 1 to 1,000 entries.
+"""
 
 from __future__ import annotations
 

@@ -21,8 +21,6 @@ from assay.store.checks import (
 from assay.store.database import Database, Record, Row, Scalar
 from assay.store.projects import Projects
 
-__all__ = ["MAX_DEFINITION_BYTES", "Catalog"]
-
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
 
@@ -143,8 +141,6 @@ class Catalog:
         Raises:
             ConflictError: If the key is taken.
             InputError: For a key, text or definition that cannot be stored.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         valid_key(key)
         version = _checked(key, kind, definition, (digest, note, by))
@@ -191,7 +187,6 @@ class Catalog:
             InputError: For a text or definition that cannot be stored.
             LockedError: If the grader is locked.
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be written.
         """
         version = _checked(key, kind, definition, (digest, note, by))
         with self._database.writing():
@@ -226,7 +221,6 @@ class Catalog:
             InputError: For a text that is too long.
             LockedError: If the grader is locked.
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             grader = self._claimed(project, key)
@@ -250,7 +244,6 @@ class Catalog:
 
         Raises:
             NotFoundError: If there is none; names the nearest.
-            StoreError: If the database cannot be read.
         """
         rows = self._database.rows(
             f"{_SELECT_GRADERS} AND g.project = ? AND g.key = ?", plain(project), plain(key)
@@ -264,7 +257,6 @@ class Catalog:
 
         Raises:
             NotFoundError: If there is none.
-            StoreError: If the database cannot be read.
         """
         if number is None:
             return self.get(project, key).latest
@@ -291,9 +283,7 @@ class Catalog:
             after: Number of the last one seen; those below it follow.
 
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be read.
         """
         newest = self.get(project, key).latest.number
         below = newest + 1 if after is None else valid_number(after, "after")
@@ -325,8 +315,6 @@ class Catalog:
 
         Raises:
             InputError: For an impossible limit, or a query of more than 200 characters.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
         """
         conditions, values = ["g.project = ? AND g.key > ?"], [project, plain(after)]
         if kind is not None:
@@ -349,7 +337,6 @@ class Catalog:
 
         Raises:
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             grader = self._claimed(project, key)
@@ -373,7 +360,6 @@ class Catalog:
             ConflictError: If jobs or scores use it, unless ``force``.
             LockedError: If the grader is locked, whatever ``force`` says.
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             grader = self._claimed(project, key)

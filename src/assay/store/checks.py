@@ -10,16 +10,6 @@ from typing import cast
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
 
-__all__ = [
-    "is_sprawling",
-    "json_text",
-    "read_json",
-    "valid_key",
-    "valid_limit",
-    "valid_number",
-    "valid_text",
-]
-
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MAX_LIMIT = 1_000
 _MAX_DEPTH = 100

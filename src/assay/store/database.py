@@ -122,9 +122,6 @@ class Database:
 
         SQLite lets one write at a time. PostgreSQL does not: there a block begins by changing the
         row that it is about, which makes others that want to do the same wait.
-
-        Raises:
-            StoreError: If the database cannot be written.
         """
         self._require_owner()
         if self._is_writing:

@@ -27,8 +27,6 @@ from assay.store.checks import (
 from assay.store.database import Database, Record, Scalar
 from assay.store.projects import Projects
 
-__all__ = ["MAX_ROW_BYTES", "Datasets"]
-
 MAX_ROW_BYTES = 16 << 20
 """Most bytes of one row, as JSON."""
 
@@ -96,8 +94,6 @@ class Datasets:
             InputError: For a key, a name or a row that cannot be stored, two rows of one id, or no
                 row at all; names the row. A row's ``id``, where it has one, is text of at most 512
                 characters or a whole number.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         import tempfile
 
@@ -125,7 +121,6 @@ class Datasets:
 
         Raises:
             NotFoundError: If there is none; names the nearest.
-            StoreError: If the database cannot be read.
         """
         rows = self._database.rows(
             f"{_SELECT} WHERE project = ? AND key = ? AND deleted_at = ''",
@@ -137,18 +132,7 @@ class Datasets:
         return DatasetRecord.from_row(rows[0])
 
     def page(self, project: str, *, limit: int = 50, after: str = "") -> list[DatasetRecord]:
-        """Datasets of a project, by key.
-
-        Args:
-            project: Key of the project.
-            limit: Most to return, up to 1,000.
-            after: Key of the last one seen.
-
-        Raises:
-            InputError: For an impossible limit.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
-        """
+        """Datasets of a project, by key."""
         Projects(self._database).get(project)
         rows = self._database.rows(
             f"{_SELECT} WHERE project = ? AND key > ? AND deleted_at = '' ORDER BY key LIMIT ?",
@@ -161,16 +145,8 @@ class Datasets:
     ) -> list[DatasetRow]:
         """Rows of a dataset, in order.
 
-        Args:
-            project: Key of the project.
-            key: Key of the dataset.
-            after: Number of the last row seen.
-            limit: Most to return, up to 1,000.
-
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown dataset.
-            StoreError: If the database cannot be read.
         """
         self.get(project, key)
         rows = self._database.rows(
@@ -193,7 +169,6 @@ class Datasets:
         Raises:
             ConflictError: If jobs use it, unless ``force``.
             NotFoundError: For an unknown dataset.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             now = self._database.now()

@@ -21,8 +21,6 @@ from assay.store.datasets import Datasets
 from assay.store.projects import Projects
 from assay.store.scores import INSERT_SCORES, SELECT_SCORES, ScoreRecord, read_score, score_row
 
-__all__ = ["Jobs"]
-
 _ACTIVE = ("queued", "running")
 _MOST_CLAIMS = 5
 """How many workers may take a job one after the other without a single score: more, and it is the
@@ -94,7 +92,6 @@ class Jobs:
         Raises:
             InputError: For an impossible version.
             NotFoundError: For an unknown project, grader, version or dataset.
-            StoreError: If the database cannot be written.
         """
         created_by = valid_text(by, "by", most=200)
         with self._database.writing():
@@ -122,7 +119,6 @@ class Jobs:
 
         Raises:
             NotFoundError: If there is none.
-            StoreError: If the database cannot be read.
         """
         rows = self._database.rows(f"{_SELECT} WHERE id = ?", plain(job))
         if not rows:
@@ -146,9 +142,7 @@ class Jobs:
             status: Only those of this status.
 
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown project, or an unknown job to go on after.
-            StoreError: If the database cannot be read.
         """
         conditions, values = ["project = ?"], cast("list[Scalar]", [project])
         if after:
@@ -177,9 +171,6 @@ class Jobs:
 
         Returns:
             The job, which is now running, or None if nothing is to be done.
-
-        Raises:
-            StoreError: If the database cannot be written.
         """
         time, until = moment(now), moment(now + timedelta(seconds=lease_seconds))
         owner = valid_text(owner, "owner", most=200)
@@ -209,9 +200,6 @@ class Jobs:
 
         Returns:
             Whether it is still held; otherwise the job was cancelled, or another worker has it.
-
-        Raises:
-            StoreError: If the database cannot be written.
         """
         until = moment(now + timedelta(seconds=lease_seconds))
         with self._database.writing():
@@ -226,9 +214,6 @@ class Jobs:
 
         Returns:
             Whether it was held.
-
-        Raises:
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             released = self._database.change(
@@ -254,7 +239,6 @@ class Jobs:
             ConflictError: For a new score of a job that has ended.
             InputError: For a row that the job does not have, or an item's id that is too long.
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be written.
         """
         now = self._database.now()
         with self._database.writing():
@@ -278,7 +262,6 @@ class Jobs:
 
         Raises:
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be read.
         """
         self.get(job)
         rows = self._database.rows("SELECT number FROM score WHERE job = ?", job)
@@ -292,7 +275,6 @@ class Jobs:
         Raises:
             ConflictError: For ``finished``, while rows are missing.
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -309,7 +291,6 @@ class Jobs:
         Raises:
             ConflictError: If it has ended otherwise.
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -328,9 +309,7 @@ class Jobs:
             limit: Most to return, up to 1,000.
 
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be read.
         """
         self.get(job)
         rows = self._database.rows(

@@ -68,8 +68,6 @@ class Labels:
 
         Raises:
             InputError: For a text that is empty or too long, or a row of more than 4 MiB.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         from assay.store.projects import Projects
 
@@ -99,12 +97,7 @@ class Labels:
     def current(
         self, project: str, field: str, *, rater: str | None = None
     ) -> dict[str, dict[str, LabelRecord]]:
-        """The labels that count: item to rater to label, in the order they were first given.
-
-        Raises:
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
-        """
+        """The labels that count: item to rater to label, in the order they were first given."""
         from assay.store.projects import Projects
 
         Projects(self._database).get(project)
@@ -125,12 +118,7 @@ class Labels:
         return {item: said for item, said in counted.items() if said}
 
     def items(self, project: str, field: str) -> list[LabelledItem]:
-        """The items that have a label, with their rows.
-
-        Raises:
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
-        """
+        """The items that have a label, with their rows."""
         labelled = self.current(project, field)
         found: list[LabelledItem] = []
         for digest, labels in labelled.items():
@@ -195,7 +183,6 @@ class Decisions:
 
         Raises:
             InputError: For a note or name that is too long or no text.
-            StoreError: If the database cannot be written.
         """
         from assay.store.labels import LabelRecord
 

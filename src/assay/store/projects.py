@@ -36,11 +36,7 @@ class Projects:
         self._database = database
 
     def all(self) -> list[ProjectRecord]:
-        """Every project, by key.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
+        """Every project, by key."""
         return [
             ProjectRecord.from_row(row) for row in self._database.rows(f"{_SELECT} ORDER BY key")
         ]
@@ -50,7 +46,6 @@ class Projects:
 
         Raises:
             NotFoundError: If there is none; names the nearest.
-            StoreError: If the database cannot be read.
         """
         found = self._find(key)
         if found is None:
@@ -64,7 +59,6 @@ class Projects:
         Raises:
             ConflictError: If the key is taken.
             InputError: For a key or a name that cannot be one.
-            StoreError: If the database cannot be written.
         """
         project = ProjectRecord(
             key=valid_key(key),
@@ -90,7 +84,6 @@ class Projects:
 
         Raises:
             InputError: For a key that cannot be one.
-            StoreError: If the database cannot be written.
         """
         found = self._find(key)
         if found is not None:
@@ -171,7 +164,6 @@ class ApiKeys:
 
         Raises:
             InputError: For an unknown role, or a text that is too long.
-            NotFoundError: For an unknown project.
             StoreError: If the key is stored already, or the database cannot be written.
         """
         if role not in _ROLES:
@@ -199,11 +191,7 @@ class ApiKeys:
         return record
 
     def find(self, hashed: str) -> KeyRecord | None:
-        """The key of that hash, unless it was revoked.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
+        """The key of that hash, unless it was revoked."""
         rows = self._database.rows(
             f"{_SELECT_KEYS} WHERE hashed = ? AND revoked_at = ''", plain(hashed)
         )
@@ -212,14 +200,8 @@ class ApiKeys:
     def page(self, *, limit: int = 50, after: str = "") -> list[KeyRecord]:
         """Keys, newest first, with those that were revoked.
 
-        Args:
-            limit: Most to return, up to 1,000.
-            after: Id of the last one seen.
-
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown key to go on after.
-            StoreError: If the database cannot be read.
         """
         older = ""
         if after:
@@ -237,7 +219,6 @@ class ApiKeys:
 
         Raises:
             NotFoundError: If there is none.
-            StoreError: If the database cannot be read.
         """
         rows = self._database.rows(f"{_SELECT_KEYS} WHERE id = ?", plain(key))
         if not rows:
@@ -252,7 +233,6 @@ class ApiKeys:
 
         Raises:
             NotFoundError: If there is none.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             self._database.change(
@@ -266,9 +246,6 @@ class ApiKeys:
 
         Args:
             key: Id of the key.
-
-        Raises:
-            StoreError: If the database cannot be written.
         """
         now = self._database.clock()
         stale = "FROM api_key WHERE id = ? AND last_used_at < ?"

@@ -21,8 +21,6 @@ from assay.store.checks import (
 from assay.store.database import Database, Record, Row, Scalar
 from assay.store.projects import Projects
 
-__all__ = ["INSERT_SCORES", "SELECT_SCORES", "Scores", "read_score", "score_row"]
-
 _MAX_REASON = 4_096
 _MAX_FLAGS = 64
 _MAX_EVIDENCE = 262_144
@@ -83,8 +81,6 @@ class Scores:
 
         Raises:
             InputError: For an item's id of more than 512 characters.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         now = self._database.now()
         rows = [score_row(record, project, None, None, now) for record in records]
@@ -109,11 +105,6 @@ class Scores:
             item: Only those of the item with this id.
             after: ``seq`` of the last one seen.
             limit: Most to return, up to 1,000.
-
-        Raises:
-            InputError: For an impossible limit.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
         """
         conditions = ["project = ? AND seq > ?"]
         values: list[Scalar] = [project, valid_number(after, "after")]

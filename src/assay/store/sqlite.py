@@ -15,7 +15,6 @@ from assay.store.database import Row, Scalar, pending_migrations
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["SqliteEngine"]
 
 _APPLICATION_ID = 1634955641
 """Marks a SQLite file as ours ("assy" read as a number); set by the first migration."""
