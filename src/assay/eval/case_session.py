@@ -20,7 +20,6 @@ from typing import TypeAlias, TypeVar
 from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
 from assay.eval.commands import stand_ins
-from assay.eval.isolation import settled
 from assay.eval.suspicion import audited
 from assay.graders.apply import grade_submission
 from assay.graders.digest import grader_digest
@@ -36,7 +35,15 @@ from assay.tasks.task import Session
 from assay.types.run import Prompt
 from assay.types.submission import Submission, Workspace
 
-__all__ = ["CaseSession", "Keep", "Kept", "case_session", "kept_session", "prompt_of"]
+__all__ = [
+    "CaseSession",
+    "Keep",
+    "Kept",
+    "case_session",
+    "has_tests",
+    "kept_session",
+    "prompt_of",
+]
 
 T = TypeVar("T")
 Keep: TypeAlias = "Mapping[int, SubScore]"
@@ -232,10 +239,17 @@ class CaseSession:
             await _remove(directory)
 
 
+def has_tests(case: Case) -> bool:
+    """Whether a grader of a case runs tests, whose isolation is to be settled."""
+    return any(spec.kind.grader.separable(spec.options) is not None for spec in case.graders)
+
+
 async def _settled(case: Case, cache: str) -> Case:
     """The case with its tests' isolation resolved: before the agent starts, out of its reach."""
-    if all(spec.kind.grader.separable(spec.options) is None for spec in case.graders):
-        return case  # it has no tests that could be isolated
+    if not has_tests(case):
+        return case
+    from assay.eval.isolation import settled
+
     return await asyncio.to_thread(settled, case, cache)
 
 
