@@ -17,7 +17,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.store.jobs import Jobs
 from tests.postgres import KINDS, new_location
 from tests.server_app import Site, body_of, faults_of, items_of, serving

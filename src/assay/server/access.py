@@ -13,8 +13,7 @@ from assay.endpoint.problems import ProblemError
 from assay.errors import StoreError
 from assay.service.operation import LOCAL, Identity
 from assay.service.site import hash_secret
-from assay.store.api_keys import ApiKeys
-from assay.store.catalog_records import KeyRecord
+from assay.store.projects import ApiKeys, KeyRecord
 from assay.types.codec import Problem
 
 if TYPE_CHECKING:

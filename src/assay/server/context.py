@@ -20,7 +20,7 @@ from assay.scoring.graded import Graded
 from assay.server.access import Access
 from assay.server.gate import Metrics
 from assay.service.operation import LOCAL, Desk, Identity
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.types.submission import Submission
 

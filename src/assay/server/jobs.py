@@ -34,10 +34,11 @@ from assay.server.openapi import problem_responses
 from assay.server.operations import Project
 from assay.service.data import ENDED, show_job
 from assay.service.graders import version_to_run
-from assay.store.catalog_records import DatasetRow, GraderVersion, JobRecord, ScoreRecord
+from assay.store.catalog import GraderVersion
 from assay.store.database import Database
-from assay.store.datasets import Datasets
-from assay.store.jobs import Jobs
+from assay.store.datasets import DatasetRow, Datasets
+from assay.store.jobs import JobRecord, Jobs
+from assay.store.scores import ScoreRecord
 
 __all__ = ["Outcomes", "Workers", "router"]
 

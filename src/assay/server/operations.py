@@ -39,7 +39,7 @@ from assay.service.operation import (
     Operation,
     as_json,
 )
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.replies import Replies
 from assay.types.codec import Problem

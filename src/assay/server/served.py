@@ -22,7 +22,7 @@ from assay.server.openapi import problem_responses
 from assay.server.problems import reply
 from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 
 __all__ = ["PREFIX", "openai_router", "served_router"]
 

@@ -25,9 +25,8 @@ from assay.server.door import Door, needs
 from assay.server.openapi import problem_responses
 from assay.server.operations import Answer, Keep, Project, carry_out
 from assay.service.operation import KEY_PATTERN
-from assay.store.catalog_records import DatasetRecord
 from assay.store.database import Database
-from assay.store.datasets import Datasets
+from assay.store.datasets import DatasetRecord, Datasets
 from assay.store.projects import Projects
 from assay.tasks.rows import read_row
 from assay.types.codec import Problem
