@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.on_demand import names_on_demand
 from assay.scoring.advantage import dr_grpo, group_relative, rloo
-from assay.types.job import Job
-from assay.types.run import Rewarded, Run
+from assay.types.run import Job, Rewarded, Run
 
 if TYPE_CHECKING:
     from assay.eval.runner import run_cells, run_tasks
