@@ -48,8 +48,12 @@ class Blobs:
         self._sha256 = hashlib.sha256
         self._directory = directory
         with disk_faults(f"the artifacts in {directory}"):
-            directory.mkdir(parents=True, exist_ok=True)
-            self._root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            try:
+                self._root = os.open(directory, flags)
+            except FileNotFoundError:
+                directory.mkdir(parents=True, exist_ok=True)
+                self._root = os.open(directory, flags)
 
     @cached_property
     def _compressor(self) -> ZstdCompressor:

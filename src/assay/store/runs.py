@@ -150,6 +150,20 @@ class Store:
             if not self._database.change("UPDATE run SET finished = 1 WHERE id = ?", run_id):
                 raise self._unknown_run(run_id)
 
+    def forget_run(self, run_id: str) -> None:
+        """Remove a run with all that is stored of it: it turned out that it should not have begun.
+
+        Raises:
+            InputError: For an unknown run.
+            StoreError: If the database cannot be written.
+        """
+        own = "seq IN (SELECT seq FROM result WHERE run_id = ?)"
+        with self._database.writing():
+            self._database.change(f"DELETE FROM detail WHERE {own}", run_id)  # noqa: S608 - see above
+            self._database.change("DELETE FROM result WHERE run_id = ?", run_id)
+            if not self._database.change("DELETE FROM run WHERE id = ?", run_id):
+                raise self._unknown_run(run_id)
+
     def run(self, ref: str) -> RunRecord:
         """Find a run by what people call it.
 
