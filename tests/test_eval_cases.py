@@ -17,9 +17,9 @@ from assay.eval.case_session import case_session
 from assay.eval.matrix import options_of
 from assay.eval.rollout import Cell, rollout
 from assay.tasks import Agent, Taskset
+from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import load_case
-from assay.tasks.harnesses import HarnessSpec
-from assay.tasks.taskset import case_task
+from assay.tasks.task import case_task
 from assay.types import Run
 
 
