@@ -195,8 +195,12 @@ class _Collector:
         )
         item.fixturenames = []
         # Its message is enough: to show code, `inspect` looks at every module that there is.
-        vars(item)["repr_failure"] = lambda excinfo: str(excinfo.value)
+        vars(item)["repr_failure"] = _text_of
         return item
+
+
+def _text_of(caught: pytest.ExceptionInfo[BaseException]) -> str:
+    return str(caught.value)
 
 
 def _is_left_out(module: pytest.Module) -> bool:
