@@ -36,8 +36,8 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import json_encoding
-from assay.store.records import CellRecord, RunRecord
-from assay.store.rows import CellRow, Packer, StoredCell, cell_row, plain
+from assay.store.checks import plain
+from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
 from assay.tasks.rows import MAX_LINE_BYTES, Row, parse_row, read_lines, read_rows
 from assay.tasks.task import RunOptions
@@ -45,7 +45,7 @@ from assay.tasks.task import RunOptions
 __all__ = ["NO_ANSWER", "OnRows", "RowRun", "check_rows", "grade_rows", "plan_rows"]
 
 OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
-"""Told of rows that are stored: the columns of their results, see `assay.store.rows`."""
+"""Told of rows that are stored: the columns of their results, see `assay.store.records`."""
 
 Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
 

@@ -19,15 +19,6 @@ from assay.types.thread import StringThread
 if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
 
-__all__ = [
-    "MAX_LINE_BYTES",
-    "Row",
-    "SeenIds",
-    "parse_row",
-    "read_lines",
-    "read_row",
-    "read_rows",
-]
 
 MAX_LINE_BYTES = 64 << 20
 """Longest line of a dataset; a longer one is refused rather than filling the memory."""
@@ -59,9 +50,6 @@ def read_rows(
     """Read a JSONL dataset, one row at a time.
 
     See `read_row` for what a row may have.
-
-    Raises:
-        InputError: For a missing file, or a row that is malformed, naming file and line.
     """
     specs = tuple(graders)
     seen = SeenIds()
@@ -94,11 +82,7 @@ def parse_row(
 
 
 def read_lines(file: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of a dataset that hold something, with their numbers.
-
-    Raises:
-        InputError: For a file that cannot be read.
-    """
+    """The lines of a dataset that hold something, with their numbers."""
     try:
         handle = Path(file).open("rb")  # noqa: SIM115 - closed below, however the reader stops
     except OSError as error:
@@ -175,9 +159,6 @@ def read_row(
     assistant's, or that its ``completion`` follows. It may have ``id``, ``question``, ``expected``
     and ``metadata``; other fields are kept in the metadata. What is expected may stand in the
     metadata instead; in both places it must be the same. Null counts as not given.
-
-    Raises:
-        InputError: For a row that is malformed, naming the field.
     """
     where = _shown(where or Location())
     try:
