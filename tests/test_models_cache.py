@@ -531,7 +531,7 @@ CHANGES: list[dict[str, object]] = [
         b"{",
         b"\xff{}",
         zlib.compress(json.dumps(GOOD).encode())[:-3],
-        zlib.compress(b"0" * 70_000_000),
+        zlib.compress(b"0" * 70_000_000, 1),
         b'{"a":' * 100_000,
         json.dumps(GOOD | {"seconds": float("nan")}).encode(),
         *(json.dumps(GOOD | change).encode() for change in CHANGES),
