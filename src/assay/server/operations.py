@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Header, Path, Query
@@ -51,8 +52,9 @@ _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
 _TABLES = (graders, data, site)  # importing them fills the table
 
 
+@cache
 def operations_router() -> APIRouter:
-    """A route for each operation."""
+    """A route for each operation; the same for every application of a process."""
     router = APIRouter(route_class=Door)
     # Routes are searched in order, and that of grading is asked most.
     for operation in sorted(OPERATIONS, key=lambda one: one is not graders.grade):
