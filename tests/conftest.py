@@ -16,7 +16,7 @@ from tests.children import Children
 from tests.leftovers import watch
 
 settings.register_profile("assay", deadline=None, derandomize=True, max_examples=25)
-settings.register_profile("thorough", settings.get_profile("assay"), max_examples=100)
+settings.register_profile("thorough", settings.get_profile("assay"), max_examples=60)
 settings.load_profile("assay")
 
 _NUMBERS = itertools.count()
