@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.graders.testing.inside.equality import EqualityCheck
-from assay.graders.testing.inside.hidden_modules import Compiler, Finder
+from assay.graders.testing.inside.hidden_modules import Compiler, EqualityCheck, Finder
 from tests.inside_runner import Heard, Runner, workspace
 
 pytestmark = pytest.mark.slow
