@@ -343,12 +343,11 @@ class AsyncGraders:
 
 def _with_settings(definition: Definition, present: GraderVersion) -> Definition:
     """A new function with the isolation and range of the version that it follows."""
-    from assay.registry import FunctionDefinition, definition_from
+    from assay.registry import definition_from
 
-    before = definition_from(present.kind, present.definition)
-    if isinstance(before, FunctionDefinition) and isinstance(definition, FunctionDefinition):
-        return before.with_source(definition.source)
-    return definition
+    if definition.kind != "function" or present.kind != "function":
+        return definition
+    return definition_from("function", {**present.definition, "source": definition.data["source"]})
 
 
 def _definition(given: Definition | Function) -> Definition:

@@ -10,7 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from assay.errors import InputError, Location
-from assay.registry.definition import MAX_DEFINITION_BYTES
+from assay.registry.definitions import MAX_DEFINITION_BYTES
 from assay.registry.files import MAX_FILES, is_grader_file, is_source_file
 from assay.store.checks import valid_key
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from assay.errors import ConflictError, NotFoundError
 from assay.graders.functions.report import ValidationReport
-from assay.registry.definition import Definition
-from assay.registry.definitions import require_kind
+from assay.registry.definitions import Definition, require_kind
 from assay.registry.files import differences, grader_files, read_grader_files
 from assay.registry.folders import read_folder, stale_files, write_folder
 from assay.registry.grading import Items, grade_version

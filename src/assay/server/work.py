@@ -263,7 +263,7 @@ class _Worker:
 
 def _waits(version: GraderVersion) -> bool:
     """Whether a grader mostly waits for somebody else, such as a model."""
-    specs = definition_from(version.kind, version.definition).specs()
+    specs = definition_from(version.kind, version.definition).specs
     return any(spec.kind.grader.waits for spec in specs)
 
 

@@ -37,7 +37,7 @@ from assay.types.codec import ShapeError, from_json
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
-    from assay.registry.definition import Definition
+    from assay.registry.definitions import Definition
 
 __all__ = [
     "Calibration",
