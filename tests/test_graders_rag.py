@@ -12,7 +12,7 @@ from assay.graders.apply import grade_submission
 from assay.graders.faithfulness import FaithfulnessGrader
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.claims import ClaimGrader
-from assay.graders.judges.prompt import suspicions
+from assay.graders.judges.fence import suspicions
 from assay.graders.relevancy import AnswerRelevancyGrader, ContextRelevancyGrader
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json, SubScore

@@ -14,7 +14,7 @@ from assay.registry import (
     Registry,
 )
 from assay.registry.files import read_grader_files
-from assay.registry.folders import read_folder, stale_files, write_folder
+from assay.registry.imports import read_folder, stale_files, write_folder
 from assay.store.catalog import Catalog
 from assay.store.database import Database
 from assay.tasks.document import DocumentError

@@ -325,7 +325,7 @@ def grader_of_file(file: str) -> GraderFile:
         InputError: For a file that is not one, with everything that is wrong in it.
     """
     from assay.registry.files import read_grader_files
-    from assay.registry.folders import read_folder
+    from assay.registry.imports import read_folder
 
     if Path(file).is_dir():
         raise InputError(f"{file!r} is a directory", hint="name one KEY.yaml in it")

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from assay.client.calls import checked_calls, warn_caller
+from assay.client.errors import ArgumentError
 from assay.client.scope import Item, Scope, rows_of
 from assay.scoring.json_safe import Json
 from assay.service.graders import create_grader
-from assay.types.codec import to_json
+from assay.types.codec import ShapeError, to_json
 
 if TYPE_CHECKING:
     from assay.registry import Definition
@@ -234,7 +235,14 @@ def _read(kind: str, options: Mapping[str, object]) -> Definition:
     from assay.registry import definition_from
 
     given = {name: to_json(option) for name, option in options.items() if option is not None}
-    return definition_from(kind, given)
+    try:
+        return definition_from(kind, given)
+    except ShapeError as error:
+        for problem in error.problems:
+            if problem.at_key and problem.field in given:
+                message = f"graders.create.{kind}() takes no parameter {problem.field!r}"
+                raise ArgumentError(message, hint=problem.hint) from None
+        raise
 
 
 def function_definition(

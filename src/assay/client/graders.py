@@ -314,7 +314,7 @@ class AsyncGraders:
         Returns:
             The names of the files.
         """
-        from assay.registry.folders import write_folder
+        from assay.registry.imports import write_folder
 
         found = await self._scope.call(operations.export_graders, project, ",".join(keys) or None)
         files = found.files
@@ -334,7 +334,7 @@ class AsyncGraders:
             update: Whether a grader that is there gets a new version, instead of being refused.
             project: The project; the client's by default.
         """
-        from assay.registry.folders import read_folder
+        from assay.registry.imports import read_folder
 
         files, _ = read_folder(directory)
         found = await self._scope.call(operations.import_graders, project, files, update=update)

@@ -14,12 +14,11 @@ from typing import ClassVar, cast
 
 from assay.errors import InputError, ModelError
 from assay.graders.judges.base import JudgeGrader
-from assay.graders.judges.canary import check_canary, is_probed, refuted, unguessable, untruth
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
+from assay.graders.judges.fence import MAX_MATERIAL, Prompt, compose, suspicions
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, RefutedError, object_schema
-from assay.graders.judges.prompt import MAX_MATERIAL, Prompt, compose, suspicions
 from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import (
     MATERIAL,
@@ -31,7 +30,15 @@ from assay.graders.judges.template_context import (
     read_examples,
     variables,
 )
-from assay.graders.judges.votes import Decision, poll
+from assay.graders.judges.votes import (
+    Decision,
+    check_canary,
+    is_probed,
+    poll,
+    refuted,
+    unguessable,
+    untruth,
+)
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread

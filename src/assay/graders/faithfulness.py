@@ -9,7 +9,6 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from assay.errors import GraderError
 from assay.graders.judges.base import answer_in
-from assay.graders.judges.canary import captured, probe_word, unguessable
 from assay.graders.judges.claims import (
     Claim,
     ClaimGrader,
@@ -20,6 +19,7 @@ from assay.graders.judges.claims import (
     misnumbered,
 )
 from assay.graders.judges.documents import Document, Window, documents_of, suspicious, windows
+from assay.graders.judges.fence import compose
 from assay.graders.judges.panel import (
     TEXT,
     Form,
@@ -30,7 +30,7 @@ from assay.graders.judges.panel import (
     together,
 )
 from assay.graders.judges.passages import telling_words, words
-from assay.graders.judges.prompt import compose
+from assay.graders.judges.votes import captured, probe_word, unguessable
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread

@@ -9,10 +9,10 @@ from typing import ClassVar, cast
 
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
-from assay.graders.judges.canary import check_canary
 from assay.graders.judges.criteria import Criterion, leaves, read_criteria
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
+from assay.graders.judges.votes import check_canary
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore

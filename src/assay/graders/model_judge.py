@@ -10,10 +10,9 @@ from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError, ModelError, ModelFault
 from assay.graders.judges.base import JudgeGrader, answer_in
-from assay.graders.judges.canary import check_canary, is_probed, refuted, unguessable, untruth
 from assay.graders.judges.criteria import Criterion
+from assay.graders.judges.fence import compose
 from assay.graders.judges.panel import TEXT, Aggregate, Form, Opinion, Panel, object_schema
-from assay.graders.judges.prompt import compose
 from assay.graders.judges.rubric import judge_criteria, rubric_node
 from assay.graders.judges.rubric_files import (
     CRITERIA_FILES,
@@ -21,7 +20,15 @@ from assay.graders.judges.rubric_files import (
     preset_file,
     read_words,
 )
-from assay.graders.judges.votes import Decision, poll
+from assay.graders.judges.votes import (
+    Decision,
+    check_canary,
+    is_probed,
+    poll,
+    refuted,
+    unguessable,
+    untruth,
+)
 from assay.graders.judges.work import Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json

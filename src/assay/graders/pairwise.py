@@ -13,11 +13,10 @@ from typing import ClassVar
 
 from assay.errors import GraderError, InputError, ModelError, nearest
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
-from assay.graders.judges.canary import captured, probe_word, unguessable
+from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
-from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
-from assay.graders.judges.votes import Decision, poll
+from assay.graders.judges.votes import Decision, captured, poll, probe_word, unguessable
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 

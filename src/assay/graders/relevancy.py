@@ -8,7 +8,6 @@ from typing import ClassVar, cast
 
 from assay.errors import GraderError
 from assay.graders.judges.base import JudgeGrader, answer_in
-from assay.graders.judges.canary import captured, probe_word, unguessable
 from assay.graders.judges.claims import (
     Claim,
     ClaimGrader,
@@ -20,6 +19,7 @@ from assay.graders.judges.claims import (
     question_in,
 )
 from assay.graders.judges.documents import Document, Window, documents_of, suspicious, windows
+from assay.graders.judges.fence import Part, Untrusted, compose
 from assay.graders.judges.panel import (
     TEXT,
     Form,
@@ -29,8 +29,7 @@ from assay.graders.judges.panel import (
     list_schema,
     together,
 )
-from assay.graders.judges.prompt import Part, Untrusted, compose
-from assay.graders.judges.votes import scored_by
+from assay.graders.judges.votes import captured, probe_word, scored_by, unguessable
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread

@@ -340,6 +340,7 @@ def _placed(error: InputError, shape: object) -> Problem:
     said = re.match(r"(\w+)(: )?", error.message)
     name = said[1] if said else ""
     message = error.message[said.end() :] if said and said[2] else error.message
+    message = message.removeprefix(f"{name} ") if message.startswith(f"{name} must ") else message
     if name in field_parameters(type(shape)):
         return Problem((name,), message, error.hint)
     panel = cast("object", getattr(shape, "panel", None))

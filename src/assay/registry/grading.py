@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
@@ -13,10 +14,39 @@ from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog_records import DatasetRow, GraderVersion, ScoreRecord
+from assay.tasks.rows import read_row
 from assay.types.submission import Submission
 
-__all__ = ["Items", "Permissions", "grade_items", "grade_version", "refusal"]
+__all__ = ["Grade", "Items", "Permissions", "grade_items", "grade_rows", "grade_version", "refusal"]
+
+Grade: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[list[Graded]]]"
+
+
+async def grade_rows(
+    version: GraderVersion, rows: Sequence[DatasetRow], grade: Grade
+) -> list[tuple[int, ScoreRecord]]:
+    """Grade some rows.
+
+    Returns:
+        Number and outcome of every row, as `Jobs.add_scores` takes them.
+    """
+    items: list[tuple[str, Submission]] = []
+    graded: dict[str, Graded] = {}
+    for row in rows:
+        try:
+            items.append((row.id, read_row(row.data, row.number).submission))
+        except InputError as error:
+            name = f"{version.key}@{version.number}"
+            failed = Graded.failed(row.id, str(error), outcome="bad_item")
+            graded[row.id] = failed.by(name, version.digest)
+    if items:
+        graded |= {one.id: one for one in await grade(items)}
+    return [
+        (row.number, ScoreRecord(project=version.project, item=row.id, graded=graded[row.id]))
+        for row in rows
+    ]
+
 
 Items = Sequence[tuple[str, Submission]]
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 from assay.errors import AssayError, ConflictError, StoreError
 from assay.registry import definition_from
-from assay.registry.stored_rows import grade_rows
+from assay.registry.grading import grade_rows
 from assay.server.context import Context
 from assay.server.grading import grade_items, registry_of, version_of
 from assay.server.problems import ProblemError

@@ -15,6 +15,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.documents import pieces
+from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import (
     TEXT,
@@ -34,7 +35,6 @@ from assay.graders.judges.passages import (
     telling_words,
     touches,
 )
-from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
 from assay.graders.judges.votes import scored_by
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
