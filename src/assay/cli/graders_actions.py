@@ -32,7 +32,7 @@ from assay.cli.graders_output import (
 from assay.cli.graders_trial import try_grader
 from assay.cli.options import is_shared
 from assay.errors import InputError
-from assay.graders.functions.report import ValidationReport
+from assay.graders.functions.checks import ValidationReport
 from assay.registry import (
     Definition,
     ValidationFailedError,

@@ -14,7 +14,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
-    from assay.graders.functions.report import ValidationReport
+    from assay.graders.functions.checks import ValidationReport
     from assay.registry import Imported
     from assay.store.catalog_records import GraderRecord, GraderVersion
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 from assay.errors import InputError, nearest
 from assay.graders.base import Grader
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
-from assay.graders.signs.sign import HEADERS, SIGNS, SUMMARY, TEST_LIBRARIES, Sign, names_a_test
+from assay.graders.signs import HEADERS, SIGNS, SUMMARY, TEST_LIBRARIES, Sign, names_a_test
 from assay.graders.spec import GraderSpec
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.tree import SKIPPED_DIRECTORIES, is_small, read_regular, regular_files

@@ -14,7 +14,7 @@ from typing import ClassVar
 from assay.errors import InputError
 from assay.graders.base import Grader
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
-from assay.graders.stubs.functions import Code, Fault, faults, hollow, written
+from assay.graders.stubs import Code, Fault, faults, hollow, written
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.stubs.treesitter import GRAMMARS, can_read, require_grammar
 from assay.graders.tree import read_regular, regular_files

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from assay.errors import ConflictError, NotFoundError
-from assay.graders.functions.report import ValidationReport
+from assay.graders.functions.checks import ValidationReport
 from assay.registry.definitions import Definition, require_kind
 from assay.registry.files import differences, grader_files, read_grader_files
 from assay.registry.grading import Items, grade_version

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.graders.functions.report import Check, ValidationReport
+from assay.graders.functions.checks import Check, ValidationReport
 from assay.graders.kinds import kind_of
 from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_from, lacking_parts

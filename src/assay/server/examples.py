@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-from assay.graders.functions.report import Check, ValidationReport
+from assay.graders.functions.checks import Check, ValidationReport
 from assay.scoring.graded import Graded
 from assay.service.data import Results, ScorePage, StoredScores
 from assay.service.graders import (

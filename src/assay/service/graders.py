@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated
 
 from assay.errors import InputError, Location
-from assay.graders.functions.report import ValidationReport
+from assay.graders.functions.checks import ValidationReport
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
