@@ -5,7 +5,7 @@ A tree is judged by which files are looked at, and which of them hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -319,6 +319,7 @@ def _plain_faults(text: bytes, before: bytes | str) -> list[str]:
     return []
 
 
+@dataclass(frozen=True, kw_only=True)
 class ImplementedGrader(Grader):
     """Whether the named files exist, differ from what was given and hold no stubs.
 
@@ -343,53 +344,43 @@ class ImplementedGrader(Grader):
 
     The score is 1.0 if everything holds. Otherwise it is the share, of the named files and
     functions (or else of the source's files with stubs), that holds.
+
+    Attributes:
+        files: Paths or globs (``*`` also matches ``/``) of files that must be implemented; every
+            source file where neither these nor ``functions`` are named.
+        functions: Functions that must have a body of their own, which the source did not have:
+            ``add``, ``Stack.push`` or ``src/kit.py::add``. No shape excuses them.
+
+    Raises:
+        InputError: For an empty list, or a path that leads out.
+        MissingExtraError: If a file is named whose language needs the extra ``languages``.
     """
 
     name: ClassVar[str] = "implemented"
     assurance = "read"
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse empty lists, paths that lead out, and languages that cannot be read here.
+    files: list[str] | None = None
+    functions: list[str] | None = None
 
-        Raises:
-            InputError: For a list or a path.
-            MissingExtraError: If a file is named whose language needs the extra.
-        """
-        for key in ("files", "functions"):
-            given = options.get(key)
+    def __post_init__(self) -> None:
+        for key, given in (("files", self.files), ("functions", self.functions)):
             if given == []:
                 raise InputError(f"{key} is empty", hint=f"leave {key} out, or name some")
-            for entry in given if isinstance(given, list) else []:
+            for entry in given or ():
                 _check_path(key, str(entry))
 
-    @classmethod
-    async def compute_score(
-        cls,
-        workspace: Workspace,
-        files: list[str] | None = None,
-        functions: list[str] | None = None,
-    ) -> tuple[float, dict[str, Json]]:
+    async def score(self, workspace: Workspace) -> tuple[float, dict[str, Json]]:
         """Read the files.
 
         Args:
             workspace: What the agent left, and what it was given.
-            files: Paths or globs (``*`` also matches ``/``) of files that must be implemented;
-                every source file where neither these nor ``functions`` are named.
-            functions: Functions that must have a body of their own, which the source did not
-                have: ``add``, ``Stack.push`` or ``src/kit.py::add``. No shape excuses them.
 
         Raises:
-            MissingExtraError: If a language needs the extra ``languages``.
             GraderError: If the process that reads the files does not start.
         """
         import asyncio
 
-        given = {"files": files, "functions": functions}
-        cls.check_options(
-            {key: list[Json](names) for key, names in given.items() if names is not None}
-        )
-        return await asyncio.to_thread(judge, workspace, files, functions)
+        return await asyncio.to_thread(judge, workspace, self.files, self.functions)
 
 
 def _check_path(key: str, entry: str) -> None:
