@@ -16,12 +16,12 @@ from assay.eval.suspicion import audited
 from assay.graders.audit import AuditGrader, Search, beside
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.graders.spec import GraderSpec
+from assay.graders.stubs.reader import TEMPLATE
 from assay.models import Request
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, EvaluationResult, SubScore
-from assay.types.steps import ToolCall, ToolStep
 from assay.types.submission import Submission, Workspace
-from assay.types.trace import Trace
+from assay.types.trace import ToolCall, ToolStep, Trace
 from tests.judge_models import asked_text, met, model
 
 Files = Mapping[str, str]
@@ -515,6 +515,7 @@ async def test_a_reward_that_hangs_on_an_audit_is_none_without_it(
     submission = Submission(workspace=_trees(tmp_path, {}, {"a.py": "x = 1\n"}))
     result = EvaluationResult(reward=1.0, subscores=[SubScore("t", 1.0, assurance="shared")])
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    TEMPLATE.close()
     flagging = await audited([], submission, result, "flag")
     assert (flagging.reward, flagging.subscores and flagging.subscores[-1].status) == (1.0, "error")
     holding = await audited([], submission, result, "hold")

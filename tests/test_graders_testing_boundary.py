@@ -754,7 +754,7 @@ class Steps:
         self.n += 1
         if self.n > 2: raise StopAsyncIteration
         return self.n
-async def slow(): await asyncio.sleep(30)
+async def slow(): await asyncio.sleep(0.5)
 def run(): return asyncio.run(add(1, 2))
 async def limited(jobs, n):
     gate, most, now = asyncio.Semaphore(n), 0, 0
@@ -1312,7 +1312,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given, settings, strategies as st
 import kit
 @settings(max_examples=15, deadline=None, derandomize=True, database=None)
-@given(st.text(max_size=8))
+@given(st.text("ab\\x00\\u2028\\ud7ff\\U0001f600", max_size=8))
 def test_round_trip(text): assert kit.decode(kit.encode(text)) == text
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(st.integers(0, 1000))
@@ -1407,3 +1407,21 @@ def test_honest_work_is_judged_as_it_would_be_in_one_process(group: tuple[str, .
 
 def test_every_theme_is_in_a_group() -> None:
     assert sorted(theme for group in GROUPS for theme in group) == sorted(THEMES)
+
+
+def test_neither_side_loads_what_this_work_does_not_need() -> None:
+    """The host loaded all of pytest and asyncio: half of what such a case cost."""
+    kit = (
+        "import sys\nfrom dataclasses import dataclass\ndef loaded(): return sorted(sys.modules)\n"
+    )
+    test = """
+import sys
+import kit
+HEAVY = {"asyncio", "logging", "_pytest", "decimal", "uuid", "socket", "pathlib"}
+def test_host(): assert HEAVY & set(kit.loaded()) == set()
+def test_judge(): assert {"asyncio", "unittest.mock"} & set(sys.modules) == set()
+"""
+    score = grade(
+        {"kit.py": kit, "inspect.py": "raise ImportError('not mine')"}, {"test_a.py": test}
+    )
+    assert score.value == 1.0, outcomes(score)

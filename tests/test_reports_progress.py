@@ -9,7 +9,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from assay.reports.progress import LinesProgress, LiveProgress, progress
+from assay.reports.progress import LiveProgress, Progress, progress
 from assay.store.records import CellRecord
 
 
@@ -112,7 +112,7 @@ def test_the_terminal_is_restored_when_the_run_breaks() -> None:
 
 def test_a_dumb_terminal_gets_lines() -> None:
     dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
-    assert isinstance(progress(dumb, 1), LinesProgress)
+    assert type(progress(dumb, 1)) is Progress
 
 
 def test_reports_load_no_third_party_package_until_they_draw() -> None:

@@ -28,8 +28,8 @@ from assay.cli.graders_output import (
     print_preview,
     print_report,
     print_warnings,
+    try_grader,
 )
-from assay.cli.graders_trial import try_grader
 from assay.cli.options import is_shared
 from assay.errors import InputError
 from assay.graders.functions.checks import ValidationReport
@@ -41,9 +41,7 @@ from assay.registry import (
 from assay.registry.validation import version_warnings
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
-from assay.store.catalog_records import GraderRecord, GraderVersion
-
-__all__ = ["run_action"]
+from assay.store.catalog import GraderRecord, GraderVersion
 
 T = TypeVar("T")
 
@@ -52,11 +50,7 @@ _SAID = ("name", "description", "feedback_key")
 
 
 def run_action(given: Namespace) -> int:
-    """Run one of the actions.
-
-    Raises:
-        AssayError: For bad input, and for what failed.
-    """
+    """Run one of the actions."""
     try:
         return _ACTIONS[given.action](given)
     except ValidationFailedError as error:

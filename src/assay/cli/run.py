@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.cli.judging import add_judging, cost_so_far
 from assay.cli.options import (
@@ -23,13 +23,13 @@ from assay.cli.options import (
     state_home,
     worker_count,
 )
-from assay.cli.report import conclude
 from assay.errors import InputError
-from assay.eval.isolation import CaseLock, Settle, isolated_graders
 from assay.eval.matrix import Launch, MatrixRequest, launch, resume, unused_parts
-from assay.reports.plain import one_line
 from assay.store.runs import Store
-from assay.tasks.case import Case
+
+if TYPE_CHECKING:
+    from assay.eval.isolation import CaseLock, Settle
+    from assay.tasks.case import Case
 
 __all__ = ["add", "add_regrade", "isolation_notes", "run", "run_regrade"]
 
@@ -109,6 +109,8 @@ def settling(*, workers: int, locked: bool = False) -> Settle:
     """What settles the isolation of the cases of a run."""
 
     def settle(locks: Sequence[CaseLock]) -> list[Case]:
+        import asyncio
+
         open_ = [lock for lock in locks if lock.undecided]
         if locked and open_:
             raise _not_locked(open_[0])
@@ -123,6 +125,7 @@ def settling(*, workers: int, locked: bool = False) -> Settle:
 
 
 async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
+    from assay.eval.isolation import isolated_graders
     from assay.eval.isolation_proof import decide
     from assay.eval.trials import arena
 
@@ -141,6 +144,8 @@ async def _decide(locks: Sequence[CaseLock], workers: int) -> list[Case]:
 
 def isolation_notes(case: Case) -> list[str]:
     """What is worth knowing of a case whose isolation nobody decided."""
+    from assay.eval.isolation import CaseLock
+
     lock = CaseLock(case, str(Path(state_home(), "cache")))
     return [lock.problem] if lock.undecided else []
 
@@ -162,6 +167,8 @@ def _file(lock: CaseLock) -> str:
 
 
 def _tell(line: str) -> None:
+    from assay.reports.plain import one_line
+
     print(one_line(line, _MOST), file=sys.stderr)
 
 
@@ -224,8 +231,11 @@ def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
     Returns:
         The exit status; 130 if it was interrupted, with what was finished kept.
     """
+    import asyncio
+
     from rich.console import Console
 
+    from assay.cli.report import conclude
     from assay.reports.progress import progress
 
     _note_unused(ready)
@@ -263,8 +273,11 @@ def run_regrade(given: Namespace) -> int:
     Raises:
         InputError: For whatever is wrong with the run or the graders.
     """
+    import asyncio
+
     from rich.console import Console
 
+    from assay.cli.report import conclude
     from assay.eval.regrade import plan_regrade
     from assay.reports.progress import progress
     from assay.tasks.grader_files import load_graders

@@ -1,6 +1,6 @@
 """Running tasks: rollouts, groups, matrices, resume; what the results are worth for training.
 
-The runner is loaded when it is first used: much of what lies in this room runs nothing.
+The names are loaded when they are first used: much of what lies in this room runs nothing.
 """
 
 from __future__ import annotations
@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.on_demand import names_on_demand
-from assay.scoring.advantage import dr_grpo, group_relative, rloo
-from assay.types.job import Job
-from assay.types.run import Rewarded, Run
 
 if TYPE_CHECKING:
     from assay.eval.runner import run_cells, run_tasks
+    from assay.scoring.advantage import dr_grpo, group_relative, rloo
+    from assay.types.run import Job, Rewarded, Run
 
 __all__ = [
     "Job",
@@ -26,6 +25,15 @@ __all__ = [
     "run_tasks",
 ]
 
-_HOMES = {"run_cells": ".runner", "run_tasks": ".runner"}
+_HOMES = {
+    "Job": "assay.types.run",
+    "Rewarded": "assay.types.run",
+    "Run": "assay.types.run",
+    "dr_grpo": "assay.scoring.advantage",
+    "group_relative": "assay.scoring.advantage",
+    "rloo": "assay.scoring.advantage",
+    "run_cells": ".runner",
+    "run_tasks": ".runner",
+}
 
 __getattr__ = names_on_demand(__name__, _HOMES)

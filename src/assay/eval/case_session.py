@@ -20,15 +20,14 @@ from typing import TypeAlias, TypeVar
 from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
 from assay.eval.commands import stand_ins
-from assay.eval.isolation import settled
 from assay.eval.suspicion import audited
 from assay.graders.apply import grade_submission
-from assay.graders.digest import grader_digest
+from assay.graders.digest import files_of, grader_digest
 from assay.graders.tree import is_small
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.store.restore import read_snapshot, restore_snapshot
-from assay.store.snapshots import Dropped, Known, take_snapshot
+from assay.store.snapshots import Dropped, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
 from assay.tasks.permitted import Rules
@@ -36,7 +35,15 @@ from assay.tasks.task import Session
 from assay.types.run import Prompt
 from assay.types.submission import Submission, Workspace
 
-__all__ = ["CaseSession", "Keep", "Kept", "case_session", "kept_session", "prompt_of"]
+__all__ = [
+    "CaseSession",
+    "Keep",
+    "Kept",
+    "case_session",
+    "has_tests",
+    "kept_session",
+    "prompt_of",
+]
 
 T = TypeVar("T")
 Keep: TypeAlias = "Mapping[int, SubScore]"
@@ -145,7 +152,7 @@ class CaseSession:
         self._snapshot = snapshot
         self._keep_scores = keep
         self._left_out: list[Dropped] = []
-        self._oracle = [grader_digest(spec) for spec in case.graders]
+        self._oracle = _oracle(case)
 
     async def grade(self, submission: Submission) -> EvaluationResult:
         """Keep a snapshot of the workspace, build the grading tree, run the case's graders.
@@ -154,7 +161,7 @@ class CaseSession:
             SourceError: If the hidden files changed since the agent started.
             StoreError: If the snapshot cannot be kept.
         """
-        if [grader_digest(spec) for spec in self._case.graders] != self._oracle:
+        if _oracle(self._case) != self._oracle:
             raise SourceError(
                 f"the hidden files of case {self._case.id!r} changed while its agent worked",
                 hint="run the cell again, and let nothing write there meanwhile",
@@ -166,7 +173,7 @@ class CaseSession:
             metadata=self._case.metadata,
         )
         _let_us_in(self._workspace.path)
-        chosen = await self._keep()
+        chosen = await _blocking(self._workspace.path, self._choose)
         if any("workspace" in spec.kind.parameters for spec in self._case.graders):
             result = await self._grade_tree(complete, chosen)
         else:
@@ -176,27 +183,24 @@ class CaseSession:
             result = replace(result, info={**result.info, "flags": list[Json](chosen.flags)})
         return result
 
-    async def _keep(self) -> grading_tree.GradingPlan:
-        """Snapshot what the agent left, and decide what of it is graded."""
-        path, home = self._workspace.path, self._home
+    def _choose(self) -> grading_tree.GradingPlan:
+        """Snapshot what the agent left, and decide what of it is graded. Blocks."""
+        home = self._home
         if self._source is None:
-            empty = Path(path).parent / "nothing"
-            empty.mkdir()
-            self._source = keep_source(home, str(empty))
-        known: Known = self._source.known
+            self._source = keep_source(home, None)
+        digest, entries = self._source.digest, self._source.entries
         if self._snapshot:
             left = read_snapshot(home, self._snapshot)
         else:
-            kept = await _blocking(path, lambda: take_snapshot(home, path, known=known))
+            kept = take_snapshot(home, self._workspace.path, known=self._source.known)
             self._snapshot, left = kept.digest, kept.entries
             self._left_out += kept.dropped
-        digest, entries = self._source.digest, self._source.entries
-        asked_for = await _blocking(path, lambda: grading_tree.asked_for(home, digest, entries))
+        asked_for = grading_tree.asked_for(home, digest, entries)
         modules = stand_ins(self._case.graders, entries, self._workspace)
         rules = Rules(self._case.submission, asked_for=asked_for, stand_ins=modules)
         chosen = grading_tree.plan(entries, left, rules)
         self.notes["snapshot"] = self._snapshot
-        self.notes["source"] = self._source.digest
+        self.notes["source"] = digest
         return chosen
 
     async def _score(self, submission: Submission) -> EvaluationResult:
@@ -206,21 +210,20 @@ class CaseSession:
         self, submission: Submission, chosen: grading_tree.GradingPlan
     ) -> EvaluationResult:
         assert self._source is not None
-        home, digest, path = self._home, self._source.digest, self._workspace.path
+        home, source, path = self._home, self._source, self._workspace.path
         # In the store's own directory: on the same file system as the copy it shares files with.
-        place = Path(home, "cache", "grading")
-        place.mkdir(parents=True, exist_ok=True)
-        directory = tempfile.mkdtemp(dir=place, prefix="tree-")
+        directory = _new_directory(f"{home}/cache/grading", "tree-")
         try:
-            target = str(Path(directory, "workspace"))
+            target = f"{directory}/workspace"
+            shared = source.digest if source.entries else ""
             self._left_out += await _blocking(
-                path, lambda: grading_tree.build(home, chosen, digest, target)
+                path, lambda: grading_tree.build(home, chosen, shared, target)
             )
             graded = replace(
                 self._workspace,
                 path=target,
                 submitted=path,
-                source=source_tree(home, digest),
+                source=source_tree(home, source.digest),
                 changes=chosen.changes,
                 left_out=tuple(one.path for one in (*chosen.dropped, *chosen.restored)),
             )
@@ -232,10 +235,22 @@ class CaseSession:
             await _remove(directory)
 
 
+def has_tests(case: Case) -> bool:
+    """Whether a grader of a case runs tests, whose isolation is to be settled."""
+    return any(spec.kind.grader.separable(spec.options) is not None for spec in case.graders)
+
+
+def _oracle(case: Case) -> list[str]:
+    """Digests of the graders that rest on files, which somebody could change."""
+    return [grader_digest(spec) for spec in case.graders if files_of(spec)]
+
+
 async def _settled(case: Case, cache: str) -> Case:
     """The case with its tests' isolation resolved: before the agent starts, out of its reach."""
-    if all(spec.kind.grader.separable(spec.options) is None for spec in case.graders):
-        return case  # it has no tests that could be isolated
+    if not has_tests(case):
+        return case
+    from assay.eval.isolation import settled
+
     return await asyncio.to_thread(settled, case, cache)
 
 
@@ -273,6 +288,14 @@ def prompt_of(case: Case) -> str:
         path = Path(file)
         parts.append(f"## {path.name}\n\n{path.read_text(encoding='utf-8')}")
     return "\n\n".join(parts)
+
+
+def _new_directory(place: str, prefix: str) -> str:
+    try:
+        return tempfile.mkdtemp(dir=place, prefix=prefix)
+    except FileNotFoundError:
+        Path(place).mkdir(parents=True, exist_ok=True)
+        return tempfile.mkdtemp(dir=place, prefix=prefix)
 
 
 @asynccontextmanager

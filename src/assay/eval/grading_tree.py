@@ -117,7 +117,7 @@ def asked_for(home: str, source: str, entries: Mapping[str, Json]) -> list[str]:
 
 
 def build(home: str, chosen: GradingPlan, source: str, target: str) -> tuple[Dropped, ...]:
-    """Write a grading tree. Blocks.
+    """Write a grading tree, sharing files with the copy of a source, unless it is "". Blocks.
 
     Returns:
         Links that were not made, because they lead out of the tree.
@@ -125,7 +125,6 @@ def build(home: str, chosen: GradingPlan, source: str, target: str) -> tuple[Dro
     Raises:
         StoreError: If something that was kept is missing or damaged.
     """
-    Path(target).mkdir(parents=True, exist_ok=True)
     return restore_entries(home, chosen.entries, target, source=source)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location, nearest
-from assay.eval.case_session import Keep, Kept, case_session, kept_session
+from assay.eval.case_session import Keep, Kept, case_session, has_tests, kept_session
 from assay.eval.harnesses import agent_for, declared_harnesses, require_harnesses
-from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
@@ -18,12 +18,15 @@ from assay.graders.apply import require_parts
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
+from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import Case, load_cases
-from assay.tasks.harnesses import HarnessSpec
-from assay.tasks.task import Agent, RunOptions, Session
-from assay.tasks.taskset import case_task
+from assay.tasks.task import Agent, RunOptions, Session, case_task
 from assay.types.codec import from_json, to_json
 from assay.types.run import Run
+
+if TYPE_CHECKING:
+    from assay.eval.isolation import Settle
+    from assay.tasks.blocks import HarnessSpec
 
 __all__ = [
     "Coordinate",
@@ -135,8 +138,10 @@ class Launch:
             yield _cell(coordinate, self.run.id, session, agent)
 
 
-def launch(request: MatrixRequest, store: Store, settle: Settle = settle_by_locks) -> Launch:
+def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -> Launch:
     """Load the cases, plan the matrix, settle how tests are isolated, and record the run.
+
+    What nobody settles is settled by lock files alone.
 
     Raises:
         InputError: For whatever is wrong with the cases or the request.
@@ -148,7 +153,7 @@ def launch(request: MatrixRequest, store: Store, settle: Settle = settle_by_lock
 
 
 def resume(
-    ref: str, store: Store, *, regrade: bool = False, settle: Settle = settle_by_locks
+    ref: str, store: Store, *, regrade: bool = False, settle: Settle | None = None
 ) -> Launch:
     """Take an unfinished run up again: what is finished is not repeated, errors are.
 
@@ -226,14 +231,19 @@ def _select(cases: list[Case], ids: Sequence[str]) -> list[Case]:
 
 
 def _settled(
-    request: MatrixRequest, store: Store, settle: Settle
+    request: MatrixRequest, store: Store, settle: Settle | None
 ) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]], dict[str, str]]:
     """Every cell, in order, with its case's modes resolved; harnesses and digests by case."""
     cases = _select(load_cases(list(request.paths)), request.cases)
     plan, harnesses = _plan(cases, request)  # whatever is wrong is told before anything is played
-    cache = str(Path(store.home, "cache"))
-    resolved = {case.id: case for case in settle([CaseLock(case, cache) for case in cases])}
-    digests = {name: oracle_digest(case) for name, case in resolved.items()}
+    resolved = {case.id: case for case in cases}
+    digests = {case.id: case.digest for case in cases}
+    if tested := [case for case in cases if has_tests(case)]:
+        from assay.eval.isolation import CaseLock, oracle_digest, settle_by_locks
+
+        cache = str(Path(store.home, "cache"))
+        for case in (settle or settle_by_locks)([CaseLock(case, cache) for case in tested]):
+            resolved[case.id], digests[case.id] = case, oracle_digest(case)
     return [replace(one, case=resolved[one.case.id]) for one in plan], harnesses, digests
 
 

@@ -25,9 +25,8 @@ from assay.graders.tree import SKIPPED_DIRECTORIES, is_small, read_regular, regu
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.text.pattern import compile_pattern
-from assay.types.steps import ToolCall
 from assay.types.submission import Workspace
-from assay.types.trace import Trace
+from assay.types.trace import ToolCall, Trace
 
 __all__ = ["AuditGrader", "Finding", "Search", "beside"]
 
@@ -108,9 +107,7 @@ class Search:
         if len(changed) > _MAX_FILES:
             self.not_read.append(f"everything after {_MAX_FILES} changed files")
         changed = changed[:_MAX_FILES]
-        taken = sys.stdlib_module_names | TEST_LIBRARIES
-        own = _own_modules(self._left) - taken
-        own |= _own_modules(self._source) if self._source else frozenset()
+        own = self._own_modules() if any(map(language_of, changed)) else frozenset[str]()
         had: Counter[tuple[str, str]] = Counter()
         found: list[tuple[str, Sign, list[str]]] = []
         with SourceReader() as reader:
@@ -147,6 +144,10 @@ class Search:
         if changes is None or not is_small(self._left):
             return False
         return not any(map(language_of, (*changes, *self.workspace.left_out)))
+
+    def _own_modules(self) -> frozenset[str]:
+        own = _own_modules(self._left) - (sys.stdlib_module_names | TEST_LIBRARIES)
+        return own | _own_modules(self._source) if self._source else own
 
     @property
     def _left(self) -> Path:

@@ -18,7 +18,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.types.codec import to_json
 
-__all__ = ["declared_digest", "framed", "grader_digest"]
+__all__ = ["declared_digest", "files_of", "framed", "grader_digest"]
 
 
 def grader_digest(spec: GraderSpec) -> str:
@@ -32,7 +32,7 @@ def grader_digest(spec: GraderSpec) -> str:
         GraderError: If a file cannot be read.
     """
     whole = hashlib.sha256(b"assay grader 1\0")
-    paths = _paths(spec)
+    paths = files_of(spec)
     whole.update(framed(_code(spec.kind.grader).encode(), _declaration(spec, paths)))
     if (beneath := spec.kind.grader.rests_on(spec.options)) is not None:
         whole.update(framed(b"", json.dumps(beneath, sort_keys=True).encode()))
@@ -48,7 +48,7 @@ def declared_digest(spec: GraderSpec) -> str:
     Raises:
         GraderError: If a file cannot be read.
     """
-    paths = _paths(spec)
+    paths = files_of(spec)
     whole = hashlib.sha256(framed(_declaration(spec, paths)))
     for path in paths:
         if Path(path).is_absolute():  # one that is not is yet to be fetched, by a pinned commit
@@ -57,7 +57,7 @@ def declared_digest(spec: GraderSpec) -> str:
     return whole.hexdigest()
 
 
-def _paths(spec: GraderSpec) -> list[str]:
+def files_of(spec: GraderSpec) -> list[str]:
     """The files that a grader's options name."""
     known = spec.kind.parameters
     return [

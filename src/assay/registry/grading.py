@@ -14,7 +14,9 @@ from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
-from assay.store.catalog_records import DatasetRow, GraderVersion, ScoreRecord
+from assay.store.catalog import GraderVersion
+from assay.store.datasets import DatasetRow
+from assay.store.scores import ScoreRecord
 from assay.tasks.rows import read_row
 from assay.types.submission import Submission
 

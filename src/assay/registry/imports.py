@@ -19,8 +19,7 @@ from assay.registry.definitions import MAX_DEFINITION_BYTES
 from assay.registry.files import MAX_FILES, GraderFile, is_grader_file, is_source_file
 from assay.registry.policy import Permissions
 from assay.registry.validation import ValidationFailedError, validate
-from assay.store.catalog import Catalog
-from assay.store.catalog_records import GraderRecord
+from assay.store.catalog import Catalog, GraderRecord
 from assay.store.checks import valid_key
 
 __all__ = [

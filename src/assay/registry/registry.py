@@ -23,8 +23,7 @@ from assay.registry.imports import (
 from assay.registry.policy import Permissions
 from assay.registry.validation import Samples, validate, validated
 from assay.scoring.graded import Graded
-from assay.store.catalog import Catalog
-from assay.store.catalog_records import GraderRecord, GraderVersion
+from assay.store.catalog import Catalog, GraderRecord, GraderVersion
 from assay.store.checks import valid_key
 from assay.store.database import Database
 

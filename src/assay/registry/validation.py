@@ -12,7 +12,7 @@ from assay.graders.spec import GraderSpec
 from assay.registry.definitions import Definition, definition_from, lacking_parts
 from assay.registry.grading import Permissions, grade_items, refusal
 from assay.scoring.graded import Graded
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.types.submission import Submission
 
 __all__ = [

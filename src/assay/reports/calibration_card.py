@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["card_line", "figure_text", "print_card", "print_cards"]
 
 _NAMES = {
     "kappa": "kappa",

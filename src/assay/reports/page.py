@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["STYLES", "Page", "Part"]
 
 Part: TypeAlias = "str | tuple[str, str]"
 """Some text, or text with a style such as ``"bold red"``."""

@@ -17,17 +17,6 @@ from assay.reports.plain import one_line
 from assay.reports.summary import Summary
 from assay.reports.totals import PassK, Totals
 
-__all__ = [
-    "agreement_text",
-    "assurance_text",
-    "basis",
-    "coverage_text",
-    "judgements_text",
-    "pass_k_basis",
-    "pass_k_text",
-    "statistics",
-]
-
 
 def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     """The lines, each a label and styled text."""

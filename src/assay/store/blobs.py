@@ -20,7 +20,6 @@ from assay.errors import StoreError
 if TYPE_CHECKING:
     from zstandard import ZstdCompressor, ZstdDecompressor
 
-__all__ = ["CHUNK", "Blobs", "disk_faults", "write_all"]
 
 CHUNK = 1 << 20
 """Bytes handled at a time; a file of at most this size is read in one piece."""
@@ -49,8 +48,12 @@ class Blobs:
         self._sha256 = hashlib.sha256
         self._directory = directory
         with disk_faults(f"the artifacts in {directory}"):
-            directory.mkdir(parents=True, exist_ok=True)
-            self._root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            try:
+                self._root = os.open(directory, flags)
+            except FileNotFoundError:
+                directory.mkdir(parents=True, exist_ok=True)
+                self._root = os.open(directory, flags)
 
     @cached_property
     def _compressor(self) -> ZstdCompressor:

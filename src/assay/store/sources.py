@@ -24,8 +24,6 @@ from assay.store.blobs import CHUNK, Blobs, disk_faults
 from assay.store.restore import File, checked_tree, put_back, read_snapshot
 from assay.store.snapshots import Known, Signature, SnapshotLimits, Walk
 
-__all__ = ["KeptSource", "SourceCopy", "keep_source", "source_tree"]
-
 _RACY_NS = 50_000_000
 """A file that changed this shortly before it was looked at could change again unseen: the clock of
 file systems ticks every few milliseconds."""
@@ -60,15 +58,16 @@ class _Hasher:
         return hasher.hexdigest(), size
 
 
-def keep_source(store_dir: str, path: str) -> KeptSource:
-    """Keep a directory that an agent will start from. Blocks.
+def keep_source(store_dir: str, path: str | None) -> KeptSource:
+    """Keep a directory that an agent will start from; None for an empty one. Blocks.
 
     Raises:
         SourceError: If it holds what cannot be kept: special files, or more than a snapshot takes.
         StoreError: If it cannot be written.
     """
     walk = Walk(_Hasher(), SnapshotLimits(), lambda _: False)
-    walk.root(Path(path))
+    if path is not None:
+        walk.root(Path(path))
     if dropped := walk.report():
         first = dropped[0]
         raise SourceError(
@@ -81,7 +80,7 @@ def keep_source(store_dir: str, path: str) -> KeptSource:
     archive = _archive(store_dir, digest)
     if not archive.exists():
         with disk_faults(f"the source kept in {archive}"):
-            _write(archive, path, walk.entries)
+            _write(archive, path or os.sep, walk.entries)
     known = {
         name: (signature, walk.entries[name])
         for name, signature in walk.signatures.items()

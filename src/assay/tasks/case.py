@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from assay.errors import Location
-from assay.graders.spec import GraderSpec
+from assay.graders.spec import GraderSpec, spec_schema
 from assay.scoring.json_safe import Json
 from assay.scoring.results import reaches
 from assay.tasks.blocks import (
@@ -33,21 +33,19 @@ from assay.tasks.case_files import (
     outside_paths,
     reference_problems,
 )
-from assay.tasks.checks import inside_problem
 from assay.tasks.document import (
     Document,
     DocumentError,
     Fault,
+    inside_problem,
     problems_to_error,
     read_document,
 )
-from assay.tasks.grader_files import bind_injected, load_graders, read_graders
+from assay.tasks.grader_files import bind_injected, read_graders
 from assay.tasks.origin import Fixtures, Source
 from assay.tasks.permitted import SubmissionSpec
 from assay.types import codec
 from assay.types.codec import Problem
-
-__all__ = ["Case", "CaseDocument", "Cell", "load_case", "load_cases", "load_graders"]
 
 _MAX_ID = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -164,9 +162,6 @@ class Case(CaseDocument):
         It covers the parsed document, the case's directory without caches, its lock file and
         ``.git``, and what the case names outside of it. Where the case lies, times, owners,
         comments and layout do not change it.
-
-        Raises:
-            SourceError: For a file that cannot be read.
         """
         outside = outside_paths(self.document, self.graders, self.root)
         return case_digest(dict(self.document), self.root, file=self.file, outside=outside)
@@ -198,20 +193,12 @@ class Case(CaseDocument):
         return tuple(found)
 
     def with_fixtures(self, directory: str) -> Case:
-        """The case with its injected files taken from its fetched fixtures.
-
-        Raises:
-            ShapeError: Naming each file that is missing.
-        """
+        """The case with its injected files taken from its fetched fixtures."""
         return dataclasses.replace(self, graders=bind_injected(self.graders, directory))
 
 
 def load_case(file: str) -> Case:
-    """Read one case.
-
-    Raises:
-        DocumentError: With everything that is wrong in it.
-    """
+    """Read one case."""
     found = find_case_files(file)
     if len(found) != 1:
         message = f"holds {len(found)} cases, not one"
@@ -225,9 +212,6 @@ def load_cases(paths: Sequence[str]) -> list[Case]:
     Args:
         paths: Each a case file, the directory of a case, a directory of such directories, or a
             directory that has one in ``evals``. A case that is named twice is read once.
-
-    Raises:
-        DocumentError: With everything that is wrong in any of them, duplicate ids included.
     """
     faults: list[Fault] = []
     cases: dict[str, Case] = {}
@@ -262,7 +246,7 @@ def _each_file(paths: Sequence[str], faults: list[Fault]) -> Iterator[tuple[str,
 
 
 def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
-    from assay.tasks.harnesses import find_harnesses_file
+    from assay.tasks.blocks import find_harnesses_file
 
     problems: list[Problem] = []
     document = read_document(file, problems)
@@ -325,3 +309,70 @@ def _credit_problems(graders: Sequence[GraderSpec]) -> list[Problem]:
 
 def _is_at(problems: Sequence[Problem], path: codec.Path) -> bool:
     return any(problem.path == path for problem in problems)
+
+
+_ABOVE_0: dict[str, Json] = {"exclusiveMinimum": 0}
+_COMMIT: dict[str, Json] = {"pattern": "^[0-9a-fA-F]{7,64}$"}
+_PAIRS: dict[str, Json] = {
+    "oneOf": [
+        {"required": ["harnesses", "models"], "not": {"required": ["entries"]}},
+        {
+            "required": ["entries"],
+            "not": {"anyOf": [{"required": ["harnesses"]}, {"required": ["models"]}]},
+        },
+    ]
+}
+_ORIGINS: dict[str, Json] = {
+    "oneOf": [
+        {"required": ["path"]},
+        {"required": ["git", "commit"]},
+        {"required": ["repo", "commit"]},
+        {"required": ["pypi"]},
+    ]
+}
+_RULES: tuple[tuple[str, Mapping[str, Json]], ...] = (
+    ("id", {"minLength": 1, "maxLength": 200}),
+    ("task.prompt", {"minLength": 1}),
+    ("source", _ORIGINS),
+    ("source.commit", _COMMIT),
+    ("source.sha256", {"pattern": "^[0-9a-fA-F]{64}$"}),
+    ("source.pypi", {"pattern": "=="}),
+    ("fixtures.commit", _COMMIT),
+    ("matrix", _PAIRS),
+    ("matrix.harnesses", {"minItems": 1, "uniqueItems": True}),
+    ("matrix.models", {"minItems": 1, "uniqueItems": True}),
+    ("matrix.entries", {"minItems": 1}),
+    ("matrix.trials", {"minimum": 1}),
+    ("environment.timeout_s", _ABOVE_0),
+    ("expect.pass_threshold", {"minimum": 0, "maximum": 1}),
+    ("limits.agent_timeout_s", _ABOVE_0),
+    ("limits.grading_timeout_s", _ABOVE_0),
+)
+
+
+def case_schema() -> dict[str, Json]:
+    """The JSON Schema (draft 2020-12) of a case file.
+
+    What it accepts and the loader refuses: files that do not exist, and rules between fields that
+    no editor would show well.
+    """
+    schema = codec.schema(CaseDocument)
+    properties = cast("dict[str, dict[str, Json]]", schema["properties"])
+    properties["graders"] |= {"minItems": 1, "items": spec_schema()}
+    properties["$schema"] = {"type": "string"}
+    for path, rules in _RULES:
+        place = schema
+        for name in path.split("."):
+            place = cast("dict[str, dict[str, Json]]", _object(place)["properties"])[name]
+        _object(place).update(rules)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "assay case",
+        **schema,
+    }
+
+
+def _object(place: dict[str, Json]) -> dict[str, Json]:
+    """The schema itself, or what it is unless null."""
+    options = cast("list[dict[str, Json]]", place.get("anyOf", [place]))
+    return next(option for option in options if option.get("type") != "null")

@@ -6,10 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.tasks.checks import inside_problem, refuse
+from assay.tasks.document import inside_problem, refuse
 from assay.types.codec import Problem
-
-__all__ = ["Fixtures", "Source", "is_local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

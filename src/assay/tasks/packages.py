@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import base64
 import configparser
-import functools
 import hashlib
 import html.parser
 import os
 import re
 import ssl
-import subprocess
 import sys
 import tempfile
 import urllib.error
@@ -29,16 +27,8 @@ from assay.errors import SourceError
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.tasks.archives import ARCHIVES
 
-__all__ = [
-    "MAX_ARCHIVE_BYTES",
-    "IndexSettings",
-    "Link",
-    "fetch_sdist",
-    "links_of",
-    "open_url",
-    "read_settings",
-    "shown_url",
-]
+DEFAULT_INDEX = "https://pypi.org/simple"
+"""Where pip and uv look when nothing else is configured."""
 
 _MAX_PAGE = 64 << 20
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
@@ -77,11 +67,7 @@ class Link:
 
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
-    """Read how pip, or where pip is not told uv, is set up: variables, then pip's files.
-
-    Raises:
-        SourceError: If no index is configured and none can be found out.
-    """
+    """Read how pip, or where pip is not told uv, is set up: variables, then pip's files."""
     options = _pip_files(environ)
     for name in ("index-url", "extra-index-url", "find-links", "no-index", "cert", "timeout"):
         variables = {"timeout": "PIP_DEFAULT_TIMEOUT"}
@@ -93,7 +79,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
     links = options.get("find-links") or environ.get("UV_FIND_LINKS", "").replace(",", " ")
     indexes: list[str] = []
     if options.get("no-index", "").lower() not in ("1", "true", "yes", "on"):
-        indexes = [first or default_index(), *extra.split()]
+        indexes = [first or DEFAULT_INDEX, *extra.split()]
     timeout = options.get("timeout", "")
     return IndexSettings(
         indexes=tuple(indexes),
@@ -103,32 +89,8 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
     )
 
 
-@functools.lru_cache(maxsize=1)
-def default_index() -> str:
-    """The index that pip uses when nothing is configured, as the pip that came with Python knows.
-
-    Raises:
-        SourceError: If there is no pip to ask.
-    """
-    ask = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
-    bundled = Path(os.path.dirname(os.__file__), "ensurepip", "_bundled")  # noqa: PTH120
-    for wheel in ("", *map(str, sorted(bundled.glob("pip-*.whl")))):
-        code = f"import sys; sys.path.insert(0, {wheel!r}); {ask}" if wheel else ask
-        answer = subprocess.run(
-            [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
-        )
-        if answer.returncode == 0:
-            return answer.stdout.strip()
-    raise SourceError("no package index is configured", hint="set PIP_INDEX_URL")
-
-
 def links_of(project: str, settings: IndexSettings) -> Iterator[Link]:
-    """Every file that the indexes have of a project, first choice first.
-
-    Raises:
-        SourceError: If an index cannot be reached. One that does not have the project is not at
-            fault.
-    """
+    """Every file that the indexes have of a project, first choice first."""
     for place in settings.find_links:
         yield from _links_at(place, settings, is_index=False)
     name = re.sub(r"[-_.]+", "-", project).lower()
@@ -153,10 +115,6 @@ def open_url(url: str, settings: IndexSettings) -> tuple[Response, str, str]:
 
     Returns:
         The open response, the URL that it came from, and its content type.
-
-    Raises:
-        SourceError: If it cannot be opened.
-        FileNotFoundError: If it is not there.
     """
     parts = urlsplit(url)
     if parts.scheme == "file":
@@ -320,12 +278,7 @@ def fetch_sdist(
     cache_dir: str,
     settings: IndexSettings | None = None,
 ) -> str:
-    """Fetch a source distribution, or find it among those kept from before.
-
-    Raises:
-        SourceError: If it is not found, cannot be reached or has another hash, and always
-            without a ``sha256``: the hint then says what to write.
-    """
+    """Fetch a source distribution, or find it among those kept from before."""
     if sha256 is not None and (kept := _kept(sha256.lower(), cache_dir)):
         return kept
     settings = settings or read_settings()

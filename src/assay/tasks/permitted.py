@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from assay.tasks.checks import refuse, texts
+from assay.tasks.document import refuse, texts
 from assay.types.codec import Problem
-
-__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Suspicion", "Verdict", "make_targets"]
 
 Suspicion: TypeAlias = Literal["flag", "hold", "zero"]
 Verdict: TypeAlias = Literal["taken", "protected", "excluded"]
@@ -189,6 +187,7 @@ _SIGNS = {
     _STAND_INS: "a new module has the name of one that is not the submission's",
 }
 _MODULE = re.compile(r"(.*?)(?:/__init__)?(?:\.pyc?|(?:\.[^/]*)?\.so)", re.DOTALL)
+_PLAIN_NAME = re.compile(r"[^/*?\[]+/*", re.DOTALL)
 _TARGET = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
 
 
@@ -251,14 +250,14 @@ class Rules:
     def decide(self, path: str) -> tuple[Verdict, str]:
         """Whose version of a path is graded, and why where it is not the submission's."""
         folded = _fold(path)
-        if self._exclude.match(folded):
+        if self._exclude.matches(folded):
             return "excluded", "the case excludes it"
-        if self._include.match(folded):
+        if self._include.matches(folded):
             return "taken", ""
-        if self._protect.match(folded):
+        if self._protect.matches(folded):
             return "protected", "the case protects it"
         for what, matcher in self._defaults:
-            if matcher.match(folded):
+            if matcher.matches(folded):
                 return "protected", what
         module = _MODULE.fullmatch(folded)
         if module and module[1] in self._stand_ins:
@@ -284,16 +283,28 @@ def _fold(path: str) -> str:
     return unicodedata.normalize("NFKC", path).casefold()
 
 
-def _matcher(patterns: Iterable[str]) -> re.Pattern[str]:
-    return _compiled(tuple(patterns))
+class _Globs:
+    """Patterns of a `submission`. Plain names are looked up: most are, and regexes take long."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        folded = [_fold(pattern) for pattern in patterns]
+        self._names = frozenset(p.rstrip("/") for p in folded if _PLAIN_NAME.fullmatch(p))
+        branches = "|".join(_translate(p) for p in folded if not _PLAIN_NAME.fullmatch(p))
+        form = rf"(?:{branches})(?:/.*)?\Z"
+        self._form = re.compile(form, re.DOTALL) if branches else None
+
+    def matches(self, path: str) -> bool:
+        """Whether one of them names a folded path, or a directory above it."""
+        if not self._names.isdisjoint(path.split("/")):
+            return True
+        return self._form is not None and self._form.match(path) is not None
 
 
-@lru_cache(maxsize=256)
-def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    if not patterns:
-        return re.compile(r"(?!)")
-    branches = "|".join(_translate(_fold(pattern)) for pattern in patterns)
-    return re.compile(rf"(?:{branches})(?:/.*)?\Z", re.DOTALL)
+def _matcher(patterns: Iterable[str]) -> _Globs:
+    return _cached(tuple(patterns))
+
+
+_cached = lru_cache(maxsize=256)(_Globs)
 
 
 def _translate(pattern: str) -> str:

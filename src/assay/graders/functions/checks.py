@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.errors import InputError, SandboxError
+from assay.errors import SandboxError
 from assay.graders.functions.grading import call_of, graded_from, payload_of
 from assay.graders.functions.source import MAX_SOURCE_BYTES, FunctionSource, Isolation
 from assay.scoring.graded import Graded
@@ -93,15 +93,6 @@ class ValidationReport:
     def failed(self) -> Check | None:
         """The check that failed."""
         return next((check for check in self.checks if not check.passed), None)
-
-    def require_valid(self) -> None:
-        """Refuse a function that is not valid.
-
-        Raises:
-            InputError: Naming the check and what is wrong.
-        """
-        if (check := self.failed) is not None:
-            raise InputError(f"the function is not valid: {check.name}: {check.message}")
 
     def to_dict(self) -> dict[str, Json]:
         """The report as plain JSON."""
