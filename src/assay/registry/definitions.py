@@ -38,15 +38,15 @@ __all__ = [
     "require_kind",
 ]
 
-KINDS = (
-    "function",
-    "binary_judge",
-    "prebuilt_judge",
-    "external_endpoint",
-    "custom",
-    "declared",
-)
-"""Every kind of stored grader."""
+KINDS: Mapping[str, str] = {
+    "function": "a Python function that is given the conversation and returns a number",
+    "binary_judge": "a language model that says whether a criterion is met",
+    "prebuilt_judge": "a judge for answers that rest on documents, of a procedure that assay has",
+    "external_endpoint": "a service that grades",
+    "custom": "a Grader class of one's own project, or a name for scores that are written in",
+    "declared": "graders as a case declares them, combined into one score",
+}
+"""Every kind of stored grader, and what it is."""
 
 MAX_DEFINITION_BYTES = 1 << 20
 """Size of a whole definition as JSON."""
@@ -208,7 +208,7 @@ def _dataclass(name: str, members: Mapping[str, tuple[object, object, str]]) -> 
     return make_dataclass(
         name,
         cast("list[tuple[str, type]]", listed),
-        namespace={"__doc__": f"{name}\n\nAttributes:\n{told}"},
+        namespace={"__doc__": f"{KINDS.get(name, name)}\n\nAttributes:\n{told}"},
         frozen=True,
         kw_only=True,
     )
