@@ -507,7 +507,6 @@ def grade(answer):
 _COMMAND = """
 import sys
 from assay.cli.main import main
-from tests.definitions import definition
 main(["calibrate", *sys.argv[1:]])
 """
 
