@@ -10,8 +10,7 @@ from assay.eval.batch import run_batches
 from assay.eval.rollout import Cell, rollout
 from assay.eval.sessions import open_session
 from assay.tasks.task import Agent, RunOptions, Task
-from assay.types.job import Job
-from assay.types.run import Run
+from assay.types.run import Job, Run
 
 __all__ = ["run_cells", "run_tasks"]
 
