@@ -26,8 +26,6 @@ from assay.models.wire import (
 )
 from assay.scoring.json_safe import Json
 
-__all__ = ["ROUTE", "body", "error", "headers", "read"]
-
 ROUTE: str = "/v1/messages"
 _VERSION = "2023-06-01"
 # What is not here is an end; servers that translate from OpenAI's protocol keep its words.

@@ -25,8 +25,6 @@ from assay.models.wire import (
 )
 from assay.scoring.json_safe import Json
 
-__all__ = ["ROUTE", "body", "error", "headers", "read"]
-
 ROUTE: str = "/chat/completions"
 # By what servers of this protocol say; what is not here is an end, for which each has a word.
 _FINISH: Mapping[str, Finish] = {

@@ -15,27 +15,6 @@ from assay.models.structured import parse
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 
-__all__ = [
-    "TWICE",
-    "UNENDED",
-    "RawReply",
-    "count",
-    "encode",
-    "is_named",
-    "items",
-    "kept_fields",
-    "mapping",
-    "name",
-    "one_call",
-    "parameters",
-    "parsed",
-    "said_error",
-    "text",
-    "texts",
-    "with_words",
-    "written",
-]
-
 UNENDED: str = "it stopped before its turn had ended"
 """What is wrong with a reply that ended for a reason which ends no turn."""
 
