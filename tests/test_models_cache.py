@@ -20,11 +20,10 @@ from assay.errors import InputError, ModelError, NotFoundError, StoreError
 from assay.models.cache import (
     CacheMode,
     ReplyCache,
-    export_replies,
-    import_replies,
 )
 from assay.models.client import request_digest
 from assay.models.messages import Attempt, Finish, Message, Reply, Request, Usage
+from assay.models.recordings import export_replies, import_replies
 
 REPLY = Reply(
     text='{"verdict": "MET"}',

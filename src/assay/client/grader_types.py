@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from assay.registry import Definition
     from assay.store import GraderRecord
 
-__all__ = ["AsyncGraderTypes", "Function", "function_definition"]
-
 Function: TypeAlias = "Callable[..., object] | str"
 """An ``async def`` with one parameter, or the source of a module that defines ``grade``."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from assay.registry import Definition
     from assay.store import GraderRecord, GraderVersion
 
-__all__ = ["AsyncGraders", "Grades"]
-
 _AT_ONCE = 1_000
 """Items of one request."""
 

@@ -31,8 +31,6 @@ from assay.store import (
 )
 from assay.tasks.rows import read_row
 
-__all__ = ["LocalBackend"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -40,8 +40,6 @@ from assay.store.datasets import DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
 
-__all__ = ["Outcomes", "Workers", "router"]
-
 _PATIENCE_SECONDS = 20.0
 _STRETCH = 8
 """How many batches of rows are read at once where they are graded one by one."""

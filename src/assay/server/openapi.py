@@ -37,8 +37,6 @@ from assay.store.scores import ScoreRecord
 from assay.types import codec
 from assay.version import __version__
 
-__all__ = ["describe", "describe_reply", "problem_responses"]
-
 _METHODS = ("get", "put", "post", "delete", "patch")
 _ABOUT = """\
 Turn an LLM's answer, or an agent's work, into a reward you can trust.

@@ -45,8 +45,6 @@ from assay.store.database import Database
 from assay.store.replies import Replies
 from assay.types.codec import Problem
 
-__all__ = ["Answer", "Keep", "Project", "carry_out", "operations_router"]
-
 T = TypeVar("T")
 
 Project = Annotated[
@@ -131,7 +129,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
         given |= arguments_of(body, raw)
 
     async def work(keep: Keep | None) -> Answer:
-        host = ServerHost(context(request), project, caller(request), operation, keep)
+        host = _ServerHost(context(request), project, caller(request), operation, keep)
         try:
             return await host.answered(given)
         except LockedError:
@@ -158,7 +156,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     return found
 
 
-class ServerHost:
+class _ServerHost:
     """Carries out one operation: the database in its thread, graders in others.
 
     Args:

@@ -25,8 +25,6 @@ from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
 from assay.store.catalog import GraderVersion
 
-__all__ = ["PREFIX", "openai_router", "served_router"]
-
 PREFIX = "/serve/{project}/{key}"
 
 _KEY = re.compile(KEY_PATTERN)

@@ -39,18 +39,6 @@ from assay.types.submission import Submission
 if TYPE_CHECKING:
     from assay.registry.definitions import Definition
 
-__all__ = [
-    "Calibration",
-    "GradedItems",
-    "GraderDetail",
-    "GraderDiff",
-    "GraderFiles",
-    "GraderList",
-    "calibration_of",
-    "read_items",
-    "version_to_run",
-]
-
 _PATH = "/projects/{project}/graders"
 _ONE = f"{_PATH}/{{key}}"
 _LONGEST_ID = 500
