@@ -31,6 +31,19 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # collecting makes a great many objects, and no garbage
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each worker begins with the slow tests of its share: none ends on one while others idle."""
+    workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    share = max(1, -(-len(items) // workers))
+    shares = [items[at : at + share] for at in range(0, len(items), share)]
+    items[:] = [
+        item
+        for part in shares
+        for item in sorted(part, key=lambda item: item.get_closest_marker("slow") is None)
+    ]
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays to the end: nobody who looks for garbage has to walk through it."""
     gc.collect()
