@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Self, cast
 
 from assay.errors import GraderError
-from assay.graders.signs.sign import Sign
-from assay.graders.stubs.functions import Body, Code, Function
+from assay.graders.signs import Sign
+from assay.graders.stubs import Body, Code, Function
 from assay.scoring.json_safe import Json
 
 __all__ = ["TEMPLATE", "SourceReader", "Template"]
