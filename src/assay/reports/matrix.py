@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from assay.reports.figures import count, score, score_interval
 from assay.reports.outcome import GLYPHS, Outcome
-from assay.reports.page import STYLES, Page, Part
+from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import one_line
 from assay.reports.summary import Row, Summary
 from assay.reports.totals import Totals
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 __all__ = ["agent_of", "by_case", "marks", "matrix", "row_outcome"]
 
@@ -76,7 +71,7 @@ def _crossed(
     page: Page, columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], Row]]
 ) -> None:
     header = [page.text("case"), *(_column_title(page, *column) for column in columns)]
-    rows: list[list[Text]] = []
+    rows: list[list[Cell]] = []
     for case in cases:
         first = next(iter(case.values()))
         cells = [_brief(page, case.get(column)) for column in columns]
@@ -91,10 +86,10 @@ def _listed(page: Page, rows: list[Row], columns: list[tuple[str, str]]) -> None
     repeated = any(row.totals.total > 1 for row in rows)
     titles = ["case", *(["agent"] if several else []), "passed", "reward"]
     titles += ["95 %", "graded", "trials"] if repeated else []
-    lines: list[list[Text]] = []
+    lines: list[list[Cell]] = []
     for row in rows:
         totals, state = row.totals, row_outcome(row.totals)
-        cells: list[Text] = [page.text((f"{GLYPHS[state]} {_case(row)}", STYLES[state]))]
+        cells: list[Cell] = [page.text((f"{GLYPHS[state]} {_case(row)}", STYLES[state]))]
         if several:
             cells.append(page.text(agent_of(row)))
         cells.append(page.text(f"{totals.passed}/{totals.total}{marks(row)}"))
@@ -111,7 +106,7 @@ def _listed(page: Page, rows: list[Row], columns: list[tuple[str, str]]) -> None
 
 def _leaderboard(page: Page, summary: Summary) -> None:
     header = [page.text(t) for t in ("agent", "reward", "95 %", "passed", "graded", "errors")]
-    rows: list[list[Text]] = []
+    rows: list[list[Cell]] = []
     for row in summary.leaderboard:
         totals = row.totals
         errors = (f"{totals.errors:,}", STYLES["error"] if totals.errors else "dim")
@@ -129,7 +124,7 @@ def _leaderboard(page: Page, summary: Summary) -> None:
     page.blank()
 
 
-def _brief(page: Page, row: Row | None) -> Text:
+def _brief(page: Page, row: Row | None) -> Cell:
     if row is None:
         return page.text(("·", "dim"))
     return page.text(*_brief_parts(row))
@@ -168,10 +163,9 @@ def _case(row: Row) -> str:
     return one_line(row.case, _CASE_WIDTH).replace("::", ": :") or "no id"
 
 
-def _column_title(page: Page, harness: str, model: str) -> Text:
+def _column_title(page: Page, harness: str, model: str) -> Cell:
     names = [one_line(name, _NAME_WIDTH) for name in (harness, model) if name]
-    title = page.text(names[0] if names else "no agent")
-    return title.append("\n").append_text(page.text(names[1])) if len(names) > 1 else title
+    return page.stacked(*names) if names else page.text("no agent")
 
 
 def _matrix_width(columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], Row]]) -> int:
@@ -189,6 +183,8 @@ def _length(part: Part) -> int:
 
 def _cells(text: str) -> int:
     """Columns that the text takes on a terminal."""
+    if text.isascii():
+        return len(text)
     from rich.cells import cell_len
 
     return cell_len(text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from assay.reports.figures import duration
 from assay.reports.outcome import GLYPHS, outcome
-from assay.reports.page import STYLES, Page, Part
+from assay.reports.page import STYLES, Cell, Page, Part
 from assay.scoring.graded import Graded
 from assay.store.records import CellRecord
 from assay.store.rows import CellRow
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress as RichProgress
     from rich.progress import Task, TaskID
-    from rich.text import Text
 
 __all__ = ["LinesProgress", "LiveProgress", "Progress", "progress"]
 
@@ -41,7 +40,7 @@ def _nothing() -> str:
 
 
 def progress(
-    console: Console,
+    console: Console | Page,
     total: int,
     *,
     before: int = 0,
@@ -50,9 +49,9 @@ def progress(
     clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
     """Progress that suits the console."""
-    live = console.is_terminal and not console.is_dumb_terminal
-    kind = LiveProgress if live else LinesProgress
-    return kind(console, total, before=before, things=things, note=note, clock=clock)
+    page = Page.on(console)
+    kind = LiveProgress if page.is_live else LinesProgress
+    return kind(page, total, before=before, things=things, note=note, clock=clock)
 
 
 class Progress(ABC):
@@ -60,7 +59,7 @@ class Progress(ABC):
 
     def __init__(
         self,
-        console: Console,
+        console: Console | Page,
         total: int,
         *,
         before: int = 0,
@@ -68,7 +67,7 @@ class Progress(ABC):
         note: Callable[[], str] = _nothing,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._page = Page(console)
+        self._page = Page.on(console)
         self._total = max(0, total)
         self._before = before
         self._things = things
@@ -217,7 +216,7 @@ class LiveProgress(Progress):
         self._ended.update(ended)
         self._bar.update(self._task, completed=self.done)
 
-    def beside(self) -> Text:
+    def beside(self) -> Cell:
         """What stands beside the bar; nothing until there is something to say."""
         return self._page.text(*(self.parts() if self._ended else []), self.said())
 

@@ -33,7 +33,7 @@ _UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
 
 
 def render(
-    console: Console,
+    console: Console | Page,
     review: Review,
     *,
     fail_under: float | None = None,
@@ -42,7 +42,7 @@ def render(
     """Write the report of a run.
 
     Args:
-        console: Where to; colours and width are its own business.
+        console: Where to; colours and width are its own business. A page that was begun goes on.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
         shown: Failing cells that are opened; the matrix then has at most 60 cases. None for all
@@ -55,7 +55,7 @@ def render(
         InputError: For a ``fail_under`` outside of [0, 1].
     """
     decided = verdict(review.summary, fail_under=fail_under)
-    page = Page(console)
+    page = Page.on(console)
     _header(page, review.run, review.summary)
     matrix(page, review.summary, rows=None if shown is None else _MAX_ROWS)
     _failures(page, review, shown)
