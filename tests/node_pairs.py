@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.graders.testing.frames import FrameReader
+from assay.graders.testing.channel import FrameReader
 
 __all__ = ["INSIDE", "NODE", "Told", "judge_apart"]
 

@@ -16,9 +16,9 @@ from assay.scoring.json_safe import Json
 from assay.server.app import context_of, create_app
 from assay.server.settings import ServerSettings
 from assay.service.site import new_key
-from assay.store.api_keys import ApiKeys
-from assay.store.catalog_records import KeyRole as Role
 from assay.store.database import Database
+from assay.store.projects import ApiKeys
+from assay.store.projects import KeyRole as Role
 
 __all__ = [
     "EXACT",

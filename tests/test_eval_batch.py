@@ -15,7 +15,7 @@ import pytest
 
 from assay.errors import GraderError, InputError
 from assay.eval.batch import Processes, in_batches, run_batches
-from assay.eval.recorded import count_rows, grade_rows, plan_rows
+from assay.eval.recorded import grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import Store
@@ -127,7 +127,7 @@ def test_processes_grade_as_this_one_does(tmp_path: Path) -> None:
     found: list[dict[str, tuple[object, ...]]] = []
     for workers in (1, 3):
         with Store.open(str(tmp_path / str(workers))) as store:
-            with plan_rows(file, graders, store, planned=count_rows(file, processes=3)) as rows:
+            with plan_rows(file, graders, store) as rows:
                 asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=workers))
             cells = store.cells(rows.run.id)
             found.append({c.case: (c.reward, c.passed, c.subscores, c.file) for c in cells})
@@ -138,17 +138,62 @@ def test_processes_grade_as_this_one_does(tmp_path: Path) -> None:
     assert found[0]["r2"][0] == pytest.approx(1 / 3)
 
 
+@pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("{", "large.jsonl:2201: not a JSON object"),
         ('{"id": "r3", "answer": ""}', "id 'r3' is also that of line 4"),
+        ('{"id": "z", "answer": ""}\n{"answer": 3}', "large.jsonl:2202: 'answer' must be text"),
     ],
 )
-def test_a_large_dataset_is_refused_as_a_small_one_is(tmp_path: Path, line: str, said: str) -> None:
-    with pytest.raises(InputError) as caught:
-        count_rows(large(tmp_path, line), processes=2)
-    assert said in str(caught.value)
+def test_a_large_dataset_with_a_malformed_row_leaves_nothing_in_the_store(
+    tmp_path: Path, line: str, said: str, workers: int
+) -> None:
+    graders = [GraderSpec(type="exact_match")]
+    stored: list[int] = []
+    with Store.open(str(tmp_path / "home")) as store:
+        with (
+            plan_rows(large(tmp_path, line), graders, store) as rows,
+            pytest.raises(InputError) as caught,
+        ):
+            asyncio.run(
+                grade_rows(rows, store, on_rows=lambda n: stored.append(len(n)), workers=workers)
+            )
+        assert said in str(caught.value)
+        assert stored  # only the end of the file is malformed
+        assert store.runs() == []
+        assert list(store._database.rows("SELECT seq FROM detail")) == []
+
+
+def test_a_large_dataset_without_the_label_leaves_nothing_in_the_store(tmp_path: Path) -> None:
+    file, graders = large(tmp_path), [GraderSpec(type="exact_match")]
+    with Store.open(str(tmp_path / "home")) as store:
+        with (
+            plan_rows(file, graders, store, label="correct") as rows,
+            pytest.raises(InputError, match=r"no row of .* has a label 'correct'"),
+        ):
+            asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=2))
+        assert store.runs() == []
+        with plan_rows(file, graders, store, label="n") as rows:
+            asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=2))
+        assert store.run(rows.run.id).finished
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_attack_a_row_that_turns_bad_while_others_are_graded(tmp_path: Path, workers: int) -> None:
+    file, graders = large(tmp_path), [GraderSpec(type="exact_match")]
+    with Store.open(str(tmp_path / "home")) as store:
+        with plan_rows(file, graders, store) as rows:
+            text = Path(file).read_bytes()
+            Path(file).write_bytes(text.replace(b'{"id": "r2199"', b'["id": "r2199"'))
+            with pytest.raises(InputError, match=r"large.jsonl:2200: not a JSON object"):
+                asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=workers))
+        with plan_rows(file, graders, store) as rows:
+            Path(file).write_bytes(text[: len(text) // 2 // 2_100 * 2_100])
+            with pytest.raises(InputError):
+                asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=workers))
+        assert not any(run.finished for run in store.runs())
 
 
 GRADER = """\
@@ -242,6 +287,27 @@ async def test_rows_that_something_else_graded_are_not_gone_on_with(
             assert other.run.id not in (first.run.id, beside.run.id)
         with plan_rows(str(file), graders, store, threshold=threshold) as same:
             assert same.run.id == other.run.id
+
+
+def test_a_large_run_is_gone_on_with_by_several_processes(tmp_path: Path) -> None:
+    file, graders = large(tmp_path), [GraderSpec(type="exact_match")]
+
+    class StopError(Exception):
+        pass
+
+    def stop(_: object) -> None:
+        raise StopError
+
+    with Store.open(str(tmp_path / "home")) as store:
+        with plan_rows(file, graders, store) as rows, pytest.raises(StopError):
+            asyncio.run(grade_rows(rows, store, on_rows=stop, workers=2))
+        with plan_rows(file, graders, store, label=None) as again:
+            assert again.run.id == rows.run.id
+            assert 0 < again.kept < LARGE
+            asyncio.run(grade_rows(again, store, on_rows=lambda _: None, workers=2))
+        cells = list(store.cells(again.run.id))
+        assert len(cells) == LARGE
+        assert {len(store.history(again.run.id, cell.key)) for cell in cells[::100]} == {1}
 
 
 def test_an_error_is_graded_again_when_its_run_is_gone_on_with(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ async def test_attack_answer_that_breaks_the_store(
     assert len(seen["odd"].answer) < 3_000
 
 
-async def test_a_malformed_row_is_found_before_anything_is_graded(
+async def test_of_a_dataset_with_a_malformed_row_nothing_is_stored(
     store: Store, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"data.jsonl:2: not a JSON object"):

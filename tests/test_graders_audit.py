@@ -17,6 +17,7 @@ from assay.graders.audit import AuditGrader, beside
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.graders.signs.changes import Search
 from assay.graders.spec import GraderSpec
+from assay.graders.stubs.reader import TEMPLATE
 from assay.models import Request
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, EvaluationResult, SubScore
@@ -516,6 +517,7 @@ async def test_a_reward_that_hangs_on_an_audit_is_none_without_it(
     submission = Submission(workspace=_trees(tmp_path, {}, {"a.py": "x = 1\n"}))
     result = EvaluationResult(reward=1.0, subscores=[SubScore("t", 1.0, assurance="shared")])
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    TEMPLATE.close()
     flagging = await audited([], submission, result, "flag")
     assert (flagging.reward, flagging.subscores and flagging.subscores[-1].status) == (1.0, "error")
     holding = await audited([], submission, result, "hold")

@@ -626,7 +626,7 @@ def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -
         "test_2.py": f"import kills\ndef test_kills(): assert kills.add(2, 3) == 5\n{alone}",
         "test_3.py": alone,
     }
-    score = grade(submission, hidden, timeout_s=30.0, shuffle=False)
+    score = grade(submission, hidden, timeout_s=12.0, shuffle=False)
     found = {name: said for name, (said, _) in outcomes(score).items()}
     assert found == {
         "test_1.py::test_hangs": "failed",

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.graders.testing.channel import Brief, Channel, open_channel
-from assay.graders.testing.frames import LONGEST_LINE, FrameReader
+from assay.graders.testing.channel import LONGEST_LINE, Brief, Channel, FrameReader, open_channel
 from assay.sandbox import Mount, run_command
 from assay.scoring.json_safe import Json
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from assay.errors import GraderError, InputError
 from assay.graders.testing import prerequisites
 from assay.graders.testing.attempt import Plan, TestCommand
+from assay.graders.testing.channel import Heard
 from assay.graders.testing.commands import read_command
 from assay.graders.testing.expected import answer_given, expect
-from assay.graders.testing.frames import Heard
 from assay.graders.testing.outcomes import Outcome, TestOutcome
 from assay.graders.testing.python_ids import PythonTests, read_python_tests
 from assay.graders.testing.runners import find_python, has_editable_pytest

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from assay.graders.testing.console import read_console
-from assay.graders.testing.foreign import Canary, plant_canary, without_canaries
+from assay.graders.testing.reports import Canary, plant_canary, without_canaries
 from assay.graders.testing.runners import tools_for
 from assay.graders.testing.static_ids import read_static_tests, unheard
 from assay.graders.tests import TestsGrader

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from assay.errors import GraderError
 from assay.graders.testing import runners
 from assay.graders.testing.authors import Authors, read_authors
-from assay.graders.testing.foreign import Canary, plant_canary, without_canaries
 from assay.graders.testing.outcomes import Outcome, TestOutcome
+from assay.graders.testing.reports import Canary, plant_canary, without_canaries
 from assay.graders.testing.runners import Toolchain, tools_for
 from assay.graders.testing.static_ids import (
     language_of,

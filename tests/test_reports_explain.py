@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.reports.evidence import evidence
-from assay.reports.explain import nodes, sentence, tree
+from assay.reports.explain import evidence, nodes, sentence, tree
 from assay.scoring.combine import combine_scores
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.reports.evidence import tidy
+from assay.reports.explain import tidy
 from assay.reports.json_report import cells_json
 from assay.reports.summary import summarize
 from assay.scoring.results import SubScore

@@ -12,10 +12,10 @@ from assay.errors import GraderError
 from assay.graders.kinds import kind_of
 from assay.models import ModelClient, ModelSettings, using
 from assay.reports.html import write_html
-from assay.reports.judge_costs import JudgeCosts, judge_costs
 from assay.reports.review import review
 from assay.reports.statistics import statistics
 from assay.reports.summary import summarize
+from assay.reports.totals import JudgeCosts, judge_costs
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord

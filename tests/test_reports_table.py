@@ -96,7 +96,7 @@ def test_four_outcomes_differ_by_shape_and_word() -> None:
     text = shown(
         cell("a"), cell("b", 0.0), cell("c", None, error="x"), cell("d", None, status="skipped")
     )
-    assert "✓ 1 passed   ✗ 1 failed   ! 1 errors   – 1 skipped" in text
+    assert "✓ 1 passed   ✗ 1 failed   ! 1 error   – 1 skipped" in text
 
 
 def test_every_mean_and_rate_shows_its_interval_and_denominator() -> None:

@@ -13,7 +13,7 @@ from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.settings import ServerSettings
 from assay.service.operation import ROLES
-from assay.store.catalog_records import KeyRole as Role
+from assay.store.projects import KeyRole as Role
 from tests.server_app import HERE, Site, body_of, faults_of, items_of, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

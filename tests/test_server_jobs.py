@@ -20,7 +20,7 @@ from assay.server.app import context_of
 from assay.server.context import Context
 from assay.server.grading import Item
 from assay.server.settings import ServerSettings
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.jobs import Jobs
 from tests.postgres import KINDS, new_location

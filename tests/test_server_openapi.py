@@ -18,8 +18,8 @@ from assay.scoring.json_safe import Json
 from assay.server.app import OPENAPI, create_app
 from assay.server.settings import ServerSettings
 from assay.service.site import new_key
-from assay.store.api_keys import ApiKeys
 from assay.store.database import Database
+from assay.store.projects import ApiKeys
 from tests.calibrated import calibrated
 from tests.server_app import EXACT
 

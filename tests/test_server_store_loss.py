@@ -13,10 +13,10 @@ import pytest
 from assay.errors import StoreError
 from assay.scoring.json_safe import Json
 from assay.server.settings import ServerSettings
-from assay.store.catalog_records import JobRecord, ScoreRecord
 from assay.store.database import Database
-from assay.store.jobs import Jobs
+from assay.store.jobs import JobRecord, Jobs
 from assay.store.replies import Replies
+from assay.store.scores import ScoreRecord
 from tests.postgres import PostgresServer, shared_server
 from tests.server_app import body_of, faults_of, items_of, serving
 

@@ -67,7 +67,8 @@ def test_a_killed_process_leaves_whole_cells_only(
             assert cell.trial == trial
             assert cell.answer == str(trial) * 1000
             assert store.detail("r1", cell.key)["trace"] == [str(trial)] * 2000
-            assert store.snapshot_of("r1", cell.key) == f"{trial:064}"
+        snapshots = store._database.rows("SELECT snapshot FROM newest ORDER BY trial")
+        assert snapshots == [(f"{trial:064}",) for trial in range(1, len(cells) + 1)]
         assert store.finished("r1") == {cell.key for cell in cells}
         assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from assay.errors import InputError, StoreError
-from assay.store import CellRecord, RunRecord, Store, engine, sqlite
+from assay.store import CellRecord, RunRecord, Store, database, sqlite
 from assay.store.sqlite import SqliteEngine
 from tests.processes import open_below
 
 _NOBODY = 65534
-_NEWEST = max(int(file.name[:4]) for file in engine._MIGRATIONS.iterdir())
+_NEWEST = max(int(file.name[:4]) for file in database._MIGRATIONS.iterdir())
 
 
 def raw(store: Store) -> sqlite3.Connection:
@@ -203,9 +203,9 @@ def test_without_a_list_of_mounts_a_store_opens(
 
 def _migrations(directory: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> None:
     copy = directory / "migrations"
-    shutil.copytree(engine._MIGRATIONS, copy)
+    shutil.copytree(database._MIGRATIONS, copy)
     (copy / f"{_NEWEST + 1:04}_more.sql").write_text(second)
-    monkeypatch.setattr(engine, "_MIGRATIONS", copy)
+    monkeypatch.setattr(database, "_MIGRATIONS", copy)
 
 
 def test_an_older_database_is_upgraded_with_what_is_in_it(
@@ -233,16 +233,16 @@ def test_an_upgrade_that_fails_changes_nothing(
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    numbers = {int(file.name[:4]) for file in engine._MIGRATIONS.iterdir()}
+    numbers = {int(file.name[:4]) for file in database._MIGRATIONS.iterdir()}
     assert numbers == set(range(1, _NEWEST + 1))
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_every_dialect_has_every_migration(dialect: str) -> None:
-    pending = engine.pending_migrations(0, dialect=dialect, place="here")
+    pending = database.pending_migrations(0, dialect=dialect, place="here")
     assert [number for number, _ in pending] == list(range(1, _NEWEST + 1))
     assert ("PRAGMA" in pending[0][1]) == (dialect == "sqlite")
-    assert pending[1:2] == engine.pending_migrations(1, dialect=dialect, place="here")[:1]
+    assert pending[1:2] == database.pending_migrations(1, dialect=dialect, place="here")[:1]
 
 
 def _set_version(home: Path, version: int) -> None:

@@ -21,8 +21,8 @@ from pg8000.exceptions import DatabaseError
 
 from assay.errors import InputError, MissingExtraError, StoreError
 from assay.store import Database, Projects, RunRecord, Store
+from assay.store.postgres import fault, is_lost
 from assay.store.postgres_address import read_address
-from assay.store.postgres_faults import fault, is_lost
 from tests.postgres import PostgresServer, programs, shared_server
 
 
@@ -318,9 +318,9 @@ def test_a_read_only_server_is_told_as_such(server: PostgresServer) -> None:
 def test_an_upgrade_that_fails_changes_nothing(
     server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay.store import engine
+    from assay.store import database
 
-    for file in engine._MIGRATIONS.iterdir():
+    for file in database._MIGRATIONS.iterdir():
         (tmp_path / file.name).write_text(file.read_text())
     newest = max(int(file.name[:4]) for file in tmp_path.iterdir())
     last = tmp_path / f"{newest + 1:04}_more.sql"
@@ -329,7 +329,7 @@ def test_an_upgrade_that_fails_changes_nothing(
     with Database.open(location) as opened:
         Projects(opened).create("p")
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "_MIGRATIONS", tmp_path)
+        patch.setattr(database, "_MIGRATIONS", tmp_path)
         with pytest.raises(StoreError, match="already exists"):
             Database.open(location)
         last.write_text("ALTER TABLE run ADD COLUMN owner TEXT;")

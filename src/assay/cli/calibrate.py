@@ -48,8 +48,6 @@ from assay.store.database import Database
 from assay.store.labels import LabelledItem as StoredItem
 from assay.store.labels import LabelRecord, Labels
 
-__all__ = ["add", "run"]
-
 _MORE = """\
 Any grader: a grader file (several are combined), a stored grader, or a function of a Python
 file, which is trusted and runs in this process. LABELS are the rows that `assay grade` takes, with
@@ -149,11 +147,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def run(given: Namespace) -> int:
-    """Calibrate a grader, or list the calibration cards.
-
-    Raises:
-        InputError: For a grader or labels that cannot be used.
-    """
+    """Calibrate a grader, or list the calibration cards."""
     with Database.open(given.db or state_home()) as database:
         cards = Cards(database)
         if given.list:

@@ -18,10 +18,9 @@ from assay.graders.spec import spec_schema
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
-from assay.tasks.case import Case, load_cases, load_graders
+from assay.tasks.case import Case, load_cases
 from assay.tasks.case_schema import case_schema
-
-__all__ = ["add_list", "add_schema", "add_validate", "run_list", "run_schema", "run_validate"]
+from assay.tasks.grader_files import load_graders
 
 
 def add_validate(parser: ArgumentParser) -> None:

@@ -18,8 +18,6 @@ from assay.cli.options import explain, state_home
 from assay.errors import InputError
 from assay.store.records import RunRecord
 
-__all__ = ["add", "add_init", "examples_directory", "run", "run_init"]
-
 _EXPECTED = "expected.json"
 
 
@@ -44,9 +42,6 @@ def run(given: Namespace) -> int:
 
     Returns:
         0 if every grade is the expected one, 1 if not, 3 if something could not be run.
-
-    Raises:
-        InputError: For a directory without examples.
     """
     from rich.console import Console
 
@@ -68,11 +63,7 @@ def run(given: Namespace) -> int:
 
 
 def examples_directory(directory: str | None = None) -> Path:
-    """The examples: those given, those of the installed package, or those of the checkout.
-
-    Raises:
-        InputError: If there are none.
-    """
+    """The examples: those given, those of the installed package, or those of the checkout."""
     import assay
 
     package = Path(assay.__file__).parent
@@ -145,11 +136,7 @@ def _write_html(file: str, findings: Findings) -> None:
 
 
 def run_init(given: Namespace) -> int:
-    """Copy the starter suite and say what to do with it.
-
-    Raises:
-        InputError: If something is there already, or it cannot be written.
-    """
+    """Copy the starter suite and say what to do with it."""
     directory: str = given.directory
     target = Path(directory)
     try:

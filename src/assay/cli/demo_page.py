@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.cli.options import worker_count
 from assay.errors import SourceError
-from assay.reports.evidence import evidence
-from assay.reports.explain import heading, name_of, nodes, sentence
+from assay.reports.explain import evidence, heading, name_of, nodes, sentence
 from assay.reports.figures import count, duration, score
 from assay.reports.outcome import GLYPHS, WORDS, Outcome, node_outcome, outcome, reward_of
 from assay.reports.page import STYLES, Page
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from assay.tasks.rows import Row
     from assay.tasks.task import Agent
 
-__all__ = ["PARTS", "Answers", "Findings", "Part", "run_examples", "show"]
 
 _REPAIR, _ANSWERS, _ENVIRONMENT = PARTS = ("repair", "answers", "environment")
 """The directories of the examples."""
@@ -133,11 +131,7 @@ class Findings:
 
 
 async def run_examples(findings: Findings, tell: Tell) -> None:
-    """Run every example and store what came out.
-
-    Raises:
-        InputError: For malformed examples.
-    """
+    """Run every example and store what came out."""
     with Store.open(findings.home) as store:
         try:
             findings.parts.append(await _repair(findings.directory / _REPAIR, store, tell))

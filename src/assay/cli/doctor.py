@@ -15,8 +15,6 @@ from rich.markup import escape
 
 from assay.cli.options import add_json
 
-__all__ = ["add", "run"]
-
 
 def add(parser: ArgumentParser) -> None:
     """Say what ``assay doctor`` takes."""

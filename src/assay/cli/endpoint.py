@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from assay.store.catalog import GraderVersion
 
-__all__ = ["add", "run"]
 
 _MORE = """\
 What is served is a function of a Python file, which is trusted and runs in this process; a file
@@ -95,11 +94,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Serve a grader.
-
-    Raises:
-        InputError: For a grader that is not there or cannot be served, a port that is taken.
-    """
+    """Serve a grader."""
     secret = given.token_env or given.hmac_env
     require_protection(given.host, secret, without_auth=given.without_auth)
     with ExitStack() as stack:

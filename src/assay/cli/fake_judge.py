@@ -16,7 +16,6 @@ from assay.testing import Answer, FakeJudge, Recording
 if TYPE_CHECKING:
     from argparse import Namespace
 
-__all__ = ["add", "run"]
 
 _MORE = """\
 A model on this machine, for tests of what asks models: OpenAI's chat completions and Anthropic's
@@ -62,11 +61,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Serve a fake judge.
-
-    Raises:
-        InputError: For invalid answers or faults, and a port that is taken.
-    """
+    """Serve a fake judge."""
     if given.record is not None and given.answers is None:
         raise InputError("--record needs --answers FILE, where the replies are kept")
     fake = FakeJudge(

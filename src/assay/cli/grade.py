@@ -101,19 +101,15 @@ def run(given: Namespace) -> int:
             "--graders",
             why="a function runs in the sandbox and asks no model",
         )
-        planned = _count(given)  # a malformed row is worse than a function that is not valid
+        from assay.eval.recorded import check_rows
+
+        # A malformed row is worse than a function that is not valid.
+        check_rows(given.data, label=given.label)
         made = _function(given)
         if isinstance(made, int):
             return made
         graders, notes = made
-        return _grade(given, graders, notes, outputs, planned)
-    return _grade(given, graders, notes, outputs, _count(given))
-
-
-def _count(given: Namespace) -> int:
-    from assay.eval.recorded import count_rows
-
-    return count_rows(given.data, label=given.label, processes=worker_count(given.workers))
+    return _grade(given, graders, notes, outputs)
 
 
 def _grade(
@@ -121,7 +117,6 @@ def _grade(
     graders: tuple[GraderSpec, ...],
     notes: Mapping[str, Json],
     outputs: Outputs,
-    planned: int,
 ) -> int:
     from assay.cli.report import conclude
     from assay.eval.recorded import plan_rows
@@ -135,10 +130,11 @@ def _grade(
             store,
             label=given.label,
             threshold=_threshold(given, graders),
-            planned=planned,
+            is_checked=given.function is not None,
             notes=notes,
         ) as rows,
     ):
+        planned = rows.run.planned
         if rows.kept:
             kept = f"{rows.kept:,} of {planned:,} rows"
             print(f"resuming run {rows.run.id}, which has {kept}", file=sys.stderr)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     ArgumentGroup: TypeAlias = ArgumentParser | _ArgumentGroup
 
-__all__ = ["add", "run"]
-
 
 class _Action(Protocol):
     """Adds one action: its name, what it does, more of that, and examples."""
@@ -110,11 +108,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(given: Namespace) -> int:
-    """Run one of the actions.
-
-    Raises:
-        AssayError: For bad input, and for what failed.
-    """
+    """Run one of the actions."""
     from assay.cli.graders_actions import run_action
 
     return run_action(given)

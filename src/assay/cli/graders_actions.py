@@ -44,9 +44,7 @@ from assay.registry import (
 from assay.registry.validation import version_warnings
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
-from assay.store.catalog_records import GraderRecord, GraderVersion
-
-__all__ = ["run_action"]
+from assay.store.catalog import GraderRecord, GraderVersion
 
 T = TypeVar("T")
 
@@ -55,11 +53,7 @@ _SAID = ("name", "description", "feedback_key")
 
 
 def run_action(given: Namespace) -> int:
-    """Run one of the actions.
-
-    Raises:
-        AssayError: For bad input, and for what failed.
-    """
+    """Run one of the actions."""
     try:
         return _ACTIONS[given.action](given)
     except ValidationFailedError as error:

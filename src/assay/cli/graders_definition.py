@@ -24,18 +24,8 @@ if TYPE_CHECKING:
     from assay.registry import Definition
     from assay.registry.files import GraderFile
     from assay.reports.standing import Standing
-    from assay.store.catalog_records import GraderVersion
+    from assay.store.catalog import GraderVersion
     from assay.types.submission import Submission
-
-__all__ = [
-    "described",
-    "grader_of_file",
-    "kept_fields",
-    "key_and_version",
-    "opened",
-    "read_samples",
-    "standing_of",
-]
 
 
 @contextmanager
@@ -49,11 +39,6 @@ def opened(
         trusted: Whether classes of graders' authors are imported, and endpoints on private
             networks called. None allows the first in a store of one's own, the second everywhere.
         make: Whether to make the store and the project if they are not there.
-
-    Raises:
-        InputError: If there is no store, and none is to be made. Nothing is made then.
-        NotFoundError: Naming the store.
-        LockedError: Naming the command that unlocks.
     """
     place = _place(given)
     if not make and _is_nothing(place):
@@ -80,11 +65,7 @@ def opened(
 
 
 def key_and_version(given: Namespace) -> tuple[str, int | None]:
-    """The key and the version of ``KEY`` or ``KEY@N``, and of ``--version``.
-
-    Raises:
-        InputError: For an invalid version, or two that differ.
-    """
+    """The key and the version of ``KEY`` or ``KEY@N``, and of ``--version``."""
     said: int | None = getattr(given, "version", None)
     key, at, number = given.key.partition("@")
     if not at:
@@ -188,11 +169,7 @@ def kept_fields(given: Namespace, before: GraderVersion) -> dict[str, Json]:
 
 
 def described(given: Namespace, kept: Mapping[str, Json] | None = None) -> GraderFile | None:
-    """The grader that options describe; None where none of them says what it is.
-
-    Raises:
-        InputError: For a file that is wrong, an option of another kind, or a value that is wrong.
-    """
+    """The grader that options describe; None where none of them says what it is."""
     from assay.registry.files import GraderFile
 
     form = _form(given)
@@ -319,11 +296,7 @@ def _flag(name: str) -> str:
 
 
 def grader_of_file(file: str) -> GraderFile:
-    """The grader in a grader's file.
-
-    Raises:
-        InputError: For a file that is not one, with everything that is wrong in it.
-    """
+    """The grader in a grader's file."""
     from assay.registry.files import read_grader_files
     from assay.registry.folders import read_folder
 
@@ -335,11 +308,7 @@ def grader_of_file(file: str) -> GraderFile:
 
 
 def read_samples(files: list[str]) -> list[tuple[str, Submission]]:
-    """The rows of some datasets, with their ids.
-
-    Raises:
-        InputError: For a row that is malformed, naming file and line.
-    """
+    """The rows of some datasets, with their ids."""
     from assay.tasks.rows import read_rows
 
     return [(row.id, row.submission) for file in files for row in read_rows(file, graders=())]

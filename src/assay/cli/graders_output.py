@@ -16,18 +16,8 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from assay.graders.functions.report import ValidationReport
     from assay.registry import Imported
-    from assay.store.catalog_records import GraderRecord, GraderVersion
+    from assay.store.catalog import GraderRecord, GraderVersion
 
-__all__ = [
-    "print_diff",
-    "print_grader",
-    "print_graders",
-    "print_grades",
-    "print_imported",
-    "print_preview",
-    "print_report",
-    "print_warnings",
-]
 
 _MOST_ROWS = 200
 _SHOWN_DIGITS = 16

@@ -26,11 +26,9 @@ from assay.registry.validation import version_warnings
 from assay.reports.progress import progress
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.tasks.rows import read_rows
 from assay.types.submission import Submission
-
-__all__ = ["try_grader"]
 
 _NOT_PASSED = 1
 _AT_ONCE = 2_000
@@ -41,11 +39,7 @@ _JUDGED = (32, 2)
 
 
 def try_grader(given: Namespace) -> int:
-    """Grade rows.
-
-    Raises:
-        InputError: For a grader that is not there or may not grade here, and malformed rows.
-    """
+    """Grade rows."""
     key, number = key_and_version(given)
     started = time.monotonic()
     with opened(given, trusted=is_trusted(given)) as registry:

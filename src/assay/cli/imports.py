@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from assay.scoring.json_safe import Json
     from assay.tasks.origin import Source
 
-__all__ = ["add", "import_swebench", "run"]
-
 
 def import_swebench(
     file: str,
@@ -43,10 +41,6 @@ def import_swebench(
 
     Returns:
         0 if the case can be run, 1 if something has to be added first.
-
-    Raises:
-        InputError: For a malformed row, a source that does not fit, or a directory that is there.
-        SourceError: If the source cannot be fetched.
     """
     from assay.interop.swebench import pick_instance, read_instances
     from assay.interop.swebench_case import write_case
@@ -138,9 +132,6 @@ def run(given: Namespace) -> int:
 
     Returns:
         The exit status: 1 if something needs its author first, or does not agree.
-
-    Raises:
-        InputError: For a malformed file, or a directory that is there.
     """
     if given.form == "openai":
         return _import_openai(given)

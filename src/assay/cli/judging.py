@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from assay.models import ModelClient
     from assay.models.ledger import Entry
 
-__all__ = ["add_judging", "cost_so_far", "judging"]
 
 _IN_USE: list[ModelClient] = []
 """The command's client, for all threads: a bar is drawn by one of its own."""
@@ -53,9 +52,6 @@ def judging(given: Namespace) -> Generator[None]:
 
     The client is made when a grader first asks for it: most commands ask no model. Where anything
     was set, it is made at once, so that settings that make no sense are told before any work.
-
-    Raises:
-        InputError: For settings that make no sense.
     """
     if getattr(given, "function", None):
         yield  # nothing of it asks a model

@@ -28,8 +28,6 @@ from assay.scoring.json_safe import Json
 from assay.store.database import Database
 from assay.store.labels import LabelRecord, Labels
 
-__all__ = ["Keys", "Lines", "add", "key_names", "opened_keys", "run", "visible"]
-
 _MORE = """\
 Each item is shown with its question, its documents and its answer, never with what a grader said
 of it. One key labels it; u takes the last label back, s leaves an item for later, m shows all of
@@ -194,11 +192,7 @@ _WIDTH = 1_000
 
 
 def run(given: Namespace) -> int:
-    """Collect labels, or write those that there are.
-
-    Raises:
-        InputError: For a malformed dataset, or one without rows.
-    """
+    """Collect labels, or write those that there are."""
     check_targets((given.export,), inputs=(given.data,))
     items = _unique(given.data, given.field)
     rater = given.rater or user_name("rater")

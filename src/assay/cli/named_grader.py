@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from assay.store.database import Database
 
-__all__ = ["function_of", "named_grader"]
-
 
 def named_grader(given: Namespace, database: Database) -> Target:
     """Find a grader to calibrate.
@@ -35,9 +33,6 @@ def named_grader(given: Namespace, database: Database) -> Target:
         given: With ``grader`` (FILE.py, FILE.py:FUNCTION, a YAML file, KEY or KEY@VERSION) and
             ``project``; ``db`` and ``trust_authors`` say what stored graders may do.
         database: Where stored graders are.
-
-    Raises:
-        InputError: For a grader that is not there or cannot grade here.
     """
     place, _, after = given.grader.rpartition(":")
     file = place if place.endswith(".py") else given.grader
@@ -166,9 +161,6 @@ def function_of(file: str, name: str = "") -> Callable[..., object]:
     """The function of a file that grades: the one that is named, ``grade``, or the only one.
 
     The file is its user's own code, and is run.
-
-    Raises:
-        InputError: If there is no such file or function, or the file cannot be loaded.
     """
     if not Path(file).is_file():
         raise InputError(f"there is no file {file}")

@@ -19,34 +19,6 @@ if TYPE_CHECKING:
 
     from assay.graders.spec import GraderSpec
 
-__all__ = [
-    "BAD_INPUT",
-    "EXITS",
-    "INTERRUPTED",
-    "NOT_GRADED",
-    "Outputs",
-    "add_db",
-    "add_json",
-    "add_outputs",
-    "add_trust_authors",
-    "add_workers",
-    "bounds",
-    "check_targets",
-    "explain",
-    "file_warnings",
-    "is_shared",
-    "is_trusted",
-    "joined_ranges",
-    "number_between",
-    "port",
-    "positive",
-    "share",
-    "state_home",
-    "tell_warnings",
-    "user_name",
-    "whole",
-    "worker_count",
-]
 
 BAD_INPUT = 2
 NOT_GRADED = 3
@@ -89,11 +61,7 @@ def explain(parser: ArgumentParser, more: str = "", examples: str = "") -> None:
 
 
 def bounds(text: str) -> tuple[float, float]:
-    """What ``--range`` takes, as ``LOW,HIGH``; `joined_ranges` makes that of ``LOW HIGH``.
-
-    Raises:
-        ArgumentTypeError: If it is not two finite numbers, the lower one first.
-    """
+    """What ``--range`` takes, as ``LOW,HIGH``; `joined_ranges` makes that of ``LOW HIGH``."""
     from argparse import ArgumentTypeError
 
     try:
@@ -126,11 +94,7 @@ def joined_ranges(arguments: Sequence[str]) -> list[str]:
 
 
 def check_targets(targets: Iterable[str | None], *, inputs: Iterable[str]) -> None:
-    """Refuse files to write that would destroy an input or cannot be written, before any work.
-
-    Raises:
-        InputError: Naming the file.
-    """
+    """Refuse files to write that would destroy an input or cannot be written, before any work."""
     read = [os.path.realpath(path) for path in inputs]
     written: set[str] = set()
     for target in targets:
@@ -228,11 +192,7 @@ def add_json(parser: ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 up.
-
-    Raises:
-        ArgumentTypeError: For anything else.
-    """
+    """A whole number from 1 up."""
     return _decimal(text, 1)
 
 
@@ -250,11 +210,7 @@ def _decimal(text: str, least: int) -> int:
 
 
 def port(text: str) -> int:
-    """The number of a port; 0 for any.
-
-    Raises:
-        ArgumentTypeError: For anything else.
-    """
+    """The number of a port; 0 for any."""
     from argparse import ArgumentTypeError
 
     if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 65_536):
@@ -263,11 +219,7 @@ def port(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """A number from 0 to 1.
-
-    Raises:
-        ArgumentTypeError: For anything else.
-    """
+    """A number from 0 to 1."""
     return number_between(0.0, 1.0, "a number from 0 to 1")(text)
 
 

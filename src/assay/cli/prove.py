@@ -34,14 +34,6 @@ from assay.tasks.case import Case, load_cases
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "add_attack",
-    "add_selftest",
-    "attack_cases",
-    "run_attack",
-    "run_selftest",
-    "selftest_cases",
-]
 
 T = TypeVar("T")
 
@@ -121,9 +113,6 @@ def selftest_cases(
 
     Returns:
         0 if all are proven, 1 if something failed, 3 if something could not be graded.
-
-    Raises:
-        InputError: For whatever is wrong with the cases or the options.
     """
     plan = plan_selftest(_selected(paths, cases), repeats=repeats)
     proof = _run(_prove(plan, worker_count(workers)))
@@ -153,9 +142,6 @@ def attack_cases(
     Returns:
         0 if all cases hold, 1 if a cheat passes, gets more than ``max_reward`` or keeps itself
         from being graded, 3 if not everything could be tried.
-
-    Raises:
-        InputError: For whatever is wrong with the cases or the options.
     """
     chosen = select_cheats(cheats)
     if listing:

@@ -19,19 +19,16 @@ from assay.cli.options import (
     state_home,
 )
 from assay.errors import InputError
-from assay.reports.changes import changes_of
-from assay.reports.review import Review, review, review_rows
+from assay.reports.review import Review, changes_of, review, review_rows
 from assay.reports.summary import Summary, summarize, verdict
 from assay.store.cards import Cards
 from assay.store.database import Database
-from assay.store.decisions import Decision, Decisions, decided
+from assay.store.labels import Decision, Decisions, decided
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf
-
-__all__ = ["add", "conclude", "run"]
 
 
 def add(parser: ArgumentParser) -> None:
@@ -163,11 +160,7 @@ def _write(target: str, report: Callable[[], None]) -> bool:
 
 
 def run(given: Namespace) -> int:
-    """Report a stored run.
-
-    Raises:
-        InputError: For an unknown run.
-    """
+    """Report a stored run."""
     outputs = Outputs.of(given)
     check_targets((outputs.junit, outputs.html), inputs=())
     with Store.open(state_home()) as store:

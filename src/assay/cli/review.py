@@ -18,11 +18,9 @@ from assay.reports.page import Page
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.database import Database
-from assay.store.decisions import HELD, Decision, Decisions, Ruling, cell_digest
+from assay.store.labels import HELD, Decision, Decisions, Ruling, cell_digest
 from assay.store.records import CellRecord
 from assay.store.runs import Store
-
-__all__ = ["add", "run"]
 
 _MORE = """\
 Each cell is shown with its signs, where they stand, and its reward. o lets the reward stand (a
@@ -61,11 +59,7 @@ _MOST_SIGNS = 20
 
 
 def run(given: Namespace) -> int:
-    """Decide about cells: by keys, or by what the command line says.
-
-    Raises:
-        InputError: For an unknown run or cell, or an invalid decision.
-    """
+    """Decide about cells: by keys, or by what the command line says."""
     by = given.by or user_name("reviewer")
     with Database.open(state_home()) as database:
         store, decisions = Store(database), Decisions(database)

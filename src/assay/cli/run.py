@@ -245,9 +245,11 @@ def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
         with redirect_stdout(sys.stderr), progress(page, count, note=cost_so_far) as shown:
             asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
     except KeyboardInterrupt:
+        from assay.reports.figures import count
+
         done = len(store.finished(ready.run.id))
         print(
-            f"interrupted: {done} of {ready.total} cells are kept; "
+            f"interrupted: {done} of {count(ready.total, 'cell')} kept; "
             f"go on with: assay run --resume {ready.run.id}",
             file=sys.stderr,
         )
@@ -276,6 +278,7 @@ def run_regrade(given: Namespace) -> int:
 
     from assay.cli.report import conclude
     from assay.eval.regrade import plan_regrade
+    from assay.reports.figures import count
     from assay.reports.page import page_on
     from assay.reports.progress import progress
     from assay.tasks.grader_files import load_graders
@@ -289,7 +292,8 @@ def run_regrade(given: Namespace) -> int:
         settle = settling(workers=workers)
         ready = plan_regrade(given.run, store, graders=graders, only=given.only, settle=settle)
         if ready.left_out:
-            print(f"note: {ready.left_out} cells kept nothing to grade", file=sys.stderr)
+            left_out = count(ready.left_out, "cell")
+            print(f"note: {left_out} kept nothing to grade", file=sys.stderr)
         page = page_on(sys.stderr)
         try:
             # What a grader of one's own prints must not end up inside the JSON.

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from assay.cli.options import explain, port, state_home
 from assay.errors import InputError, MissingExtraError
-from assay.store.catalog_records import KeyRecord, KeyRole
+from assay.store.projects import KeyRecord, KeyRole
 
 if TYPE_CHECKING:
     from assay.server.run import Listening
 
-__all__ = ["add", "add_keys", "make_key", "run", "run_keys"]
 
 _SERVE_MORE = """\
 Graders, datasets, jobs and scores over HTTP, from the same store as the command line. Where only
@@ -109,12 +108,7 @@ def _secret(text: str) -> tuple[str, str]:
 
 
 def run(given: Namespace) -> int:
-    """Serve until the process is told to end.
-
-    Raises:
-        InputError: If the port cannot be had, or others could reach a server without any key.
-        MissingExtraError: Without the extra ``server``.
-    """
+    """Serve until the process is told to end."""
     _require_server()
     from assay.server.run import is_loopback, listen
     from assay.server.run import run as run_server
@@ -160,8 +154,8 @@ def _first_key(where: str, name: str | None) -> str:
 
 def _require_store(where: str, host: str, *, needs_key: bool) -> None:
     """Open the store once, so that one that cannot be used is told now and not by each request."""
-    from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
+    from assay.store.projects import ApiKeys
 
     with Database.open(where) as database:
         keys = ApiKeys(database).page(limit=1_000)
@@ -195,11 +189,7 @@ def _log(*, quiet: bool) -> None:
 
 
 def run_keys(given: Namespace) -> int:
-    """Make, list or revoke keys.
-
-    Raises:
-        InputError: For an unknown project or key.
-    """
+    """Make, list or revoke keys."""
     where = _location(given.db)
     if given.action == "create":
         record, token = make_key(where, given.name, given.role, given.project)
@@ -215,14 +205,10 @@ def run_keys(given: Namespace) -> int:
 
 
 def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRecord, str]:
-    """Make a key.
-
-    Raises:
-        NotFoundError: For an unknown project.
-    """
+    """Make a key."""
     from assay.service.site import new_key
-    from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
+    from assay.store.projects import ApiKeys
 
     made = new_key()
     with Database.open(where) as database:
@@ -231,8 +217,8 @@ def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRec
 
 
 def _all_keys(where: str) -> list[KeyRecord]:
-    from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
+    from assay.store.projects import ApiKeys
 
     found: list[KeyRecord] = []
     with Database.open(where) as database:
@@ -244,8 +230,8 @@ def _all_keys(where: str) -> list[KeyRecord]:
 
 
 def _revoke(where: str, key: str, *, as_json: bool) -> None:
-    from assay.store.api_keys import ApiKeys
     from assay.store.database import Database
+    from assay.store.projects import ApiKeys
 
     with Database.open(where) as database:
         record = ApiKeys(database).revoke(key)

@@ -11,7 +11,8 @@ from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.service.operation import Operation, Page
-from assay.store.catalog_records import DatasetRecord, JobRecord
+from assay.store.datasets import DatasetRecord
+from assay.store.jobs import JobRecord
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 

@@ -14,7 +14,7 @@ from assay.eval.isolation_proof import decide
 from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial, require_triable
 from assay.scoring.json_safe import Json
-from assay.store.decisions import HELD
+from assay.store.labels import HELD
 from assay.store.records import CellRecord
 from assay.tasks.case import Case
 from assay.types.run import Run

@@ -3,18 +3,26 @@
 A row needs no agent and no workspace, so it is graded without a rollout. Rows are read, graded and
 stored a batch at a time: what is killed loses the batches under way, and no more. The next run of
 the same graders over the same rows goes on after those that are stored, and retries errors.
+
+A malformed row is named, and nothing of its dataset is left in the store. Where grading costs
+money or time, all rows are read before the first is graded. Comparisons cost less than reading
+does: there each row is read once, by the process that grades it, and what is stored already is
+forgotten when a row turns out to be malformed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
-import json
+import io
 import os
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
@@ -27,24 +35,26 @@ from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.store.records import CellRecord, RunRecord
-from assay.store.rows import CellRow, Packer, StoredCell, cell_row, plain
+from assay.scoring.strict_json import json_encoding
+from assay.store.checks import plain
+from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
-from assay.tasks.rows import Row, SeenIds, parse_row, read_lines, read_rows
+from assay.tasks.rows import MAX_LINE_BYTES, Row, parse_row, read_lines, read_rows
 from assay.tasks.task import RunOptions
 
-__all__ = ["NO_ANSWER", "OnRows", "RowRun", "count_rows", "grade_rows", "plan_rows"]
+__all__ = ["NO_ANSWER", "OnRows", "RowRun", "check_rows", "grade_rows", "plan_rows"]
 
 OnRows: TypeAlias = "Callable[[Sequence[CellRow]], None]"
-"""Told of rows that are stored: the columns of their results, see `assay.store.rows`."""
+"""Told of rows that are stored: the columns of their results, see `assay.store.records`."""
 
 Lines: TypeAlias = "Sequence[tuple[int, bytes]]"
 
 T = TypeVar("T")
 
 _PARTS = frozenset({"answer", "question", "expected", "thread", "metadata"})
-_BATCH = 256
-"""Rows that are read and graded together where graders only compute: what a kill may cost."""
+_STRETCH_ROWS = 1_024
+_STRETCH_BYTES = 1 << 20
+"""So many rows, or bytes of them, are read, graded and stored together by graders that compute."""
 _AT_HOME = 2_000
 """So few rows are graded here: other processes would take longer to start than they save."""
 NO_ANSWER = 'the recorded answer is null; "" is an empty answer'
@@ -62,6 +72,7 @@ class RowRun:
         threshold: Reward that a row needs to pass.
         run: The run that they are stored in.
         kept: Rows of it that an interrupted process has stored.
+        stretches: The rows, where graders that only compute read them; else empty.
     """
 
     file: str
@@ -70,31 +81,47 @@ class RowRun:
     threshold: float
     run: RunRecord
     kept: int = 0
+    stretches: tuple[_Stretch, ...] = ()
 
     @property
     def batch_size(self) -> int:
         """Rows that are handed to the graders together."""
         return min((spec.kind.grader.batch_size for spec in self.graders), default=1)
 
-    @property
-    def is_pure(self) -> bool:
-        """Whether other processes may grade rows."""
-        return all(spec.kind.grader.is_pure for spec in self.graders)
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Consecutive lines of a dataset.
+
+    Attributes:
+        number: That of the first line.
+        start: Where in the file that line begins, in bytes.
+        size: How long all of them are, in bytes.
+    """
+
+    number: int
+    start: int
+    size: int
+
+    def lines(self, file: str) -> Lines:
+        """Read them."""
+        with Path(file).open("rb") as handle:
+            handle.seek(self.start)
+            read = io.BytesIO(handle.read(self.size))
+        return [(n, line) for n, line in enumerate(read, self.number) if not line.isspace()]
 
 
-def count_rows(file: str, *, label: str | None = None, processes: int = 1) -> int:
+def _is_pure(graders: Sequence[GraderSpec]) -> bool:
+    """Whether graders only compute, so that other processes may grade rows."""
+    return all(spec.kind.grader.is_pure for spec in graders)
+
+
+def check_rows(file: str, *, label: str | None = None) -> None:
     """Read a dataset through, so that a malformed row is found before anything is graded.
 
     Raises:
         InputError: Naming file and line; or for a dataset without rows, or without a label.
     """
-    with suppress(OSError):
-        if processes > 1 and Path(file).stat().st_size > _LARGE_BYTES:
-            import asyncio
-
-            counted = asyncio.run(_count_together(file, label, processes))
-            if counted is not None:
-                return counted
     rows = labelled = 0
     for row in read_rows(file, graders=(), label=label):
         rows += 1
@@ -103,40 +130,30 @@ def count_rows(file: str, *, label: str | None = None, processes: int = 1) -> in
         raise InputError(f"{file} has no rows")
     if label is not None and not labelled:
         raise InputError(f"no row of {file} has a label {label!r}")
-    return rows
 
 
-_LARGE_BYTES = 4 << 20
-
-
-async def _count_together(file: str, label: str | None, processes: int) -> int | None:
-    """The rows of a dataset; None where something is wrong, which one reader has to find."""
-    seen, counts, ends = SeenIds(), [0, 0], [False]
-
-    def read(lines: Lines) -> tuple[list[str], int] | None:
-        try:
-            rows = [parse_row(line, number, file, label=label) for number, line in lines]
-        except InputError:
-            return None
-        return [row.id for row in rows], sum(row.label is not None for row in rows)
-
-    def count(_: Lines, found: object) -> None:
-        known = cast("tuple[list[str], int] | None", found)
-        if known is None or not all(map(seen.add, known[0])):
-            ends[0] = True
-        else:
-            counts[0] += len(known[0])
-            counts[1] += known[1]
-
-    def batches() -> Iterator[Lines]:
-        for batch in in_batches(read_lines(file), _BATCH):
-            if ends[0]:
-                return
-            yield batch
-
-    with Processes(read, processes) as pool:
-        await run_batches(batches(), pool, count, at_once=2 * processes)
-    return counts[0] if not ends[0] and counts[0] and (label is None or counts[1]) else None
+def _survey(file: str) -> tuple[tuple[_Stretch, ...], int, str]:
+    """A dataset in stretches, how many rows it has, and its digest, without reading a row."""
+    stretches: list[_Stretch] = []
+    digest = hashlib.blake2b(digest_size=32)
+    rows = place = size = held = 0
+    first = number = 1
+    try:
+        with Path(file).open("rb") as handle:
+            for number, line in enumerate(
+                iter(partial(handle.readline, MAX_LINE_BYTES + 1), b""), 1
+            ):
+                digest.update(line)
+                size += len(line)
+                held += not line.isspace()
+                if held == _STRETCH_ROWS or size >= _STRETCH_BYTES:
+                    stretches.append(_Stretch(first, place, size))
+                    rows, place, size, held, first = rows + held, place + size, 0, 0, number + 1
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from error
+    if held:
+        stretches.append(_Stretch(first, place, size))
+    return tuple(stretches), rows + held, digest.hexdigest()
 
 
 @contextmanager
@@ -147,16 +164,31 @@ def plan_rows(
     *,
     label: str | None = None,
     threshold: float = 1.0,
-    planned: int | None = None,
+    is_checked: bool = False,
     notes: Mapping[str, Json] | None = None,
 ) -> Generator[RowRun]:
     """Find or begin the run that grades a dataset; it is nobody else's until the block ends.
 
+    Args:
+        file: JSONL dataset; see `assay.tasks.rows.read_rows`.
+        graders: What every row goes through.
+        store: Where the run is.
+        label: Field that people labelled; None for none.
+        threshold: Reward that a row needs to pass.
+        is_checked: Whether `check_rows` has read the dataset through.
+        notes: What else is kept of how the rows are graded.
+
     Raises:
-        InputError: For a malformed row, or graders that this version cannot run.
+        InputError: For a malformed row, unless graders that only compute will find it; or graders
+            that this version cannot run.
     """
     require_parts(graders, _PARTS)
-    planned = count_rows(file, label=label) if planned is None else planned
+    stretches, planned, digest = _survey(file)
+    if not planned:
+        raise InputError(f"{file} has no rows")
+    pure = _is_pure(graders)
+    if not (is_checked or pure):
+        check_rows(file, label=label)
     made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
     config: dict[str, Json] = {
         "kind": "dataset",
@@ -166,7 +198,7 @@ def plan_rows(
         "graders": f"{graders_digest(graders)} {made_of}",
         **(notes or {}),
     }
-    digests = {Path(file).name: _file_digest(file)}
+    digests = {Path(file).name: digest}
     earlier = store.interrupted(config, digests, planned)
     with ExitStack() as stack:
         if earlier is not None and stack.enter_context(_held(store, earlier)):
@@ -181,6 +213,7 @@ def plan_rows(
             threshold=threshold,
             run=run,
             kept=kept,
+            stretches=stretches if pure else (),
         )
 
 
@@ -223,25 +256,68 @@ async def grade_rows(planned: RowRun, store: Store, *, on_rows: OnRows, workers:
             there are cores.
 
     Raises:
-        InputError: For a dataset that changed since it was counted.
+        InputError: For a malformed row, or a dataset that changed meanwhile.
         StoreError: If results cannot be stored.
     """
     cores = workers or len(os.sched_getaffinity(0))
-    grader = _Grader(planned)
 
-    def keep(_: Lines, graded: object) -> None:
+    def keep(_: object, graded: object) -> None:
         rows = cast("Sequence[StoredCell]", graded)
         store.add_rows(planned.run.id, rows)
         on_rows([columns for columns, _, _ in rows])
 
-    batches = _todo(planned, store)
-    if planned.is_pure and cores > 1 and planned.run.planned > _AT_HOME:
-        with Processes(lambda lines: _at_once(grader.grade(cast("Lines", lines))), cores) as pool:
-            await run_batches(batches, pool, keep, at_once=2 * cores)
+    if planned.stretches:
+        await _compute(planned, store, keep, cores)
     else:
-        at_once = 1 if planned.is_pure else cores if planned.batch_size == 1 else 8 * cores
-        await run_batches(batches, grader.grade, keep, at_once=at_once)
+        at_once = cores if planned.batch_size == 1 else 8 * cores
+        await run_batches(_todo(planned, store), _Grader(planned).grade, keep, at_once=at_once)
     store.finish_run(planned.run.id)
+
+
+async def _compute(
+    planned: RowRun, store: Store, keep: Callable[[object, object], None], cores: int
+) -> None:
+    """Grade rows that nobody has read yet; all that is stored is forgotten if one is malformed."""
+    grader, labelled, has_fault = _Grader(planned), 0, False
+
+    def work(batch: object) -> tuple[list[StoredCell], int] | None:
+        batch = cast("_Stretch | Lines", batch)
+        lines = batch.lines(planned.file) if isinstance(batch, _Stretch) else batch
+        try:
+            return _at_once(grader.grade_labelled(lines))
+        except InputError:
+            return None  # the first malformed row is looked for below
+
+    async def work_here(batch: object) -> object:
+        await asyncio.sleep(0)  # Ctrl-C has its turn
+        return work(batch)
+
+    def keep_well_formed(batch: object, graded: object) -> None:
+        nonlocal labelled, has_fault
+        if graded is None:
+            has_fault = True
+        elif not has_fault:
+            rows, more = cast("tuple[list[StoredCell], int]", graded)
+            labelled += more
+            keep(batch, rows)
+
+    every: Iterable[object] = _todo(planned, store) if planned.kept else planned.stretches
+    batches = takewhile(lambda _: not has_fault, every)
+    if cores > 1 and planned.run.planned > _AT_HOME:
+        with Processes(work, cores) as pool:
+            await run_batches(batches, pool, keep_well_formed, at_once=2 * cores)
+    else:
+        await run_batches(batches, work_here, keep_well_formed, at_once=1)
+    # Of two rows with one id there is one result.
+    complete = not has_fault and store.counts(planned.run.id).total == planned.run.planned
+    if not complete or (planned.label is not None and not labelled):
+        try:
+            check_rows(planned.file, label=planned.label)
+        except InputError:
+            store.forget_run(planned.run.id)
+            raise
+    if not complete:
+        raise InputError(f"{planned.file} has changed while it was graded", hint="grade it again")
 
 
 def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
@@ -278,10 +354,14 @@ class _Grader:
         self._planned = planned
         self._digest = graders_digest(planned.graders)
         self._packer = Packer(level=1)
-        self._limit = None if planned.is_pure else RunOptions().grading_timeout
+        self._limit = None if _is_pure(planned.graders) else RunOptions().grading_timeout
 
     async def grade(self, lines: Lines) -> list[StoredCell]:
-        """Grade a batch. Raises only what a dataset that changed meanwhile brings."""
+        """Grade a batch; raises only for a row that is malformed."""
+        return (await self.grade_labelled(lines))[0]
+
+    async def grade_labelled(self, lines: Lines) -> tuple[list[StoredCell], int]:
+        """Grade a batch, and count the rows with a label."""
         planned, begun = self._planned, time.monotonic()
         rows = [
             parse_row(line, number, planned.file, graders=planned.graders, label=planned.label)
@@ -301,7 +381,7 @@ class _Grader:
             else:
                 columns = written[key] = cell_row(self._record(row, result, seconds))
             stored.append((columns, "", self._packer.compress(_detail(line))))
-        return stored
+        return stored, sum(row.label is not None for row in rows)
 
     async def _results(self, rows: Sequence[Row]) -> Sequence[EvaluationResult]:
         work = grade_batch(self._planned.graders, [row.submission for row in rows])
@@ -335,11 +415,6 @@ def _with_row(columns: CellRow, row: Row) -> CellRow:
 def _detail(line: bytes) -> bytes:
     """What is kept of a row: its line as it is, which was read, strictly, and so is JSON."""
     if not line.isascii():
-        text = line.decode(json.detect_encoding(line), "surrogatepass")
+        text = line.decode(json_encoding(line), "surrogatepass")
         line = text.encode("utf-8", "surrogatepass")
     return b'{"row":%b}' % line.strip()
-
-
-def _file_digest(file: str) -> str:
-    with Path(file).open("rb") as handle:
-        return hashlib.file_digest(handle, lambda: hashlib.blake2b(digest_size=32)).hexdigest()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, EvaluationResult, reaches
-from assay.store.decisions import HELD
+from assay.store.labels import HELD
 from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store, new_run_id
 from assay.tasks.rows import Row

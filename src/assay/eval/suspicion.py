@@ -10,7 +10,7 @@ from assay.graders.audit import AuditGrader, beside
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
-from assay.store.decisions import HELD
+from assay.store.labels import HELD
 from assay.tasks.permitted import Suspicion
 from assay.types.submission import Submission
 

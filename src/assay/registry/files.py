@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from assay.errors import InputError, Location
 from assay.registry.definitions import KINDS, Definition, FunctionDefinition, read_definition
 from assay.scoring.json_safe import Json
-from assay.store.catalog_records import GraderRecord, GraderVersion
+from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.checks import valid_key
 from assay.tasks.document import (
     Document,

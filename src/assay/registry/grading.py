@@ -19,7 +19,7 @@ from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.types.submission import Submission
 
 __all__ = ["Items", "Permissions", "grade_items", "grade_version", "refusal"]

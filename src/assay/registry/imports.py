@@ -10,8 +10,7 @@ from assay.errors import ConflictError, LockedError, NotFoundError
 from assay.registry.files import GraderFile
 from assay.registry.policy import Permissions
 from assay.registry.validation import ValidationFailedError, validate
-from assay.store.catalog import Catalog
-from assay.store.catalog_records import GraderRecord
+from assay.store.catalog import Catalog, GraderRecord
 
 __all__ = [
     "Change",

@@ -17,8 +17,7 @@ from assay.registry.imports import Imported, apply_import, plan_import, validate
 from assay.registry.policy import Permissions
 from assay.registry.validation import Samples, validate, validated
 from assay.scoring.graded import Graded
-from assay.store.catalog import Catalog
-from assay.store.catalog_records import GraderRecord, GraderVersion
+from assay.store.catalog import Catalog, GraderRecord, GraderVersion
 from assay.store.checks import valid_key
 from assay.store.database import Database
 

@@ -7,7 +7,9 @@ from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.scoring.graded import Graded
-from assay.store.catalog_records import DatasetRow, GraderVersion, ScoreRecord
+from assay.store.catalog import GraderVersion
+from assay.store.datasets import DatasetRow
+from assay.store.scores import ScoreRecord
 from assay.tasks.rows import read_row
 from assay.types.submission import Submission
 

@@ -20,7 +20,7 @@ from assay.registry.definitions import (
 from assay.registry.grading import Permissions, grade_items, refusal
 from assay.registry.judges import BinaryJudgeDefinition
 from assay.scoring.graded import Graded
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.types.submission import Submission
 
 __all__ = [

@@ -14,7 +14,6 @@ from assay.store.cards import CardRecord
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["card_line", "figure_text", "print_card", "print_cards"]
 
 _NAMES = {
     "kappa": "kappa",

@@ -9,21 +9,6 @@ from math import floor
 
 from assay.scoring.intervals import Interval
 
-__all__ = [
-    "DASH",
-    "MINUS",
-    "TIMES",
-    "apart",
-    "cost",
-    "count",
-    "duration",
-    "money",
-    "percent",
-    "percent_interval",
-    "score",
-    "score_interval",
-]
-
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"

@@ -11,17 +11,12 @@ from typing import TextIO
 
 from assay.errors import InputError
 
-__all__ = ["replacing"]
-
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Generator[TextIO]:
     """Write a UTF-8 text file under another name and move it into place at the end.
 
     Whatever goes wrong on the way, ``path`` keeps what it had. A missing directory is made.
-
-    Raises:
-        InputError: If nothing can be written there.
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name[:80]}.{token_hex(6)}")

@@ -7,18 +7,30 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from assay.reports.evidence import Evidence, evidence, left_out, tidy
-from assay.reports.explain import MAX_DEPTH, name_of, nodes, sentence
+from assay.reports.explain import (
+    MAX_DEPTH,
+    Evidence,
+    evidence,
+    left_out,
+    name_of,
+    nodes,
+    sentence,
+    tidy,
+)
 from assay.reports.figures import apart, cost, count, duration, percent, percent_interval, score
 from assay.reports.files import replacing
-from assay.reports.html_tables import (
+from assay.reports.markup import (
+    STYLE,
+    Html,
     causes_element,
+    element,
     interval_bar,
+    joined,
     leaderboard_element,
     matrix_element,
+    policy,
     shares_bar,
 )
-from assay.reports.markup import STYLE, Html, element, joined, policy
 from assay.reports.outcome import GLYPHS, OUTCOMES, Outcome, node_outcome, outcome, reward_of
 from assay.reports.plain import first_lines, one_line
 from assay.reports.review import Review
@@ -38,8 +50,6 @@ from assay.store.records import CellKey, CellRecord
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf
-
-__all__ = ["cards_element", "cell_element", "status_element", "write_html"]
 
 
 def cards_element(summary: Summary) -> Html:
@@ -271,11 +281,7 @@ def write_html(
     fail_under: float | None = None,
     max_characters: int = _MAX_CHARACTERS,
 ) -> Verdict:
-    """Write the report; the file is there whole or not at all.
-
-    Raises:
-        InputError: If nothing can be written there, or for a ``fail_under`` out of range.
-    """
+    """Write the report; the file is there whole or not at all."""
     decided = verdict(review.summary, fail_under=fail_under)
     anchors = {cell.key: f"cell-{number}" for number, cell in enumerate(review.cells, 1)}
     with replacing(path) as file:

@@ -6,17 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from assay.reports.changes import Change
-from assay.reports.evidence import tidy
+from assay.reports.explain import tidy
 from assay.reports.outcome import Cells, outcome, reward_of, stream, trouble
+from assay.reports.review import Change
 from assay.reports.summary import Summary, Tally, verdict
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf
-
-__all__ = ["cell_dict", "cells_json"]
 
 
 def cells_json(
@@ -32,9 +30,6 @@ def cells_json(
     """Write the run as exactly one JSON object and a line feed, ASCII only, cell by cell.
 
     The summary comes last, with the verdict in it, because it is known last.
-
-    Raises:
-        InputError: For a ``fail_under`` outside of [0, 1], before anything is written.
     """
     tally = Tally(run=run, labels=labels, shelf=shelf)
     verdict(tally.summary(), fail_under=fail_under)

@@ -16,16 +16,13 @@ from math import isfinite
 from typing import IO, TextIO
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from assay.reports.evidence import evidence
-from assay.reports.explain import heading, name_of, nodes, sentence, tree, walk
+from assay.reports.explain import evidence, heading, name_of, nodes, sentence, tree, walk
 from assay.reports.figures import score
 from assay.reports.files import replacing
 from assay.reports.outcome import Cells, Outcome, node_outcome, outcome, reward_of, stream, trouble
 from assay.reports.plain import first_lines, one_line
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
-
-__all__ = ["write_junit"]
 
 _IN_MEMORY = 4_000_000
 _MAX_PARTS = 20
@@ -36,9 +33,6 @@ def write_junit(path: str | os.PathLike[str], run: RunRecord, cells: Cells) -> N
 
     Suites need their counts first, so test cases wait in a temporary file and only their places
     are kept.
-
-    Raises:
-        InputError: If nothing can be written there.
     """
     suites: dict[tuple[str, str], _Suite] = {}
     total = 0

@@ -10,19 +10,6 @@ from assay.reports.figures import DASH
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord
 
-__all__ = [
-    "GLYPHS",
-    "OUTCOMES",
-    "WORDS",
-    "Cells",
-    "Outcome",
-    "node_outcome",
-    "outcome",
-    "reward_of",
-    "stream",
-    "trouble",
-]
-
 Outcome: TypeAlias = Literal["fail", "error", "skipped", "pass"]
 
 Cells: TypeAlias = "Iterable[CellRecord] | Callable[[], Iterable[CellRecord]]"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["STYLES", "Cell", "Page", "Part", "PlainPage", "page_on"]
-
 Part: TypeAlias = "str | tuple[str, str]"
 """Some text, or text with a style such as ``"bold red"``."""
 

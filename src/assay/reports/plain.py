@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["first_lines", "last_lines", "one_line", "plain"]
-
 _LARGEST = 200_000
 """Characters looked at, at most; the rest could not be shown anyway."""
 

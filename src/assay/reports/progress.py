@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from assay.reports.figures import duration
+from assay.reports.figures import count, duration
 from assay.reports.outcome import GLYPHS, outcome
 from assay.reports.page import STYLES, Cell, Page, Part
 from assay.scoring.graded import Graded
-from assay.store.records import CellRecord
-from assay.store.rows import CellRow
+from assay.store.records import CellRecord, CellRow
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress as RichProgress
     from rich.progress import Task, TaskID
 
-__all__ = ["LinesProgress", "LiveProgress", "Progress", "progress"]
 
 Ended: TypeAlias = Literal["pass", "fail", "error", "skipped", "scored"]
 """How something ended; ``scored`` where nothing says which score passes."""
@@ -50,12 +47,12 @@ def progress(
 ) -> Progress:
     """Progress that suits the console."""
     page = Page.on(console)
-    kind = LiveProgress if page.is_live else LinesProgress
+    kind = LiveProgress if page.is_live else Progress
     return kind(page, total, before=before, things=things, note=note, clock=clock)
 
 
-class Progress(ABC):
-    """Is told of each cell as it ends; used as a context manager."""
+class Progress:
+    """Is told of each cell as it ends; writes a plain line whenever another 10 % have ended."""
 
     def __init__(
         self,
@@ -75,12 +72,11 @@ class Progress(ABC):
         self._clock = clock
         self._start = clock()
         self._ended: Counter[Ended] = Counter()
+        self._printed = self._tenths()
 
-    @abstractmethod
     def __enter__(self) -> Self:
-        """Begin to show."""
+        return self
 
-    @abstractmethod
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -89,9 +85,21 @@ class Progress(ABC):
     ) -> None:
         """Leave the console as it was, whatever happened."""
 
-    @abstractmethod
     def add(self, ended: Iterable[Ended]) -> None:
-        """Count what has ended."""
+        """Count what has ended, and show it."""
+        self._ended.update(ended)
+        done, total = self.done, self._total
+        if (tenths := self._tenths()) <= self._printed:
+            return
+        self._printed = tenths
+        share = count(total or done, self._things.removesuffix("s"))
+        if total:
+            share = f"{100 * done // total:>3} %  {done:,} of {share}"
+        self._page.line(f"{share}  ", *self.parts(), self.said())
+
+    def _tenths(self) -> int:
+        # Of an unknown total, every hundredth cell stands for a tenth.
+        return 10 * self.done // self._total if self._total else self.done // 100
 
     def cell(self, cell: CellRecord) -> None:
         """Count one cell."""
@@ -136,40 +144,6 @@ class Progress(ABC):
     def said(self) -> str:
         """The time left and the note."""
         return "".join(f"  {word}" for word in (self.time_left(), self._note()) if word)
-
-
-class LinesProgress(Progress):
-    """Plain lines: one whenever another 10 % of the cells have ended."""
-
-    _printed = 0
-
-    def __enter__(self) -> Self:
-        self._printed = self._tenths()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Nothing to restore."""
-
-    def add(self, ended: Iterable[Ended]) -> None:
-        """Count what has ended; write a line if another tenth is full."""
-        self._ended.update(ended)
-        done, total = self.done, self._total
-        if (tenths := self._tenths()) <= self._printed:
-            return
-        self._printed = tenths
-        share = f"{done:,} {self._things}"
-        if total:
-            share = f"{100 * done // total:>3} %  {done:,} of {total:,} {self._things}"
-        self._page.line(f"{share}  ", *self.parts(), self.said())
-
-    def _tenths(self) -> int:
-        # Of an unknown total, every hundredth cell stands for a tenth.
-        return 10 * self.done // self._total if self._total else self.done // 100
 
 
 class LiveProgress(Progress):

@@ -17,15 +17,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "attack_line",
-    "library_dict",
-    "render_attack",
-    "render_library",
-    "render_selftest",
-    "selftest_line",
-]
-
 
 def render_attack(console: Console, findings: Findings) -> None:
     """Write what an attack found: cheats that gained something, and how many did not."""

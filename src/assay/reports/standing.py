@@ -17,10 +17,9 @@ from assay.store.records import CellRecord
 from assay.version import __version__
 
 if TYPE_CHECKING:
-    from assay.store.catalog_records import GraderVersion
+    from assay.store.catalog import GraderVersion
     from assay.store.database import Database
 
-__all__ = ["Shelf", "Standing", "differences", "stored_standing"]
 
 _MOST_NAMED = 6
 _MAX_VALUE = 40
@@ -198,10 +197,6 @@ def stored_standing(
     Returns:
         The standing, a stale one where it is stale for any of the scores; None where some of them
         have no card.
-
-    Raises:
-        InputError: For a definition that cannot be read, as of a newer assay.
-        StoreError: If the database cannot be read.
     """
     from assay.registry.definitions import definition_from
 

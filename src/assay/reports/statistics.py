@@ -17,17 +17,6 @@ from assay.reports.plain import one_line
 from assay.reports.summary import Summary
 from assay.reports.totals import PassK, Totals
 
-__all__ = [
-    "agreement_text",
-    "assurance_text",
-    "basis",
-    "coverage_text",
-    "judgements_text",
-    "pass_k_basis",
-    "pass_k_text",
-    "statistics",
-]
-
 
 def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
     """The lines, each a label and styled text."""
@@ -140,9 +129,8 @@ def _counts(summary: Summary) -> list[Part]:
     parts: list[Part] = [f"{totals.total:,}"]
     for state, number in numbers.items():
         parts.append("   ")
-        parts.append(
-            (f"{GLYPHS[state]} {number:,} {WORDS[state]}", STYLES[state] if number else "dim")
-        )
+        word = "error" if state == "error" and number == 1 else WORDS[state]
+        parts.append((f"{GLYPHS[state]} {number:,} {word}", STYLES[state] if number else "dim"))
     if summary.missing:
         parts.append((f"   {summary.missing:,} without a result", STYLES["error"]))
     return parts

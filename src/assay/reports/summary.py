@@ -6,21 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.reports.figures import apart, count
-from assay.reports.labels import Labels, agreement_dict
-from assay.reports.outcome import Cells, Outcome, outcome, stream, trouble
+from assay.reports.outcome import Cells, Outcome, outcome, reward_of, stream, trouble
 from assay.reports.plain import one_line
 from assay.reports.totals import Group, Totals, totals_of
-from assay.scoring.json_safe import Json
+from assay.scoring.intervals import Interval
+from assay.scoring.json_safe import Json, plain
 from assay.store.records import CellRecord, RunRecord
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf, Standing
+    from assay.scoring.agreement import Agreement
 
-__all__ = ["MAX_ROWS", "Cause", "Row", "Summary", "Tally", "Verdict", "summarize", "verdict"]
 
 _MAX_CAUSES = 100
 MAX_ROWS = 200
@@ -257,9 +258,6 @@ def verdict(summary: Summary, *, fail_under: float | None = None) -> Verdict:
     such a run has no full verdict, and its line tells the failures too. Else 1 where a graded
     cell failed, else 0. With ``fail_under`` it is the mean reward that has to reach it, whatever
     single cells say.
-
-    Raises:
-        InputError: For a ``fail_under`` outside of [0, 1].
     """
     if fail_under is not None and not 0.0 <= fail_under <= 1.0:
         raise InputError(f"fail_under is {fail_under}", hint="a mean reward in [0, 1]")
@@ -318,3 +316,65 @@ def _row(groups: list[Group], mixed: set[str], *, case: str) -> Row:
 def _rank(row: Row) -> tuple[float, str, str]:
     mean = row.totals.reward.mean
     return (2.0 if mean is None else -mean, row.harness, row.model)
+
+
+class Labels:
+    """What the graders said of each labelled cell so far, beside its label.
+
+    Args:
+        labels: Labels by case, beside those that cells have among their notes.
+    """
+
+    def __init__(self, labels: Mapping[str, bool | float] | None = None) -> None:
+        self._labels = labels
+        self._predicted: list[bool | float | None] = []
+        self._truth: list[bool | float] = []
+
+    def add(self, cell: CellRecord, times: int = 1) -> None:
+        """Pair the cell with its label, if it has one; or so many cells that are alike."""
+        label = cell.notes.get("label") if self._labels is None else self._labels.get(cell.case)
+        if not isinstance(label, bool | int | float):
+            return
+        label = label if isinstance(label, bool) else float(label)
+        reward = reward_of(cell)
+        verdict = None if reward is None else outcome(cell) == "pass"
+        self._predicted.extend(repeat(verdict if isinstance(label, bool) else reward, times))
+        self._truth.extend(repeat(label, times))
+
+    def __bool__(self) -> bool:
+        return bool(self._truth) or self._labels is not None
+
+    def agreement(self) -> Agreement:
+        """The agreement over all pairs so far; cells that could not be graded count as unscored."""
+        from assay.scoring.agreement import agreement
+
+        return agreement(self._predicted, self._truth)
+
+
+def agreement_dict(found: Agreement) -> dict[str, Json]:
+    """An agreement as plain JSON: the measure, its intervals, and how much it rests on."""
+    from assay.scoring.agreement import Confusion
+
+    shared: dict[str, Json] = {
+        "n": found.measure.n,
+        "unscored": found.unscored,
+        "coverage": found.coverage,
+    }
+    is_verdict = isinstance(found.measure, Confusion)
+    names = _OF_VERDICTS if is_verdict else _OF_SCORES
+    measures: dict[str, Json] = {}
+    for name in names.split():
+        value: object = getattr(found.measure, name)
+        ends = value() if callable(value) else None
+        if isinstance(ends, Interval):
+            measures[name] = None if ends.low is None else [ends.low, ends.high]
+        else:
+            measures[name] = plain(value)
+    return {"kind": "verdict" if is_verdict else "score", **shared, **measures}
+
+
+_OF_VERDICTS = (
+    "tp fp tn fn accuracy accuracy_interval majority_accuracy balanced_accuracy kappa "
+    "kappa_interval sensitivity specificity base_rate predicted_rate"
+)
+_OF_SCORES = "pearson pearson_interval spearman mean_absolute_error baseline_error"

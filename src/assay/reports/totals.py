@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import chain, repeat
-from math import isfinite
+from math import fsum, isfinite
 
-from assay.reports.judge_costs import judge_costs
 from assay.reports.outcome import Outcome, outcome, reward_of
 from assay.scoring.intervals import (
     Interval,
@@ -19,12 +18,10 @@ from assay.scoring.intervals import (
     pass_hat_k,
     wilson,
 )
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import ASSURANCES, Assurance
-from assay.store.decisions import HELD
+from assay.store.labels import HELD
 from assay.store.records import CellRecord
-
-__all__ = ["Group", "PassK", "Totals", "totals_of"]
 
 _MAX_OUTCOMES = 50
 _MAX_KNOWN = 10_000
@@ -120,54 +117,35 @@ class Totals:
 
     def to_dict(self) -> dict[str, Json]:
         """These numbers as plain JSON."""
-        return {
-            "total": self.total,
-            "graded": self.graded,
-            "passed": self.passed,
-            "failed": self.failed,
-            "errors": self.errors,
-            "skipped": self.skipped,
-            "flagged": self.flagged,
-            "assurance": dict[str, Json](self.assurance.items()),
-            "held": self.held,
-            "cases": self.cases,
-            "coverage": self.coverage,
-            "reward": _interval(self.reward),
-            "pass_rate": _interval(self.pass_rate),
-            "pass_k": [each.to_dict() for each in self.pass_k],
-            "cost_usd": self.cost_usd,
-            "cost_unknown": self.cost_unknown,
-            "tokens": self.tokens,
-            "tokens_unknown": self.tokens_unknown,
-            "judgements": self.judgements,
-            "judgements_cached": self.judgements_cached,
-            "judge_cost_usd": self.judge_cost_usd,
-            "judge_cost_unknown": self.judge_cost_unknown,
-            "seconds": self.seconds,
-        }
+        written: dict[str, Json] = {"coverage": self.coverage}
+        for entry in fields(self):
+            value: object = getattr(self, entry.name)
+            written[entry.name] = _interval(value) if isinstance(value, Interval) else plain(value)
+        written["pass_k"] = [each.to_dict() for each in self.pass_k]
+        return written
 
 
 class Group:
     """The trials of one (case, harness, model) so far, kept as a few numbers per cell."""
 
     __slots__ = (
-        "_costs",
-        "_judged",
-        "_seconds",
-        "_tokens",
         "assurances",
         "case",
+        "costs",
         "counts",
         "digests",
         "flagged",
         "harness",
         "held",
+        "judge_costs",
         "judgements",
         "judgements_cached",
         "judgements_unknown",
         "model",
         "outcomes",
         "rewards",
+        "seconds",
+        "tokens",
         "unknown_costs",
         "unknown_tokens",
     )
@@ -181,8 +159,8 @@ class Group:
         self.digests: set[str] = set()
         self.flagged = self.held = self.unknown_costs = self.unknown_tokens = 0
         self.judgements = self.judgements_cached = self.judgements_unknown = 0
-        self._costs, self._judged, self._seconds = array("d"), array("d"), array("d")
-        self._tokens: int | None = None
+        self.costs, self.judge_costs, self.seconds = array("d"), array("d"), array("d")
+        self.tokens: int | None = None
 
     def add(self, cell: CellRecord, times: int = 1) -> None:
         """Count one more trial, or so many that are alike; its seconds are those of all."""
@@ -199,13 +177,13 @@ class Group:
             if cell.assurance is not None:
                 self.assurances[cell.assurance] += times
         if isfinite(cell.seconds) and cell.seconds > 0:
-            self._seconds.append(cell.seconds)
+            self.seconds.append(cell.seconds)
         if cell.cost_usd is not None and isfinite(cell.cost_usd) and cell.cost_usd >= 0:
-            self._costs.extend(repeat(cell.cost_usd, times))
+            self.costs.extend(repeat(cell.cost_usd, times))
         elif state != "skipped":
             self.unknown_costs += times
         if cell.tokens is not None and cell.tokens >= 0:
-            self._tokens = (self._tokens or 0) + times * cell.tokens
+            self.tokens = (self.tokens or 0) + times * cell.tokens
         elif state != "skipped":
             self.unknown_tokens += times
         judged = judge_costs(cell)
@@ -213,7 +191,7 @@ class Group:
         self.judgements_cached += times * judged.cached
         self.judgements_unknown += times * judged.unknown
         if judged.usd is not None:
-            self._judged.extend(repeat(judged.usd, times))
+            self.judge_costs.extend(repeat(judged.usd, times))
 
     @property
     def graded(self) -> int:
@@ -224,26 +202,6 @@ class Group:
     def total(self) -> int:
         """All trials."""
         return sum(self.counts.values())
-
-    @property
-    def costs(self) -> Sequence[float]:
-        """The known prices, in US dollars."""
-        return self._costs
-
-    @property
-    def judge_costs(self) -> Sequence[float]:
-        """What judges cost, in US dollars, of each trial where some of it is known."""
-        return self._judged
-
-    @property
-    def seconds(self) -> Sequence[float]:
-        """The time of each trial."""
-        return self._seconds
-
-    @property
-    def tokens(self) -> int | None:
-        """Known tokens; None where none are known."""
-        return self._tokens
 
 
 def totals_of(groups: Sequence[Group], *, apart: bool = False) -> Totals:
@@ -360,3 +318,96 @@ def _interval(interval: Interval) -> dict[str, Json]:
         "high": interval.high,
         "n": interval.n,
     }
+
+
+# Where the kinds of judges keep their calls. No key of anybody else's is followed: evidence may
+# hold JSON that a submission wrote.
+_PLACES = ("votes", "calls", "criteria", "orders", "per_judge", "probe")
+_NEVER_ASKED = ("no_key", "budget", "not_recorded")
+_MAX_JUDGE_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCosts:
+    """What judges cost.
+
+    Attributes:
+        asked: Judgements that models were asked for, also in vain.
+        cached: Judgements that came from the cache, and cost nothing.
+        usd: Sum of the known prices; None where none is known.
+        unknown: Judgements of unknown price: of a model without one, or asked for in vain.
+    """
+
+    asked: int = 0
+    cached: int = 0
+    usd: float | None = None
+    unknown: int = 0
+
+
+_NOTHING = JudgeCosts()
+
+
+def judge_costs(cell: CellRecord) -> JudgeCosts:
+    """What the judges of a cell cost."""
+    if not cell.subscores:
+        return _NOTHING
+    asked = cached = unknown = 0
+    prices: list[float] = []
+    for call in _calls(cell):
+        if call.get("from_cache") is True:
+            cached += 1
+            continue
+        asked += 1
+        price = call.get("cost_usd")
+        if isinstance(price, bool) or not isinstance(price, int | float):
+            unknown += 1
+        elif isfinite(price) and price >= 0:
+            prices.append(float(price))
+        else:
+            unknown += 1
+    usd = fsum(prices) if prices else 0.0 if cached and not unknown else None
+    return JudgeCosts(asked=asked, cached=cached, usd=usd, unknown=unknown)
+
+
+def _calls(cell: CellRecord) -> Iterator[Mapping[str, Json]]:
+    level: list[Mapping[str, Json]] = list(cell.subscores)
+    for _ in range(_MAX_JUDGE_DEPTH):
+        below: list[Mapping[str, Json]] = []
+        for node in level:
+            metadata = node.get("metadata")
+            if isinstance(metadata, dict):
+                yield from _of_node(metadata)
+            children = node.get("children")
+            if isinstance(children, list):
+                below.extend(child for child in children if isinstance(child, dict))
+        if not below:
+            return
+        level = below
+
+
+def _of_node(metadata: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+    yield from _within(metadata, 0)
+    if "reward" in metadata or "flag" in metadata:  # OpenAI's kinds keep one call each
+        parts = [metadata, *metadata.values()]
+        yield from (part for part in parts if isinstance(part, Mapping) and _is_call(part))
+
+
+def _within(record: Mapping[str, Json], depth: int) -> Iterator[Mapping[str, Json]]:
+    """The calls in the lists of a record: a vote is a call, or has calls of its own."""
+    for place in _PLACES:
+        entries = record.get(place)
+        for entry in entries if isinstance(entries, list) else ():
+            if not isinstance(entry, dict):
+                continue
+            if any(isinstance(entry.get(inner), list) for inner in _PLACES):
+                if depth < 2:
+                    yield from _within(entry, depth + 1)
+            elif _is_call(entry):
+                yield entry
+
+
+def _is_call(record: Mapping[str, Json]) -> bool:
+    if isinstance(record.get("request"), str):
+        return "cost_usd" in record
+    kind = record.get("error_kind")
+    return isinstance(kind, str) and kind not in _NEVER_ASKED

@@ -15,7 +15,7 @@ from typing import Final, Literal, NoReturn, cast
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
 
-__all__ = ["NotJsonError", "decode_json", "read_json"]
+__all__ = ["NotJsonError", "decode_json", "json_encoding", "read_json"]
 
 Kind = Literal["syntax", "encoding", "repeated key", "number", "digits", "depth"]
 
@@ -64,8 +64,8 @@ def decode_json(
     decoder = _WITH_NAN if nan else _WITH_LINE_BREAKS if line_breaks else _STRICT
     try:
         if isinstance(text, bytes):
-            text = text.decode(json.detect_encoding(text), "surrogatepass")
-        data = cast("Json", decoder.decode(text))
+            text = text.decode(json_encoding(text), "surrogatepass")
+        data = _whole(decoder, text)
     except NotJsonError as error:
         if error.kind == "number":
             error.path = _path_of_number(cast("str", text))
@@ -103,6 +103,22 @@ def read_json(
             raise InputError(str(error), location=where, hint="write it as text") from None
         place = f": line {error.line} column {error.column}" if error.line else ""
         raise InputError(f"{wrong}: {error}{place}", location=where) from None
+
+
+def json_encoding(text: bytes) -> str:
+    """The encoding of a JSON text, of those that JSON knows."""
+    if text[:1] == b"{" and text[1:2] not in (b"\0", b""):  # no other encoding begins like this
+        return "utf-8"
+    return json.detect_encoding(text)
+
+
+def _whole(decoder: json.JSONDecoder, text: str) -> Json:
+    """What `JSONDecoder.decode` gives, without its two searches where no space is around it."""
+    if text[:1] in ("{", "["):
+        data, end = cast("tuple[Json, int]", decoder.raw_decode(text))
+        if end == len(text) or text[end:] == "\n":
+            return data
+    return cast("Json", decoder.decode(text))
 
 
 def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

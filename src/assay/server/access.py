@@ -13,8 +13,7 @@ from assay.server.problems import Fault, ProblemError
 from assay.server.storage import Storage
 from assay.service.operation import LOCAL, Identity
 from assay.service.site import hash_secret
-from assay.store.api_keys import ApiKeys
-from assay.store.catalog_records import KeyRecord
+from assay.store.projects import ApiKeys, KeyRecord
 
 __all__ = ["COOKIE", "Access", "unauthorized"]
 

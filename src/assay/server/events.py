@@ -18,8 +18,7 @@ from assay.server.openapi import problem_responses
 from assay.server.operations import Project
 from assay.service.data import ENDED, show_job
 from assay.service.operation import Desk
-from assay.store.catalog_records import JobRecord
-from assay.store.jobs import Jobs
+from assay.store.jobs import JobRecord, Jobs
 
 __all__ = ["router"]
 

@@ -18,17 +18,12 @@ from assay.service.graders import (
 )
 from assay.service.operation import Identity
 from assay.service.site import CellDetail, MadeKey
-from assay.store.catalog_records import (
-    DatasetRecord,
-    DatasetRow,
-    GraderRecord,
-    GraderVersion,
-    JobRecord,
-    KeyRecord,
-    ProjectRecord,
-    ScoreRecord,
-)
+from assay.store.catalog import GraderRecord, GraderVersion
+from assay.store.datasets import DatasetRecord, DatasetRow
+from assay.store.jobs import JobRecord
+from assay.store.projects import KeyRecord, ProjectRecord
 from assay.store.records import CellRecord, RunRecord
+from assay.store.scores import ScoreRecord
 
 __all__ = ["EXAMPLES"]
 

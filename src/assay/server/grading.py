@@ -13,7 +13,7 @@ from assay.scoring.graded import Graded
 from assay.server.context import Context
 from assay.service.graders import version_to_run
 from assay.service.operation import LOCAL, Desk
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.types.submission import Submission
 

@@ -17,9 +17,8 @@ from assay.server.door import Door, admit, needs
 from assay.server.metrics import CONTENT_TYPE_LATEST
 from assay.server.openapi import problem_responses
 from assay.server.problems import reply
-from assay.store.catalog_records import JobStatus
 from assay.store.database import Database
-from assay.store.jobs import Jobs
+from assay.store.jobs import Jobs, JobStatus
 from assay.store.projects import Projects
 from assay.version import __version__
 

@@ -33,7 +33,7 @@ from assay.service.operation import (
     Operation,
     as_json,
 )
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 
 __all__ = ["Project", "operations_router"]

@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from assay.eval.batch import run_batches
-from assay.store.catalog_records import DatasetRow, ScoreRecord
+from assay.store.datasets import DatasetRow
+from assay.store.scores import ScoreRecord
 
 __all__ = ["Outcomes", "RowByRow"]
 

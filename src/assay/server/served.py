@@ -21,7 +21,7 @@ from assay.server.grading import Item, grade_apart, version_of
 from assay.server.openapi import problem_responses
 from assay.server.problems import ProblemError, reply
 from assay.service.operation import KEY_PATTERN
-from assay.store.catalog_records import GraderVersion
+from assay.store.catalog import GraderVersion
 
 __all__ = ["PREFIX", "openai_router", "served_router"]
 

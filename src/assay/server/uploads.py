@@ -27,9 +27,8 @@ from assay.server.problems import Fault, ProblemError
 from assay.server.settings import ServerSettings
 from assay.server.strict_json import parse_line
 from assay.service.operation import KEY_PATTERN
-from assay.store.catalog_records import DatasetRecord
 from assay.store.database import Database
-from assay.store.datasets import Datasets
+from assay.store.datasets import DatasetRecord, Datasets
 from assay.store.projects import Projects
 from assay.tasks.rows import read_row
 

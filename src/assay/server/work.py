@@ -24,10 +24,10 @@ from assay.server.context import Context
 from assay.server.grading import grade_items, registry_of, version_of
 from assay.server.problems import ProblemError
 from assay.server.row_by_row import Outcomes, RowByRow
-from assay.store.catalog_records import DatasetRow, GraderVersion, JobRecord
+from assay.store.catalog import GraderVersion
 from assay.store.database import Database
-from assay.store.datasets import Datasets
-from assay.store.jobs import Jobs
+from assay.store.datasets import DatasetRow, Datasets
+from assay.store.jobs import JobRecord, Jobs
 
 __all__ = ["Workers"]
 

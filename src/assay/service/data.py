@@ -26,17 +26,10 @@ from assay.service.operation import (
     operation,
     page,
 )
-from assay.store.catalog_records import (
-    DatasetRecord,
-    DatasetRow,
-    GraderVersion,
-    JobRecord,
-    JobStatus,
-    ScoreRecord,
-)
-from assay.store.datasets import Datasets
-from assay.store.jobs import Jobs
-from assay.store.scores import Scores
+from assay.store.catalog import GraderVersion
+from assay.store.datasets import DatasetRecord, DatasetRow, Datasets
+from assay.store.jobs import JobRecord, Jobs, JobStatus
+from assay.store.scores import ScoreRecord, Scores
 
 __all__ = ["ENDED", "Results", "ScorePage", "StoredScores", "WrittenScore"]
 

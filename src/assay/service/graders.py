@@ -31,8 +31,8 @@ from assay.service.operation import (
     page,
     waiting_operation,
 )
-from assay.store.catalog_records import GraderRecord, GraderVersion, ScoreRecord
-from assay.store.scores import Scores
+from assay.store.catalog import GraderRecord, GraderVersion
+from assay.store.scores import ScoreRecord, Scores
 from assay.types.codec import ShapeError, from_json
 from assay.types.submission import Submission
 

@@ -39,9 +39,10 @@ from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.strict_json import decode_json
-from assay.store.catalog_records import GraderVersion, KeyRole
+from assay.store.catalog import GraderVersion
 from assay.store.checks import valid_limit
 from assay.store.database import Database
+from assay.store.projects import KeyRole
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -25,10 +25,8 @@ from assay.service.operation import (
     operation,
     page,
 )
-from assay.store.api_keys import ApiKeys
-from assay.store.catalog_records import KeyRecord, KeyRole, ProjectRecord
-from assay.store.decisions import Decisions, decided
-from assay.store.projects import Projects
+from assay.store.labels import Decisions, decided
+from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 

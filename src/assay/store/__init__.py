@@ -1,4 +1,8 @@
-"""The database and the artifacts: what was run, how it ended, and what was left behind."""
+"""The database and the artifacts: what was run, how it ended, and what was left behind.
+
+What reads or writes a database raises `StoreError` where that cannot be done, `NotFoundError` for
+an unknown project, and `InputError` for an unknown run or a page that has not 1 to 1,000 entries.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,16 @@ from typing import TYPE_CHECKING
 from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from assay.store.api_keys import ApiKeys
-    from assay.store.catalog import Catalog
-    from assay.store.catalog_records import (
-        DatasetRecord,
-        DatasetRow,
-        GraderRecord,
-        GraderVersion,
-        JobRecord,
-        JobStatus,
-        KeyRecord,
-        KeyRole,
-        ProjectRecord,
-        ScoreRecord,
-        ScoreSource,
-    )
+    from assay.store.catalog import Catalog, GraderRecord, GraderVersion
     from assay.store.database import Database
-    from assay.store.datasets import Datasets
-    from assay.store.jobs import Jobs
-    from assay.store.projects import Projects
+    from assay.store.datasets import DatasetRecord, DatasetRow, Datasets
+    from assay.store.jobs import JobRecord, Jobs, JobStatus
+    from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
     from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
     from assay.store.replies import Replies
     from assay.store.restore import restore_snapshot
     from assay.store.runs import Store, new_run_id
-    from assay.store.scores import Scores
+    from assay.store.scores import ScoreRecord, Scores, ScoreSource
     from assay.store.snapshots import Dropped, Snapshot, SnapshotLimits, take_snapshot
 
 __all__ = [
@@ -68,30 +58,30 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ApiKeys": ".api_keys",
+    "ApiKeys": ".projects",
     "Catalog": ".catalog",
     "CellKey": ".records",
     "CellRecord": ".records",
     "CellStatus": ".records",
     "Counts": ".records",
     "Database": ".database",
-    "DatasetRecord": ".catalog_records",
-    "DatasetRow": ".catalog_records",
+    "DatasetRecord": ".datasets",
+    "DatasetRow": ".datasets",
     "Datasets": ".datasets",
     "Dropped": ".snapshots",
-    "GraderRecord": ".catalog_records",
-    "GraderVersion": ".catalog_records",
-    "JobRecord": ".catalog_records",
-    "JobStatus": ".catalog_records",
+    "GraderRecord": ".catalog",
+    "GraderVersion": ".catalog",
+    "JobRecord": ".jobs",
+    "JobStatus": ".jobs",
     "Jobs": ".jobs",
-    "KeyRecord": ".catalog_records",
-    "KeyRole": ".catalog_records",
-    "ProjectRecord": ".catalog_records",
+    "KeyRecord": ".projects",
+    "KeyRole": ".projects",
+    "ProjectRecord": ".projects",
     "Projects": ".projects",
     "Replies": ".replies",
     "RunRecord": ".records",
-    "ScoreRecord": ".catalog_records",
-    "ScoreSource": ".catalog_records",
+    "ScoreRecord": ".scores",
+    "ScoreSource": ".scores",
     "Scores": ".scores",
     "Snapshot": ".snapshots",
     "SnapshotLimits": ".snapshots",

@@ -20,7 +20,6 @@ from assay.errors import StoreError
 if TYPE_CHECKING:
     from zstandard import ZstdCompressor, ZstdDecompressor
 
-__all__ = ["CHUNK", "Blobs", "disk_faults", "write_all"]
 
 CHUNK = 1 << 20
 """Bytes handled at a time; a file of at most this size is read in one piece."""

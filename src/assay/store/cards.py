@@ -9,21 +9,17 @@ from typing import cast
 from assay.errors import NotFoundError
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
-from assay.store.checks import json_text, read_json, valid_limit, valid_text
-from assay.store.database import Database
-from assay.store.engine import Row
-from assay.store.rows import plain
-
-__all__ = ["CardRecord", "Cards"]
+from assay.store.checks import json_text, plain, read_json, valid_limit, valid_text
+from assay.store.database import Database, Record, Row
 
 _MAX_BODY = 4 << 20
 _MAX_OUTCOME = 1 << 20
 _MAX_REASON = 4_096
-_SELECT = "SELECT id, project, grader, digest, alias, labels, body, created_at FROM card"
+_SELECT = "SELECT grader, digest, alias, labels, body, id, project, created_at FROM card"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardRecord:
+class CardRecord(Record):
     """What a calibration found.
 
     Attributes:
@@ -58,8 +54,6 @@ class Cards:
 
         Raises:
             InputError: For a body that cannot be stored.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         from secrets import token_hex
 
@@ -95,7 +89,6 @@ class Cards:
 
         Raises:
             NotFoundError: If there is none.
-            StoreError: If the database cannot be read.
         """
         newest = "ORDER BY seq DESC LIMIT 1"
         name = plain(ref)
@@ -113,12 +106,7 @@ class Cards:
         )
 
     def newest(self, project: str | None = None, limit: int = 1_000) -> list[CardRecord]:
-        """The newest cards, newest first.
-
-        Raises:
-            InputError: For an impossible limit.
-            StoreError: If the database cannot be read.
-        """
+        """The newest cards, newest first."""
         where, values = ("", ()) if project is None else ("WHERE project = ?", (project,))
         rows = self._database.rows(
             f"{_SELECT} {where} ORDER BY seq DESC LIMIT ?", *values, valid_limit(limit)
@@ -126,11 +114,7 @@ class Cards:
         return [_read(row) for row in rows]
 
     def about(self, project: str, grader: str, digests: Sequence[str]) -> list[CardRecord]:
-        """The cards that may say something of a grader, newest first.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
+        """The cards that may say something of a grader, newest first."""
         marks = ", ".join("?" * len(digests))
         alike = f" OR digest IN ({marks}) OR alias IN ({marks})" if digests else ""
         rows = self._database.rows(
@@ -140,11 +124,7 @@ class Cards:
         return [_read(row) for row in rows]
 
     def keep(self, project: str, work: str, judged: Sequence[tuple[str, Graded]]) -> None:
-        """Keep judgements, all of them or none, so that a calibration can be gone on with.
-
-        Raises:
-            StoreError: If the database cannot be written.
-        """
+        """Keep judgements, all of them or none, so that a calibration can be gone on with."""
         now = self._database.now()
         rows = [(project, work, plain(unit), _outcome(graded), now) for unit, graded in judged]
         with self._database.writing():
@@ -153,27 +133,15 @@ class Cards:
             )
 
     def unfinished(self, project: str, work: str) -> Iterator[tuple[str, Graded]]:
-        """The judgements of a work that no card rests on yet; of one asking the last is the one.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
+        """The judgements of a work that no card rests on yet; of one asking the last is the one."""
         return self._judgements(project, work, "")
 
     def evidence(self, card: CardRecord, work: str) -> Iterator[tuple[str, Graded]]:
-        """The judgements that a card rests on.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
+        """The judgements that a card rests on."""
         return self._judgements(card.project, work, card.id)
 
     def discard(self, project: str, work: str) -> None:
-        """Forget the judgements of a work that no card rests on.
-
-        Raises:
-            StoreError: If the database cannot be written.
-        """
+        """Forget the judgements of a work that no card rests on."""
         with self._database.writing():
             self._database.change(
                 "DELETE FROM judgement WHERE project = ? AND work = ? AND card = ''",
@@ -199,16 +167,4 @@ def _outcome(graded: Graded) -> str:
 
 
 def _read(row: Row) -> CardRecord:
-    identity, project, grader, digest, alias, labels, body, created_at = cast(
-        "tuple[str, ...]", row
-    )
-    return CardRecord(
-        grader=grader,
-        digest=digest,
-        alias=alias,
-        labels=labels,
-        body=read_json(body),
-        id=identity,
-        project=project,
-        created_at=created_at,
-    )
+    return CardRecord.from_row((*row[:4], read_json(cast("str", row[4])), *row[5:]))

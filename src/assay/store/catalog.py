@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import cast
 
-from assay.errors import ConflictError, InputError, Location, NotFoundError, nearest
+from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError
 from assay.scoring.json_safe import Json
-from assay.store.catalog_records import GraderRecord, GraderVersion
 from assay.store.checks import (
     json_text,
+    plain,
     read_json,
     valid_key,
     valid_limit,
     valid_number,
     valid_text,
 )
-from assay.store.database import Database
-from assay.store.engine import Row, Scalar
+from assay.store.database import Database, Record, Row, Scalar
 from assay.store.projects import Projects
-from assay.store.rows import plain
-
-__all__ = ["MAX_DEFINITION_BYTES", "Catalog"]
 
 MAX_DEFINITION_BYTES = 1 << 20
 """Most bytes of one definition, as JSON."""
@@ -38,6 +35,83 @@ _SELECT_GRADERS = (  # only constants are put into SQL, every value is bound
 _SELECT_VERSIONS = f"SELECT {_VERSION} FROM grader_version v"  # noqa: S608 - see above
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderVersion(Record):
+    """One version of a grader; it never changes.
+
+    Attributes:
+        project: Key of the project.
+        key: Key of the grader.
+        number: From 1, in order. A number is never used twice for one key, not even after the
+            grader was deleted: ``key@number`` names one definition for ever.
+        kind: What sort of grader it is, such as ``function``.
+        definition: What it is made of, as plain JSON.
+        digest: Digest of what decides a score.
+        note: Why it was made.
+        created_at: ISO 8601, UTC.
+        created_by: Who made it.
+    """
+
+    project: str
+    key: str
+    number: int
+    kind: str
+    definition: Mapping[str, Json]
+    digest: str
+    note: str = ""
+    created_at: str = ""
+    created_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderRecord(Record):
+    """A grader and its newest version.
+
+    Attributes:
+        project: Key of the project.
+        key: Its name in addresses and commands.
+        name: Its name for people.
+        description: What it is for.
+        feedback_key: The metric that its scores are written to.
+        locked: Whether changes are refused.
+        created_at: ISO 8601, UTC.
+        updated_at: When it, or what is said of it, changed last.
+        latest: The newest version.
+    """
+
+    project: str
+    key: str
+    name: str = ""
+    description: str = ""
+    feedback_key: str = ""
+    locked: bool = False
+    created_at: str = ""
+    updated_at: str = ""
+    latest: GraderVersion
+
+    def require_unlocked(self) -> None:
+        """Refuse a change while it is locked.
+
+        Raises:
+            LockedError: If it is.
+        """
+        if self.locked:
+            raise LockedError(f"grader {self.key!r} is locked", hint="unlock it first")
+
+    def require_version(self, expected: int | None) -> None:
+        """Refuse a change that was made to another version than the newest; None is any.
+
+        Raises:
+            ConflictError: If another one is the newest by now.
+        """
+        newest = self.latest.number
+        if expected is not None and expected != newest:
+            raise ConflictError(
+                f"{self.key!r} is at version {newest}, not {expected}",
+                hint="look at what changed, then try again",
+            )
 
 
 class Catalog:
@@ -67,8 +141,6 @@ class Catalog:
         Raises:
             ConflictError: If the key is taken.
             InputError: For a key, text or definition that cannot be stored.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         valid_key(key)
         version = _checked(key, kind, definition, (digest, note, by))
@@ -115,7 +187,6 @@ class Catalog:
             InputError: For a text or definition that cannot be stored.
             LockedError: If the grader is locked.
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be written.
         """
         version = _checked(key, kind, definition, (digest, note, by))
         with self._database.writing():
@@ -150,7 +221,6 @@ class Catalog:
             InputError: For a text that is too long.
             LockedError: If the grader is locked.
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             grader = self._claimed(project, key)
@@ -174,13 +244,12 @@ class Catalog:
 
         Raises:
             NotFoundError: If there is none; names the nearest.
-            StoreError: If the database cannot be read.
         """
         rows = self._database.rows(
             f"{_SELECT_GRADERS} AND g.project = ? AND g.key = ?", plain(project), plain(key)
         )
         if not rows:
-            raise self._unknown(project, key)
+            raise Projects(self._database).unknown("grader", project, key)
         return _read_grader(rows[0])
 
     def version(self, project: str, key: str, number: int | None = None) -> GraderVersion:
@@ -188,7 +257,6 @@ class Catalog:
 
         Raises:
             NotFoundError: If there is none.
-            StoreError: If the database cannot be read.
         """
         if number is None:
             return self.get(project, key).latest
@@ -215,9 +283,7 @@ class Catalog:
             after: Number of the last one seen; those below it follow.
 
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be read.
         """
         newest = self.get(project, key).latest.number
         below = newest + 1 if after is None else valid_number(after, "after")
@@ -249,8 +315,6 @@ class Catalog:
 
         Raises:
             InputError: For an impossible limit, or a query of more than 200 characters.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
         """
         conditions, values = ["g.project = ? AND g.key > ?"], [project, plain(after)]
         if kind is not None:
@@ -273,7 +337,6 @@ class Catalog:
 
         Raises:
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             grader = self._claimed(project, key)
@@ -297,7 +360,6 @@ class Catalog:
             ConflictError: If jobs or scores use it, unless ``force``.
             LockedError: If the grader is locked, whatever ``force`` says.
             NotFoundError: For an unknown grader.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             grader = self._claimed(project, key)
@@ -356,17 +418,6 @@ class Catalog:
             *(number, kind, definition, digest, note, now, by, project, key),
         )
 
-    def _unknown(self, project: str, key: str) -> NotFoundError:
-        Projects(self._database).get(project)
-        keys = self._database.rows(
-            "SELECT key FROM grader WHERE project = ? AND deleted_at = '' ORDER BY key LIMIT 200",
-            project,
-        )
-        hint = nearest(key, [cast("str", row[0]) for row in keys]) if keys else "there is none yet"
-        return NotFoundError(
-            f"there is no grader {key!r:.80} in the project {project!r}", hint=hint
-        )
-
 
 def _checked(
     key: str, kind: str, definition: Mapping[str, Json], texts: tuple[str, str, str]
@@ -399,36 +450,13 @@ def _words(key: str, name: str, description: str) -> str:
 
 def _read_version(row: Row) -> GraderVersion:
     """The version behind the columns of `_SELECT_VERSIONS`."""
-    project, key, number, kind, definition, digest, note, created_at, created_by = cast(
-        "tuple[str, str, int, str, str, str, str, str, str]", row
-    )
-    return GraderVersion(
-        project=project,
-        key=key,
-        number=number,
-        kind=kind,
-        definition=read_json(definition),
-        digest=digest,
-        note=note,
-        created_at=created_at,
-        created_by=created_by,
-    )
+    definition = read_json(cast("str", row[4]))
+    return GraderVersion.from_row((*row[:4], definition, *row[5:]))
 
 
 def _read_grader(row: Row) -> GraderRecord:
     """The grader behind the columns of `_SELECT_GRADERS`."""
     latest = _read_version(row[:9])
-    name, description, feedback_key, locked, created_at, updated_at = cast(
-        "tuple[str, str, str, int, str, str]", row[9:]
-    )
-    return GraderRecord(
-        project=latest.project,
-        key=latest.key,
-        name=name,
-        description=description,
-        feedback_key=feedback_key,
-        locked=bool(locked),
-        created_at=created_at,
-        updated_at=updated_at,
-        latest=latest,
-    )
+    name, description, feedback_key, locked, *times = row[9:]
+    said = (name, description, feedback_key, bool(locked), *times)
+    return GraderRecord.from_row((latest.project, latest.key, *said, latest))

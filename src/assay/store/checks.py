@@ -9,22 +9,28 @@ from typing import cast
 
 from assay.errors import InputError, Location
 from assay.scoring.json_safe import Json
-from assay.store.rows import as_mapping, plain
-
-__all__ = [
-    "is_sprawling",
-    "json_text",
-    "read_json",
-    "valid_key",
-    "valid_limit",
-    "valid_number",
-    "valid_text",
-]
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MAX_LIMIT = 1_000
 _MAX_DEPTH = 100
 _LARGEST = 2**63 - 1
+
+
+def as_mapping(value: object) -> dict[str, Json]:
+    """For `json.dumps`: any mapping is written like a dictionary.
+
+    Raises:
+        TypeError: For anything else.
+    """
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Json]", value))
+    raise TypeError(f"a {type(value).__name__} is not JSON")
+
+
+def plain(text: str) -> str:
+    """The text with unpaired surrogates, which no database can hold, as question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=as_mapping)
 _UNICODE = json.JSONEncoder(

@@ -5,32 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import IO, cast
 
 from assay.errors import (
     ConflictError,
     InputError,
     Location,
-    NotFoundError,
     StoreError,
-    nearest,
 )
 from assay.scoring.json_safe import Json
-from assay.store.catalog_records import DatasetRecord, DatasetRow
 from assay.store.checks import (
     json_text,
+    plain,
     read_json,
     valid_key,
     valid_limit,
     valid_number,
     valid_text,
 )
-from assay.store.database import Database
-from assay.store.engine import Row, Scalar
+from assay.store.database import Database, Record, Scalar
 from assay.store.projects import Projects
-from assay.store.rows import plain
-
-__all__ = ["MAX_ROW_BYTES", "Datasets"]
 
 MAX_ROW_BYTES = 16 << 20
 """Most bytes of one row, as JSON."""
@@ -40,6 +35,44 @@ _BATCH_ROWS = 500
 _BATCH_BYTES = 4 << 20
 _SELECT = 'SELECT project, key, name, "rows", size, digest, created_at FROM dataset'
 _SEQ = "SELECT seq FROM dataset WHERE project = ? AND key = ? AND deleted_at = ''"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRecord(Record):
+    """A dataset; its rows never change.
+
+    Attributes:
+        project: Key of the project.
+        key: Its name in addresses and commands.
+        name: Its name for people.
+        rows: Number of rows.
+        size: Bytes of the rows as they are stored.
+        digest: SHA-256 of the rows as they are stored, in order.
+        created_at: ISO 8601, UTC.
+    """
+
+    project: str
+    key: str
+    name: str = ""
+    rows: int = 0
+    size: int = 0
+    digest: str = ""
+    created_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRow(Record):
+    """One row of a dataset.
+
+    Attributes:
+        number: From 1, in the order in which they came.
+        id: The row's own ``id``, or its number.
+        data: The row as it came.
+    """
+
+    number: int
+    id: str
+    data: Mapping[str, Json]
 
 
 class Datasets:
@@ -61,8 +94,6 @@ class Datasets:
             InputError: For a key, a name or a row that cannot be stored, two rows of one id, or no
                 row at all; names the row. A row's ``id``, where it has one, is text of at most 512
                 characters or a whole number.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         import tempfile
 
@@ -90,7 +121,6 @@ class Datasets:
 
         Raises:
             NotFoundError: If there is none; names the nearest.
-            StoreError: If the database cannot be read.
         """
         rows = self._database.rows(
             f"{_SELECT} WHERE project = ? AND key = ? AND deleted_at = ''",
@@ -98,44 +128,25 @@ class Datasets:
             plain(key),
         )
         if not rows:
-            raise self._unknown(project, key)
-        return _read(rows[0])
+            raise Projects(self._database).unknown("dataset", project, key)
+        return DatasetRecord.from_row(rows[0])
 
     def page(self, project: str, *, limit: int = 50, after: str = "") -> list[DatasetRecord]:
-        """Datasets of a project, by key.
-
-        Args:
-            project: Key of the project.
-            limit: Most to return, up to 1,000.
-            after: Key of the last one seen.
-
-        Raises:
-            InputError: For an impossible limit.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
-        """
+        """Datasets of a project, by key."""
         Projects(self._database).get(project)
         rows = self._database.rows(
             f"{_SELECT} WHERE project = ? AND key > ? AND deleted_at = '' ORDER BY key LIMIT ?",
             *(project, plain(after), valid_limit(limit)),
         )
-        return [_read(row) for row in rows]
+        return [DatasetRecord.from_row(row) for row in rows]
 
     def rows(
         self, project: str, key: str, *, after: int = 0, limit: int = 1_000
     ) -> list[DatasetRow]:
         """Rows of a dataset, in order.
 
-        Args:
-            project: Key of the project.
-            key: Key of the dataset.
-            after: Number of the last row seen.
-            limit: Most to return, up to 1,000.
-
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown dataset.
-            StoreError: If the database cannot be read.
         """
         self.get(project, key)
         rows = self._database.rows(
@@ -158,14 +169,13 @@ class Datasets:
         Raises:
             ConflictError: If jobs use it, unless ``force``.
             NotFoundError: For an unknown dataset.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             now = self._database.now()
             found = self._database.rows(_SEQ, plain(project), plain(key))
             gone = "UPDATE dataset SET deleted_at = ? WHERE seq = ? AND deleted_at = ''"
             if not found or not self._database.change(gone, now, found[0][0]):
-                raise self._unknown(project, key)
+                raise Projects(self._database).unknown("dataset", project, key)
             seq = found[0][0]
             if not force and self._database.rows(
                 "SELECT 1 FROM job WHERE dataset = ? LIMIT 1", seq
@@ -202,17 +212,6 @@ class Datasets:
         if twice:
             name, first, last = twice[0]
             raise _bad_row(cast("int", last), f"its id {name!r} is also that of row {first}")
-
-    def _unknown(self, project: str, key: str) -> NotFoundError:
-        Projects(self._database).get(project)
-        keys = self._database.rows(
-            "SELECT key FROM dataset WHERE project = ? AND deleted_at = '' ORDER BY key LIMIT 200",
-            project,
-        )
-        hint = nearest(key, [cast("str", row[0]) for row in keys]) if keys else "there is none yet"
-        return NotFoundError(
-            f"there is no dataset {key!r:.80} in the project {project!r}", hint=hint
-        )
 
 
 def _spool(rows: Iterable[Mapping[str, Json]], spool: IO[bytes]) -> tuple[int, int, str]:
@@ -274,19 +273,4 @@ def _taken(project: str, key: str) -> ConflictError:
         f"there is already a dataset {key!r} in the project {project!r}",
         location=Location(field="key"),
         hint="choose another key, or delete that one",
-    )
-
-
-def _read(row: Row) -> DatasetRecord:
-    project, key, name, rows, size, digest, created_at = cast(
-        "tuple[str, str, str, int, int, str, str]", row
-    )
-    return DatasetRecord(
-        project=project,
-        key=key,
-        name=name,
-        rows=rows,
-        size=size,
-        digest=digest,
-        created_at=created_at,
     )

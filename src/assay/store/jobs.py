@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 from assay.errors import ConflictError, InputError, Location, NotFoundError
 from assay.store.catalog import Catalog
-from assay.store.catalog_records import JobRecord, JobStatus, ScoreRecord
-from assay.store.checks import valid_limit, valid_number, valid_text
-from assay.store.database import Database, moment
+from assay.store.checks import plain, valid_limit, valid_number, valid_text
+from assay.store.database import Database, Record, Scalar, moment
 from assay.store.datasets import Datasets
-from assay.store.engine import Row, Scalar
 from assay.store.projects import Projects
-from assay.store.rows import plain
-from assay.store.scores import INSERT_SCORES, SELECT_SCORES, read_score, score_row
-
-__all__ = ["Jobs"]
+from assay.store.scores import INSERT_SCORES, SELECT_SCORES, ScoreRecord, read_score, score_row
 
 _ACTIVE = ("queued", "running")
 _MOST_CLAIMS = 5
@@ -35,6 +31,44 @@ _SELECT = (
     "created_at, updated_at, created_by FROM job"
 )
 _AT_ONCE = 500  # row numbers looked up in one query
+
+
+JobStatus: TypeAlias = Literal["queued", "running", "finished", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord(Record):
+    """A dataset that is graded with one version of a grader.
+
+    Attributes:
+        id: Sortable and unique, such as ``20261121-090830-ab12cd34``.
+        project: Key of the project.
+        grader: Key of the grader.
+        version: Number of its version.
+        dataset: Key of the dataset.
+        status: ``queued``, ``running``, or how it ended.
+        total: Rows to grade.
+        done: Rows that have a score, a skip or an error.
+        errors: Rows among them that could not be graded.
+        message: Why it failed or was cancelled.
+        created_at: ISO 8601, UTC.
+        updated_at: When anything of it changed last.
+        created_by: Who asked for it.
+    """
+
+    id: str
+    project: str
+    grader: str
+    version: int
+    dataset: str
+    status: JobStatus
+    total: int = 0
+    done: int = 0
+    errors: int = 0
+    message: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    created_by: str = ""
 
 
 class Jobs:
@@ -58,7 +92,6 @@ class Jobs:
         Raises:
             InputError: For an impossible version.
             NotFoundError: For an unknown project, grader, version or dataset.
-            StoreError: If the database cannot be written.
         """
         created_by = valid_text(by, "by", most=200)
         with self._database.writing():
@@ -86,12 +119,11 @@ class Jobs:
 
         Raises:
             NotFoundError: If there is none.
-            StoreError: If the database cannot be read.
         """
         rows = self._database.rows(f"{_SELECT} WHERE id = ?", plain(job))
         if not rows:
             raise NotFoundError(f"there is no job {job!r:.80}")
-        return _read(rows[0])
+        return JobRecord.from_row(rows[0])
 
     def page(
         self,
@@ -110,9 +142,7 @@ class Jobs:
             status: Only those of this status.
 
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown project, or an unknown job to go on after.
-            StoreError: If the database cannot be read.
         """
         conditions, values = ["project = ?"], cast("list[Scalar]", [project])
         if after:
@@ -127,7 +157,7 @@ class Jobs:
             f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",
             *(*values, valid_limit(limit)),
         )
-        return [_read(row) for row in rows]
+        return [JobRecord.from_row(row) for row in rows]
 
     def claim(self, owner: str, lease_seconds: float, now: datetime) -> JobRecord | None:
         """Take the oldest job that waits, or whose worker has not been heard of.
@@ -141,9 +171,6 @@ class Jobs:
 
         Returns:
             The job, which is now running, or None if nothing is to be done.
-
-        Raises:
-            StoreError: If the database cannot be written.
         """
         time, until = moment(now), moment(now + timedelta(seconds=lease_seconds))
         owner = valid_text(owner, "owner", most=200)
@@ -173,9 +200,6 @@ class Jobs:
 
         Returns:
             Whether it is still held; otherwise the job was cancelled, or another worker has it.
-
-        Raises:
-            StoreError: If the database cannot be written.
         """
         until = moment(now + timedelta(seconds=lease_seconds))
         with self._database.writing():
@@ -190,9 +214,6 @@ class Jobs:
 
         Returns:
             Whether it was held.
-
-        Raises:
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             released = self._database.change(
@@ -218,7 +239,6 @@ class Jobs:
             ConflictError: For a new score of a job that has ended.
             InputError: For a row that the job does not have, or an item's id that is too long.
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be written.
         """
         now = self._database.now()
         with self._database.writing():
@@ -242,7 +262,6 @@ class Jobs:
 
         Raises:
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be read.
         """
         self.get(job)
         rows = self._database.rows("SELECT number FROM score WHERE job = ?", job)
@@ -256,7 +275,6 @@ class Jobs:
         Raises:
             ConflictError: For ``finished``, while rows are missing.
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -273,7 +291,6 @@ class Jobs:
         Raises:
             ConflictError: If it has ended otherwise.
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be written.
         """
         with self._database.writing():
             record = self._claimed(job, None)
@@ -292,9 +309,7 @@ class Jobs:
             limit: Most to return, up to 1,000.
 
         Raises:
-            InputError: For an impossible limit.
             NotFoundError: For an unknown job.
-            StoreError: If the database cannot be read.
         """
         self.get(job)
         rows = self._database.rows(
@@ -360,23 +375,3 @@ class Jobs:
 
 _MAX_MESSAGE = 4_096
 _GIVEN_UP = f"{_MOST_CLAIMS} workers took it, and none stored a score before it died"
-
-
-def _read(row: Row) -> JobRecord:
-    (job, project, grader, version, dataset, status, total, done, errors, message, *rest) = row
-    created_at, updated_at, created_by = rest
-    return JobRecord(
-        id=cast("str", job),
-        project=cast("str", project),
-        grader=cast("str", grader),
-        version=cast("int", version),
-        dataset=cast("str", dataset),
-        status=cast("JobStatus", status),
-        total=cast("int", total),
-        done=cast("int", done),
-        errors=cast("int", errors),
-        message=cast("str", message),
-        created_at=cast("str", created_at),
-        updated_at=cast("str", updated_at),
-        created_by=cast("str", created_by),
-    )

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, cast
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
-from assay.store.checks import json_text, read_json, valid_text
-from assay.store.database import Database
-from assay.store.engine import Row
-from assay.store.rows import plain
-
-__all__ = ["LabelRecord", "LabelledItem", "Labels"]
+from assay.scoring.results import assurance_from, reaches
+from assay.store.checks import json_text, plain, read_json, valid_text
+from assay.store.database import Database, Record
+from assay.store.records import CellRecord
 
 _MAX_ROW_BYTES = 4 << 20
 _MAX_NOTE = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRecord:
+class LabelRecord(Record):
     """What one rater said of one item.
 
     Attributes:
@@ -68,8 +68,6 @@ class Labels:
 
         Raises:
             InputError: For a text that is empty or too long, or a row of more than 4 MiB.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         from assay.store.projects import Projects
 
@@ -99,12 +97,7 @@ class Labels:
     def current(
         self, project: str, field: str, *, rater: str | None = None
     ) -> dict[str, dict[str, LabelRecord]]:
-        """The labels that count: item to rater to label, in the order they were first given.
-
-        Raises:
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
-        """
+        """The labels that count: item to rater to label, in the order they were first given."""
         from assay.store.projects import Projects
 
         Projects(self._database).get(project)
@@ -115,7 +108,7 @@ class Labels:
         )
         found: dict[str, dict[str, LabelRecord]] = {}
         for row in rows:
-            record = _read(row)
+            record = LabelRecord.from_row(row)
             if rater is None or record.rater == plain(rater):
                 found.setdefault(record.item, {})[record.rater] = record
         counted = {
@@ -125,12 +118,7 @@ class Labels:
         return {item: said for item, said in counted.items() if said}
 
     def items(self, project: str, field: str) -> list[LabelledItem]:
-        """The items that have a label, with their rows.
-
-        Raises:
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
-        """
+        """The items that have a label, with their rows."""
         labelled = self.current(project, field)
         found: list[LabelledItem] = []
         for digest, labels in labelled.items():
@@ -147,14 +135,122 @@ def _named(text: str, field: str, *, most: int) -> str:
     return valid_text(text, field, most=most)
 
 
-def _read(row: Row) -> LabelRecord:
-    item, field, rater, label, note, criterion, created_at = cast("tuple[str, ...]", row)
-    return LabelRecord(
-        item=item,
-        field=field,
-        rater=rater,
-        label=label,
-        note=note,
-        criterion=criterion,
-        created_at=created_at,
+HELD = "held"
+"""Where a cell's notes have the reward that is held back."""
+
+Ruling = Literal["ok", "zero"]
+
+_REVIEW = "assay review"
+_PRECISION = 1e-9
+_PROJECT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What somebody decided about a cell.
+
+    Attributes:
+        ruling: ``ok``: the cell has the reward that its graders gave; ``zero``: it has 0.
+        by: Who decided.
+        at: When: ISO 8601, UTC.
+        note: What they wrote beside it.
+    """
+
+    ruling: Ruling
+    by: str
+    at: str = ""
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Json]:
+        """The decision as plain JSON."""
+        return {"ruling": self.ruling, "by": self.by, "at": self.at, "note": self.note}
+
+
+class Decisions:
+    """The decisions of a database.
+
+    They are kept as labels: never changed, the newest counts. One is about a result as it was
+    seen. Where the cell is graded again, with other signs or another reward, it no longer holds.
+    """
+
+    def __init__(self, database: Database) -> None:
+        from assay.store.labels import Labels
+
+        self._labels = Labels(database)
+
+    def add(self, cell: CellRecord, decision: Decision) -> None:
+        """Append a decision about a cell.
+
+        Raises:
+            InputError: For a note or name that is too long or no text.
+        """
+        from assay.store.labels import LabelRecord
+
+        row: dict[str, Json] = {
+            "run": cell.run_id,
+            "cell": list[Json](cell.key),
+            "status": cell.status,
+            "reward": cell.reward,
+            "flags": list[Json](cell.flags),
+        }
+        record = LabelRecord(
+            item=cell_digest(cell),
+            field=_REVIEW,
+            rater=decision.by,
+            label=decision.ruling,
+            note=decision.note,
+            criterion="whether the work earned its reward",
+        )
+        self._labels.add(_PROJECT, record, row)
+
+    def all(self) -> dict[str, Decision]:
+        """The newest decision about every result, by its digest."""
+        found: dict[str, Decision] = {}
+        for item, said in self._labels.current(_PROJECT, _REVIEW).items():
+            last = max(said.values(), key=lambda one: one.created_at)
+            ruling: Ruling = "ok" if last.label == "ok" else "zero"
+            found[item] = Decision(ruling=ruling, by=last.rater, at=last.created_at, note=last.note)
+        return found
+
+
+def decided(
+    cells: Iterable[CellRecord], read: Callable[[], Mapping[str, Decision]]
+) -> Iterator[CellRecord]:
+    """Cells with the decisions beside them, and the rewards that follow."""
+    known: Mapping[str, Decision] | None = None
+    for cell in cells:
+        found = None
+        if _is_reviewed(cell):
+            known = read() if known is None else known
+            found = known.get(cell_digest(cell))
+        yield cell if found is None else _decided(cell, found)
+
+
+def _is_reviewed(cell: CellRecord) -> bool:
+    return bool(cell.flags) or HELD in cell.notes
+
+
+def cell_digest(cell: CellRecord) -> str:
+    """What names a result as it was seen: its cell, its reward and its signs."""
+    held = cell.notes.get(HELD)
+    seen = [cell.run_id, *cell.key, cell.status, cell.reward, list(cell.flags), held]
+    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
+
+
+def _decided(cell: CellRecord, decision: Decision) -> CellRecord:
+    held = cell.notes.get(HELD)
+    kept = held.get("reward") if isinstance(held, dict) else cell.reward
+    said = f"{decision.by} decided on {decision.at[:10]}: {decision.ruling}"
+    said += f" ({decision.note})" if decision.note else ""
+    cell = replace(
+        cell,
+        notes={**cell.notes, "review": decision.to_dict()},
+        content=f"{cell.content}; {said}".lstrip("; "),
     )
+    if cell.status == "error" or not isinstance(kept, int | float):
+        return cell
+    reward = float(kept) if decision.ruling == "ok" else 0.0
+    word = held.get("assurance") if isinstance(held, dict) else cell.assurance
+    assurance = assurance_from(word)
+    passed = reward >= cell.threshold - _PRECISION and reaches(assurance, cell.min_assurance)
+    return replace(cell, status="graded", reward=reward, passed=passed, assurance=assurance)

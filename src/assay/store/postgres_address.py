@@ -10,8 +10,6 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from assay.errors import InputError
 
-__all__ = ["PostgresAddress", "read_address"]
-
 SslMode: TypeAlias = Literal["disable", "prefer", "require", "verify-ca", "verify-full"]
 
 _OPTIONS = ("connect_timeout", "host", "sslmode", "sslrootcert")

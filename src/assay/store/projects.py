@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import cast
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeAlias, cast
 
-from assay.errors import ConflictError, NotFoundError, nearest
-from assay.store.catalog_records import ProjectRecord
-from assay.store.checks import valid_key, valid_text
-from assay.store.database import Database
-from assay.store.engine import Row
-
-__all__ = ["Projects"]
+from assay.errors import ConflictError, InputError, Location, NotFoundError, nearest
+from assay.store.checks import plain, valid_key, valid_limit, valid_text
+from assay.store.database import Database, Record, moment
 
 _SELECT = "SELECT key, name, created_at FROM project"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRecord(Record):
+    """A project: what graders, datasets, jobs and scores belong to.
+
+    Attributes:
+        key: Its name in addresses and commands.
+        name: Its name for people.
+        created_at: ISO 8601, UTC.
+    """
+
+    key: str
+    name: str = ""
+    created_at: str = ""
 
 
 class Projects:
@@ -22,19 +36,16 @@ class Projects:
         self._database = database
 
     def all(self) -> list[ProjectRecord]:
-        """Every project, by key.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
-        return [_read(row) for row in self._database.rows(f"{_SELECT} ORDER BY key")]
+        """Every project, by key."""
+        return [
+            ProjectRecord.from_row(row) for row in self._database.rows(f"{_SELECT} ORDER BY key")
+        ]
 
     def get(self, key: str) -> ProjectRecord:
         """One project.
 
         Raises:
             NotFoundError: If there is none; names the nearest.
-            StoreError: If the database cannot be read.
         """
         found = self._find(key)
         if found is None:
@@ -48,7 +59,6 @@ class Projects:
         Raises:
             ConflictError: If the key is taken.
             InputError: For a key or a name that cannot be one.
-            StoreError: If the database cannot be written.
         """
         project = ProjectRecord(
             key=valid_key(key),
@@ -74,7 +84,6 @@ class Projects:
 
         Raises:
             InputError: For a key that cannot be one.
-            StoreError: If the database cannot be written.
         """
         found = self._find(key)
         if found is not None:
@@ -84,11 +93,164 @@ class Projects:
         except ConflictError:  # another process was quicker
             return self.get(key)
 
+    def unknown(self, table: Literal["grader", "dataset"], project: str, key: str) -> NotFoundError:
+        """What to raise where a project has nothing of that key: names the nearest."""
+        self.get(project)
+        keys = self._database.rows(
+            f"SELECT key FROM {table} "  # noqa: S608 - one of two names
+            "WHERE project = ? AND deleted_at = '' ORDER BY key LIMIT 200",
+            project,
+        )
+        hint = nearest(key, [cast("str", row[0]) for row in keys]) if keys else "there is none yet"
+        return NotFoundError(
+            f"there is no {table} {key!r:.80} in the project {project!r}", hint=hint
+        )
+
     def _find(self, key: str) -> ProjectRecord | None:
         rows = self._database.rows(f"{_SELECT} WHERE key = ?", key) if key.isascii() else []
-        return _read(rows[0]) if rows else None
+        return ProjectRecord.from_row(rows[0]) if rows else None
 
 
-def _read(row: Row) -> ProjectRecord:
-    key, name, created_at = cast("tuple[str, str, str]", row)
-    return ProjectRecord(key=key, name=name, created_at=created_at)
+_ROLES = ("viewer", "editor", "admin")
+_TOUCHED = timedelta(minutes=1)
+_SELECT_KEYS = (
+    "SELECT id, name, role, project, prefix, created_at, last_used_at, revoked_at FROM api_key"
+)
+
+
+KeyRole: TypeAlias = Literal["viewer", "editor", "admin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord(Record):
+    """An API key, of which only a hash is stored.
+
+    Attributes:
+        id: Names it in addresses and commands.
+        name: What people call it.
+        role: What its holder may do.
+        project: In which project; ``*`` is all of them.
+        prefix: The beginning of the key, by which people know it again.
+        created_at: ISO 8601, UTC.
+        last_used_at: When it was used last, to the minute; empty if never.
+        revoked_at: When it was revoked; empty while it is good.
+    """
+
+    id: str
+    name: str
+    role: KeyRole
+    project: str
+    prefix: str
+    created_at: str = ""
+    last_used_at: str = ""
+    revoked_at: str = ""
+
+
+class ApiKeys:
+    """The API keys of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, name: str, role: KeyRole, project: str, hashed: str, prefix: str) -> KeyRecord:
+        """Store a key.
+
+        Args:
+            name: What people call it.
+            role: What its holder may do.
+            project: Key of the project in which they may; ``*`` for all of them.
+            hashed: Hash of the key.
+            prefix: The beginning of the key, by which people know it again.
+
+        Raises:
+            InputError: For an unknown role, or a text that is too long.
+            StoreError: If the key is stored already, or the database cannot be written.
+        """
+        if role not in _ROLES:
+            raise InputError(
+                f"{role!r:.80} is not a role",
+                location=Location(field="role"),
+                hint="valid: viewer, editor, admin",
+            )
+        record = KeyRecord(
+            id=os.urandom(6).hex(),
+            name=valid_text(name, "name", most=200),
+            role=role,
+            project=project,
+            prefix=valid_text(prefix, "prefix", most=40),
+            created_at=self._database.now(),
+        )
+        with self._database.writing():
+            if project != "*":
+                Projects(self._database).get(project)
+            self._database.insert(
+                "INSERT INTO api_key (id, name, role, project, prefix, hashed, created_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(record.id, record.name, role, project, record.prefix, hashed, record.created_at),
+            )
+        return record
+
+    def find(self, hashed: str) -> KeyRecord | None:
+        """The key of that hash, unless it was revoked."""
+        rows = self._database.rows(
+            f"{_SELECT_KEYS} WHERE hashed = ? AND revoked_at = ''", plain(hashed)
+        )
+        return KeyRecord.from_row(rows[0]) if rows else None
+
+    def page(self, *, limit: int = 50, after: str = "") -> list[KeyRecord]:
+        """Keys, newest first, with those that were revoked.
+
+        Raises:
+            NotFoundError: For an unknown key to go on after.
+        """
+        older = ""
+        if after:
+            self.get(after)
+            older = "WHERE seq < (SELECT seq FROM api_key WHERE id = ?)"
+        rows = self._database.rows(
+            f"{_SELECT_KEYS} {older} ORDER BY seq DESC LIMIT ?",
+            *([after] if after else []),
+            valid_limit(limit),
+        )
+        return [KeyRecord.from_row(row) for row in rows]
+
+    def get(self, key: str) -> KeyRecord:
+        """The key of that id.
+
+        Raises:
+            NotFoundError: If there is none.
+        """
+        rows = self._database.rows(f"{_SELECT_KEYS} WHERE id = ?", plain(key))
+        if not rows:
+            raise NotFoundError(f"there is no API key {key!r:.80}")
+        return KeyRecord.from_row(rows[0])
+
+    def revoke(self, key: str) -> KeyRecord:
+        """Make a key useless for good; revoking twice is fine.
+
+        Args:
+            key: Id of the key.
+
+        Raises:
+            NotFoundError: If there is none.
+        """
+        with self._database.writing():
+            self._database.change(
+                "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at = ''",
+                *(self._database.now(), plain(key)),
+            )
+            return self.get(key)
+
+    def touch(self, key: str) -> None:
+        """Note that a key is used, at most once a minute; of an unknown id nothing is noted.
+
+        Args:
+            key: Id of the key.
+        """
+        now = self._database.clock()
+        stale = "FROM api_key WHERE id = ? AND last_used_at < ?"
+        if self._database.rows(f"SELECT 1 {stale}", plain(key), moment(now - _TOUCHED)):
+            with self._database.writing():
+                self._database.change(
+                    "UPDATE api_key SET last_used_at = ? WHERE id = ?", moment(now), plain(key)
+                )

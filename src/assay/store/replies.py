@@ -5,11 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import cast
 
-from assay.store.checks import valid_text
+from assay.store.checks import plain, valid_text
 from assay.store.database import Database, moment
-from assay.store.rows import plain
-
-__all__ = ["Replies"]
 
 _KEPT = timedelta(hours=24)
 
@@ -29,9 +26,6 @@ class Replies:
 
         Returns:
             Digest of the request, status and body of the reply.
-
-        Raises:
-            StoreError: If the database cannot be read.
         """
         rows = self._database.rows(
             "SELECT request, status, body FROM reply "
@@ -55,7 +49,6 @@ class Replies:
 
         Raises:
             InputError: For a key that is too long.
-            StoreError: If the database cannot be written.
         """
         key = valid_text(key, "Idempotency-Key", most=255)
         body = body.encode() if isinstance(body, str) else body

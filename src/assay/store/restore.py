@@ -21,8 +21,6 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.store.blobs import Blobs, disk_faults, write_all
 from assay.store.snapshots import Dropped
 
-__all__ = ["read_snapshot", "restore_entries", "restore_snapshot"]
-
 _LARGEST_MANIFEST = 512 << 20
 _MOST_HOPS = 40
 """Links followed on one path, as in the kernel."""
@@ -51,12 +49,14 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Link:
+    """A symbolic link of a manifest."""
+
     target: str
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    pass
+    """A directory of a manifest."""
 
 
 Parts: TypeAlias = tuple[str, ...]

@@ -16,24 +16,25 @@ from typing import Self, cast
 
 from assay.errors import InputError, StoreError, nearest
 from assay.scoring.json_safe import Json
-from assay.store.database import Database
-from assay.store.engine import Scalar
-from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
-from assay.store.rows import (
+from assay.store.checks import plain
+from assay.store.database import Database, Scalar
+from assay.store.records import (
     CELL_COLUMNS,
     RUN_COLUMNS,
+    CellKey,
+    CellRecord,
     CellRow,
+    CellStatus,
+    Counts,
     Packer,
+    RunRecord,
     RunRow,
     StoredCell,
     cell_row,
-    plain,
     read_cell,
     read_run,
     run_row,
 )
-
-__all__ = ["Store", "new_run_id"]
 
 _PAGE = 256
 """Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""
@@ -52,7 +53,7 @@ _SELECT_PAGE = f"""
 """  # noqa: S608 - see above
 _ODD = "(flags <> '[]' OR subscores LIKE ? OR subscores LIKE ?)"
 _JUDGED = ('%"cost_usd"%', '%"error_kind"%')
-"""What only the scores of judges have; see `assay.reports.judge_costs`."""
+"""What only the scores of judges have; see `assay.reports.totals`."""
 _ALIKE = "harness, model, status, reward, passed, threshold, cost_usd, tokens, digest, error, notes"
 _SELECT_ALIKE = f"""
     SELECT run_id, '', harness, model, 1, status, reward, passed, threshold, sum(seconds), cost_usd,
@@ -68,7 +69,6 @@ _SELECT_ODD = f"""
 _STRETCH = 10_000
 """Cells that are looked through at a time for those that are alike."""
 _SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
-_SELECT_SNAPSHOT = f"SELECT snapshot FROM newest WHERE {_ONE_CELL}"  # noqa: S608 - see above
 
 
 def new_run_id(now: datetime) -> str:
@@ -145,14 +145,23 @@ class Store:
             self._database.insert(_INSERT_RUN, *row)
 
     def finish_run(self, run_id: str) -> None:
-        """Record that every planned cell was stored.
+        """Record that every planned cell was stored."""
+        with self._database.writing():
+            if not self._database.change("UPDATE run SET finished = 1 WHERE id = ?", run_id):
+                raise self._unknown_run(run_id)
+
+    def forget_run(self, run_id: str) -> None:
+        """Remove a run with all that is stored of it: it turned out that it should not have begun.
 
         Raises:
             InputError: For an unknown run.
             StoreError: If the database cannot be written.
         """
+        own = "seq IN (SELECT seq FROM result WHERE run_id = ?)"
         with self._database.writing():
-            if not self._database.change("UPDATE run SET finished = 1 WHERE id = ?", run_id):
+            self._database.change(f"DELETE FROM detail WHERE {own}", run_id)  # noqa: S608 - see above
+            self._database.change("DELETE FROM result WHERE run_id = ?", run_id)
+            if not self._database.change("DELETE FROM run WHERE id = ?", run_id):
                 raise self._unknown_run(run_id)
 
     def run(self, ref: str) -> RunRecord:
@@ -164,7 +173,6 @@ class Store:
 
         Raises:
             InputError: If nothing, or more than one run, is meant by it; names the nearest.
-            StoreError: If the database cannot be read.
         """
         name = plain(ref)
         newest = "ORDER BY created_at DESC, seq DESC LIMIT 1"
@@ -188,11 +196,7 @@ class Store:
     def interrupted(
         self, config: Mapping[str, Json], digests: Mapping[str, str], planned: int
     ) -> RunRecord | None:
-        """The newest unfinished run of exactly this, to be gone on with; None where there is none.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
+        """The newest unfinished run of exactly this, to be gone on with, if there is one."""
         query = f"{_SELECT_RUNS} WHERE finished = 0 ORDER BY created_at DESC, seq DESC LIMIT 50"
         for row in self._database.rows(query):
             run = read_run(cast("RunRow", row))
@@ -201,11 +205,7 @@ class Store:
         return None
 
     def runs(self, limit: int = 50) -> list[RunRecord]:
-        """The newest runs, newest first.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
+        """The newest runs, newest first."""
         query = f"{_SELECT_RUNS} ORDER BY created_at DESC, seq DESC LIMIT ?"
         return [read_run(cast("RunRow", row)) for row in self._database.rows(query, limit)]
 
@@ -234,11 +234,9 @@ class Store:
 
         Args:
             run_id: The run of all of them.
-            rows: Each as `assay.store.rows.cell_row` gives it, with the digest of its snapshot and
-                its packed detail.
+            rows: Each as `cell_row` gives it, with its snapshot's digest and its packed detail.
 
         Raises:
-            InputError: For an unknown run.
             StoreError: As for `add_cell`.
         """
         with self._database.writing():
@@ -258,10 +256,6 @@ class Store:
         Args:
             run_id: Full id of the run.
             only_failures: Leave out what passed and what was skipped; errors are failures.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
         """
         self._require_run(run_id)
         return self._pages(run_id, only_failures=only_failures)
@@ -281,10 +275,6 @@ class Store:
 
         Such a cell has no name, answer or score tree, and the seconds of all of them. What is
         flagged, and what judges scored, comes cell by cell as it is.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
         """
         self._require_run(run_id)
         first, ends = "", "SELECT max(case_id) FROM result WHERE run_id = ?"
@@ -309,11 +299,7 @@ class Store:
     def first_cells(
         self, run_id: str, status: CellStatus, *, passed: bool | None, limit: int
     ) -> list[CellRecord]:
-        """The first cells that ended in one way, in the order of `cells`.
-
-        Raises:
-            StoreError: If the database cannot be read.
-        """
+        """The first cells that ended in one way, in the order of `cells`."""
         sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = ?"  # noqa: S608 - see above
         values: list[Scalar] = [run_id, status]
         if passed is not None:
@@ -329,9 +315,6 @@ class Store:
         Args:
             run_id: Full id of the run.
             cases: At most a few hundred ids; those without a result are not in what is returned.
-
-        Raises:
-            StoreError: If the database cannot be read.
         """
         if not cases:
             return {}
@@ -341,23 +324,13 @@ class Store:
         return {row.case: row for row in (read_cell(cast("CellRow", one)) for one in found)}
 
     def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
-        """Every result a cell ever had, oldest first; empty for a cell that has none.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
+        """Every result a cell ever had, oldest first; empty for a cell that has none."""
         self._require_run(run_id)
         rows = self._database.rows(_SELECT_HISTORY, run_id, *key)
         return [read_cell(cast("CellRow", row)) for row in rows]
 
     def regraded(self, run_id: str) -> list[CellKey]:
-        """Keys of the cells that have more than one result, in order.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
+        """Keys of the cells that have more than one result, in order."""
         self._require_run(run_id)
         rows = self._database.rows(
             "SELECT case_id, harness, model, trial FROM result WHERE run_id = ? "
@@ -371,27 +344,15 @@ class Store:
 
         Raises:
             InputError: For an unknown run or cell.
-            StoreError: If the database cannot be read.
         """
-        body = self._one(_SELECT_DETAIL, run_id, key)
-        return self._packer.unpack(cast("bytes", body), f"the detail of cell {key}")
-
-    def snapshot_of(self, run_id: str, key: CellKey) -> str:
-        """Digest of the workspace a cell's newest result was graded from; empty if it had none.
-
-        Raises:
-            InputError: For an unknown run or cell.
-            StoreError: If the database cannot be read.
-        """
-        return cast("str", self._one(_SELECT_SNAPSHOT, run_id, key))
+        self._require_run(run_id)
+        rows = self._database.rows(_SELECT_DETAIL, run_id, *key)
+        if not rows:
+            raise InputError(f"run {run_id} has no result for cell {key}")
+        return self._packer.unpack(cast("bytes", rows[0][0]), f"the detail of cell {key}")
 
     def finished(self, run_id: str) -> set[CellKey]:
-        """Keys of the cells that need not be run again: newest result graded or skipped.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
+        """Keys of the cells that need not be run again: newest result graded or skipped."""
         self._require_run(run_id)
         rows = self._database.rows(
             "SELECT case_id, harness, model, trial FROM newest WHERE run_id = ? "
@@ -401,12 +362,7 @@ class Store:
         return {cast("CellKey", row) for row in rows}
 
     def counts(self, run_id: str) -> Counts:
-        """How the cells of a run ended so far.
-
-        Raises:
-            InputError: For an unknown run.
-            StoreError: If the database cannot be read.
-        """
+        """How the cells of a run ended so far."""
         self._require_run(run_id)
         rows = self._database.rows(
             "SELECT status, passed, count(*) FROM newest WHERE run_id = ? GROUP BY 1, 2", run_id
@@ -418,13 +374,6 @@ class Store:
             errors=ended.get(("error", None), 0),
             skipped=ended.get(("skipped", None), 0),
         )
-
-    def _one(self, query: str, run_id: str, key: CellKey) -> object:
-        self._require_run(run_id)
-        rows = self._database.rows(query, run_id, *key)
-        if not rows:
-            raise InputError(f"run {run_id} has no result for cell {key}")
-        return rows[0][0]
 
     def _has_run(self, run_id: str) -> bool:
         return bool(self._database.rows("SELECT 1 FROM run WHERE id = ?", plain(run_id)))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
 
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import Status, assurance_from
-from assay.store.catalog_records import ScoreRecord, ScoreSource
-from assay.store.checks import encode_json, is_sprawling, valid_limit, valid_number, valid_text
-from assay.store.database import Database
-from assay.store.engine import Row, Scalar
+from assay.store.checks import (
+    encode_json,
+    is_sprawling,
+    plain,
+    valid_limit,
+    valid_number,
+    valid_text,
+)
+from assay.store.database import Database, Record, Row, Scalar
 from assay.store.projects import Projects
-from assay.store.rows import plain
-
-__all__ = ["INSERT_SCORES", "SELECT_SCORES", "Scores", "read_score", "score_row"]
 
 _MAX_REASON = 4_096
 _MAX_FLAGS = 64
@@ -30,6 +33,32 @@ SELECT_SCORES = (
     "SELECT seq, project, item, job, source, grader_key, version, digest, status, score, evidence, "
     "created_at FROM score"
 )
+
+
+ScoreSource: TypeAlias = Literal["grader", "user", "sdk"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRecord(Record):
+    """The outcome of one item; it never changes.
+
+    Attributes:
+        seq: Place in the order in which scores were stored; 0 before.
+        project: Key of the project.
+        item: Id of what was graded.
+        job: Id of the job that graded it, or empty.
+        source: Where it is from: a stored grader, a person, or a program.
+        graded: The outcome; ``graded.grader`` is ``key@version``.
+        created_at: ISO 8601, UTC; the time it was stored.
+    """
+
+    seq: int = 0
+    project: str = ""
+    item: str
+    job: str = ""
+    source: ScoreSource = "grader"
+    graded: Graded
+    created_at: str = ""
 
 
 class Scores:
@@ -52,8 +81,6 @@ class Scores:
 
         Raises:
             InputError: For an item's id of more than 512 characters.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be written.
         """
         now = self._database.now()
         rows = [score_row(record, project, None, None, now) for record in records]
@@ -78,11 +105,6 @@ class Scores:
             item: Only those of the item with this id.
             after: ``seq`` of the last one seen.
             limit: Most to return, up to 1,000.
-
-        Raises:
-            InputError: For an impossible limit.
-            NotFoundError: For an unknown project.
-            StoreError: If the database cannot be read.
         """
         conditions = ["project = ? AND seq > ?"]
         values: list[Scalar] = [project, valid_number(after, "after")]

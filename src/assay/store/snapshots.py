@@ -31,8 +31,6 @@ from assay.errors import StoreError
 from assay.scoring.json_safe import Json
 from assay.store.blobs import CHUNK, Blobs
 
-__all__ = ["Dropped", "Known", "Signature", "Snapshot", "SnapshotLimits", "Walk", "take_snapshot"]
-
 Signature: TypeAlias = tuple[int, int, int, int, int]
 """What tells that a file was not touched: inode, size, mode, and times of change in nanoseconds."""
 

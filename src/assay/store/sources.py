@@ -24,8 +24,6 @@ from assay.store.blobs import CHUNK, Blobs, disk_faults
 from assay.store.restore import File, checked_tree, put_back, read_snapshot
 from assay.store.snapshots import Known, Signature, SnapshotLimits, Walk
 
-__all__ = ["KeptSource", "SourceCopy", "keep_source", "source_tree"]
-
 _RACY_NS = 50_000_000
 """A file that changed this shortly before it was looked at could change again unseen: the clock of
 file systems ticks every few milliseconds."""

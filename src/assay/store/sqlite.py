@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import StoreError
-from assay.store.engine import Row, Scalar, pending_migrations
+from assay.store.database import Row, Scalar, pending_migrations
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["SqliteEngine"]
 
 _APPLICATION_ID = 1634955641
 """Marks a SQLite file as ours ("assy" read as a number); set by the first migration."""
@@ -47,7 +46,7 @@ _MEANINGS = {
 
 
 class SqliteEngine:
-    """A connection to one SQLite file; see `assay.store.engine.Engine`.
+    """A connection to one SQLite file; see `assay.store.database.Engine`.
 
     Attributes:
         place: Path of the file.

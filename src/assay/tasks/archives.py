@@ -21,8 +21,6 @@ from typing import IO
 from assay.errors import SourceError
 from assay.tasks.case_files import is_inside, tree_entries
 
-__all__ = ["ARCHIVES", "MAX_FILES", "MAX_TREE_BYTES", "copy_tree", "outward_links", "unpack"]
-
 MAX_FILES = 200_000
 """Files, directories and links of one tree."""
 
@@ -45,12 +43,7 @@ class _Member:
 
 
 def unpack(archive: str, target: str) -> None:
-    """Unpack an archive; a single directory that holds everything is taken off.
-
-    Raises:
-        SourceError: If it is damaged, too large, or has an entry that may not be: outside the
-            target, there twice, special, or a link that leads out.
-    """
+    """Unpack an archive; a single directory that holds everything is taken off."""
     name = Path(archive).name
     try:
         members = _zip_members(archive) if name.endswith(".zip") else _tar_members(archive)
@@ -63,12 +56,7 @@ def unpack(archive: str, target: str) -> None:
 
 
 def copy_tree(source: str, target: str) -> None:
-    """Copy a directory without caches and repositories; links stay links.
-
-    Raises:
-        SourceError: If it holds a special file or a link that leads out of it, is too large, or
-            cannot be read.
-    """
+    """Copy a directory without caches and repositories; links stay links."""
     count = size = 0
     try:
         for relative, path, status in tree_entries(source):

@@ -16,21 +16,6 @@ from assay.scoring.results import Assurance
 from assay.tasks.checks import inside_problem, positive, refuse, texts
 from assay.types.codec import Problem
 
-__all__ = [
-    "Artifacts",
-    "CaseTask",
-    "ContainerSpec",
-    "EnvironmentSpec",
-    "Expect",
-    "Limits",
-    "Matrix",
-    "MatrixEntry",
-    "Observe",
-    "SelfTest",
-    "Setup",
-    "Stub",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTask:

@@ -41,13 +41,11 @@ from assay.tasks.document import (
     problems_to_error,
     read_document,
 )
-from assay.tasks.grader_files import bind_injected, load_graders, read_graders
+from assay.tasks.grader_files import bind_injected, read_graders
 from assay.tasks.origin import Fixtures, Source
 from assay.tasks.permitted import SubmissionSpec
 from assay.types import codec
 from assay.types.codec import Problem
-
-__all__ = ["Case", "CaseDocument", "Cell", "load_case", "load_cases", "load_graders"]
 
 _MAX_ID = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -164,9 +162,6 @@ class Case(CaseDocument):
         It covers the parsed document, the case's directory without caches, its lock file and
         ``.git``, and what the case names outside of it. Where the case lies, times, owners,
         comments and layout do not change it.
-
-        Raises:
-            SourceError: For a file that cannot be read.
         """
         outside = outside_paths(self.document, self.graders, self.root)
         return case_digest(dict(self.document), self.root, file=self.file, outside=outside)
@@ -198,20 +193,12 @@ class Case(CaseDocument):
         return tuple(found)
 
     def with_fixtures(self, directory: str) -> Case:
-        """The case with its injected files taken from its fetched fixtures.
-
-        Raises:
-            ShapeError: Naming each file that is missing.
-        """
+        """The case with its injected files taken from its fetched fixtures."""
         return dataclasses.replace(self, graders=bind_injected(self.graders, directory))
 
 
 def load_case(file: str) -> Case:
-    """Read one case.
-
-    Raises:
-        DocumentError: With everything that is wrong in it.
-    """
+    """Read one case."""
     found = find_case_files(file)
     if len(found) != 1:
         message = f"holds {len(found)} cases, not one"
@@ -225,9 +212,6 @@ def load_cases(paths: Sequence[str]) -> list[Case]:
     Args:
         paths: Each a case file, the directory of a case, a directory of such directories, or a
             directory that has one in ``evals``. A case that is named twice is read once.
-
-    Raises:
-        DocumentError: With everything that is wrong in any of them, duplicate ids included.
     """
     faults: list[Fault] = []
     cases: dict[str, Case] = {}

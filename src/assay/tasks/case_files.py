@@ -19,19 +19,6 @@ from assay.tasks.origin import is_local
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = [
-    "CASE_FILES",
-    "NOT_SOURCE",
-    "case_digest",
-    "find_case_files",
-    "is_inside",
-    "lock_name",
-    "outside_paths",
-    "reference_problems",
-    "tree_digest",
-    "tree_entries",
-]
-
 NOT_SOURCE = frozenset(
     (
         ".DS_Store",
@@ -56,11 +43,7 @@ Entry: TypeAlias = tuple[str, str, os.stat_result]
 
 
 def tree_entries(root: str, *, everything: bool = False) -> Iterator[Entry]:
-    """Walk a directory in a fixed order, following no symbolic link.
-
-    Raises:
-        SourceError: For a directory that cannot be listed.
-    """
+    """Walk a directory in a fixed order, following no symbolic link."""
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -90,11 +73,7 @@ def is_inside(path: str, root: str) -> bool:
 
 
 def case_digest(document: Json, root: str, *, file: str, outside: Iterable[tuple[str, str]]) -> str:
-    """Digest a case: its parsed document, its directory, and what it names outside of that.
-
-    Raises:
-        SourceError: For a file that cannot be read.
-    """
+    """Digest a case: its parsed document, its directory, and what it names outside of that."""
     whole = hashlib.sha256(b"assay case 1\0")
     canonical = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     whole.update(framed(canonical.encode()))
@@ -121,11 +100,7 @@ def lock_name(file: str) -> str:
 
 
 def tree_digest(path: str) -> str:
-    """Digest a file, or a directory without caches and ``.git``.
-
-    Raises:
-        SourceError: For a file that cannot be read.
-    """
+    """Digest a file, or a directory without caches and ``.git``."""
     whole, path = hashlib.sha256(), os.path.realpath(path)
     status = Path(path).lstat()
     whole.update(framed(*_content(path, status)))
@@ -179,9 +154,6 @@ def find_case_files(given: str) -> list[str]:
     Args:
         given: A case file, the directory of a case, a directory of such directories, or a
             directory that has one in ``evals``.
-
-    Raises:
-        DocumentError: If there is nothing, or no case in it.
     """
     path = Path(given)
     if path.is_file():

@@ -10,8 +10,6 @@ from assay.scoring.json_safe import Json
 from assay.tasks.case import CaseDocument
 from assay.types import codec
 
-__all__ = ["case_schema"]
-
 _ABOVE_0: dict[str, Json] = {"exclusiveMinimum": 0}
 _COMMIT: dict[str, Json] = {"pattern": "^[0-9a-fA-F]{7,64}$"}
 _PAIRS: dict[str, Json] = {

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from assay.types.codec import Problem, ShapeError
 
-__all__ = ["inside_problem", "positive", "refuse", "texts"]
-
 
 def inside_problem(path: str, place: tuple[str | int, ...]) -> list[Problem]:
     """The problem of a path that is not inside the directory it belongs to, if it is one."""
@@ -41,11 +39,7 @@ def positive(name: str, seconds: float) -> list[Problem]:
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raise if there are any problems.
-
-    Raises:
-        ShapeError: With every one of them.
-    """
+    """Raise if there are any problems."""
     found = list(problems)
     if found:
         raise ShapeError(found)

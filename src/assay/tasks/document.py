@@ -23,15 +23,6 @@ from assay.types.codec import Problem
 if TYPE_CHECKING:
     import yaml
 
-__all__ = [
-    "MAX_BYTES",
-    "Document",
-    "DocumentError",
-    "Fault",
-    "parse_document",
-    "problems_to_error",
-    "read_document",
-]
 
 MAX_BYTES = 4 * 1024 * 1024
 """Size of a document file."""
@@ -118,10 +109,6 @@ def read_document(file: str, problems: list[Problem] | None = None) -> Document:
         file: The file.
         problems: If given, what does not stop the reading (such as a repeated key) is added to
             these instead of raised, for a caller who goes on to find more.
-
-    Raises:
-        DocumentError: If it cannot be read, is not UTF-8, is larger than `MAX_BYTES`, or is not
-            plain data; with every fault that could be found.
     """
     try:
         with Path(file).open("rb") as stream:
@@ -139,11 +126,7 @@ def read_document(file: str, problems: list[Problem] | None = None) -> Document:
 
 
 def parse_document(text: str, *, file: str = "", problems: list[Problem] | None = None) -> Document:
-    """Parse the text of a YAML or JSON document.
-
-    Raises:
-        DocumentError: If it is not one document of plain data.
-    """
+    """Parse the text of a YAML or JSON document."""
     import yaml
 
     if len(text) > MAX_BYTES:

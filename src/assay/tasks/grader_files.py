@@ -15,8 +15,6 @@ from assay.tasks.document import parse_document, problems_to_error, read_documen
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = ["bind_injected", "load_graders", "read_graders"]
-
 _INJECT = "inject"
 
 
@@ -27,9 +25,6 @@ def load_graders(file_or_text: str) -> tuple[GraderSpec, ...]:
         file_or_text: A YAML or JSON file, or its text (which has more than one line, or starts
             with ``-``, ``[`` or ``{``). Paths are relative to the file, or to the current
             directory.
-
-    Raises:
-        DocumentError: With everything that is wrong.
     """
     is_text = "\n" in file_or_text or file_or_text.lstrip().startswith(("- ", "[", "{"))
     read = parse_document if is_text else read_document
@@ -84,11 +79,7 @@ def read_graders(
 
 
 def bind_injected(graders: Sequence[GraderSpec], base: str) -> tuple[GraderSpec, ...]:
-    """Make the paths of injected files absolute, now that their directory is there.
-
-    Raises:
-        ShapeError: Naming each file that is missing.
-    """
+    """Make the paths of injected files absolute, now that their directory is there."""
     problems: list[Problem] = []
     bound: list[GraderSpec] = []
     for number, spec in enumerate(graders):

@@ -15,15 +15,6 @@ from assay.tasks.document import problems_to_error, read_document
 from assay.types import codec
 from assay.types.codec import Problem
 
-__all__ = [
-    "HARNESSES_FILE",
-    "PLACEHOLDERS",
-    "HarnessSpec",
-    "TraceFormat",
-    "find_harnesses_file",
-    "load_harnesses",
-]
-
 HARNESSES_FILE = "harnesses.yaml"
 """Name of the file, beside the cases or above them."""
 
@@ -78,11 +69,7 @@ class HarnessSpec:
 
 
 def load_harnesses(file: str) -> dict[str, HarnessSpec]:
-    """Read a ``harnesses.yaml``: a mapping from name to harness.
-
-    Raises:
-        DocumentError: With everything that is wrong in it.
-    """
+    """Read a ``harnesses.yaml``: a mapping from name to harness."""
     problems: list[Problem] = []
     document = read_document(file, problems)
     declared = {} if document.data is None else document.data  # a file of comments declares none

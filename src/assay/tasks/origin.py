@@ -9,8 +9,6 @@ from typing import Literal
 from assay.tasks.checks import inside_problem, refuse
 from assay.types.codec import Problem
 
-__all__ = ["Fixtures", "Source", "is_local"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:

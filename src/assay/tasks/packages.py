@@ -29,17 +29,6 @@ from assay.errors import SourceError
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.tasks.archives import ARCHIVES
 
-__all__ = [
-    "MAX_ARCHIVE_BYTES",
-    "IndexSettings",
-    "Link",
-    "fetch_sdist",
-    "links_of",
-    "open_url",
-    "read_settings",
-    "shown_url",
-]
-
 _MAX_PAGE = 64 << 20
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
 
@@ -77,11 +66,7 @@ class Link:
 
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
-    """Read how pip, or where pip is not told uv, is set up: variables, then pip's files.
-
-    Raises:
-        SourceError: If no index is configured and none can be found out.
-    """
+    """Read how pip, or where pip is not told uv, is set up: variables, then pip's files."""
     options = _pip_files(environ)
     for name in ("index-url", "extra-index-url", "find-links", "no-index", "cert", "timeout"):
         variables = {"timeout": "PIP_DEFAULT_TIMEOUT"}
@@ -105,11 +90,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
 
 @functools.lru_cache(maxsize=1)
 def default_index() -> str:
-    """The index that pip uses when nothing is configured, as the pip that came with Python knows.
-
-    Raises:
-        SourceError: If there is no pip to ask.
-    """
+    """The index of pip when nothing is configured, as the pip that came with Python knows it."""
     ask = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
     bundled = Path(os.path.dirname(os.__file__), "ensurepip", "_bundled")  # noqa: PTH120
     for wheel in ("", *map(str, sorted(bundled.glob("pip-*.whl")))):
@@ -123,12 +104,7 @@ def default_index() -> str:
 
 
 def links_of(project: str, settings: IndexSettings) -> Iterator[Link]:
-    """Every file that the indexes have of a project, first choice first.
-
-    Raises:
-        SourceError: If an index cannot be reached. One that does not have the project is not at
-            fault.
-    """
+    """Every file that the indexes have of a project, first choice first."""
     for place in settings.find_links:
         yield from _links_at(place, settings, is_index=False)
     name = re.sub(r"[-_.]+", "-", project).lower()
@@ -153,10 +129,6 @@ def open_url(url: str, settings: IndexSettings) -> tuple[Response, str, str]:
 
     Returns:
         The open response, the URL that it came from, and its content type.
-
-    Raises:
-        SourceError: If it cannot be opened.
-        FileNotFoundError: If it is not there.
     """
     parts = urlsplit(url)
     if parts.scheme == "file":
@@ -320,12 +292,7 @@ def fetch_sdist(
     cache_dir: str,
     settings: IndexSettings | None = None,
 ) -> str:
-    """Fetch a source distribution, or find it among those kept from before.
-
-    Raises:
-        SourceError: If it is not found, cannot be reached or has another hash, and always
-            without a ``sha256``: the hint then says what to write.
-    """
+    """Fetch a source distribution, or find it among those kept from before."""
     if sha256 is not None and (kept := _kept(sha256.lower(), cache_dir)):
         return kept
     settings = settings or read_settings()

@@ -19,8 +19,6 @@ from typing import Literal, TypeAlias
 from assay.tasks.checks import refuse, texts
 from assay.types.codec import Problem
 
-__all__ = ["KEPT_FROM_SOURCE", "Rules", "SubmissionSpec", "Suspicion", "Verdict", "make_targets"]
-
 Suspicion: TypeAlias = Literal["flag", "hold", "zero"]
 Verdict: TypeAlias = Literal["taken", "protected", "excluded"]
 

@@ -22,8 +22,6 @@ from urllib.parse import unquote, urlsplit
 from assay.errors import SourceError
 from assay.tasks.archives import outward_links
 
-__all__ = ["FETCH_SECONDS", "begin_repository", "export_commit", "head_commit"]
-
 FETCH_SECONDS = 1800.0
 """Longest that one git command may take."""
 
@@ -88,9 +86,6 @@ def export_commit(url: str, commit: str, subdir: str, target: str, cache_dir: st
     """Write the files of one commit into a directory, without any repository.
 
     Links that lead out of the tree and submodules are left out.
-
-    Raises:
-        SourceError: If it cannot be reached, has no such commit or no such directory.
     """
     with _store(url, commit, cache_dir) as (store, objects, full):
         tree = f"{full}:{subdir.strip('/')}" if subdir.strip("/.") else f"{full}^{{tree}}"
@@ -115,9 +110,6 @@ def begin_repository(directory: str) -> None:
 
     It has no remotes, no reflogs and no objects but those of that commit; the commit's id depends
     on the files alone.
-
-    Raises:
-        SourceError: If git fails.
     """
     repository = str(Path(directory, ".git"))
     _git(["init", "--quiet", "--template=", directory])
@@ -129,11 +121,7 @@ def begin_repository(directory: str) -> None:
 
 
 def head_commit(directory: str) -> str:
-    """The id of the commit that a repository on this machine is at.
-
-    Raises:
-        SourceError: If it is not a repository or has no commit.
-    """
+    """The id of the commit that a repository on this machine is at."""
     private, shared = _repository(directory)
     head = _first_line(private / "HEAD")
     name = head.removeprefix("ref: ")

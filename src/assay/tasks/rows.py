@@ -6,6 +6,7 @@ import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,6 @@ from assay.types.thread import StringThread
 if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
 
-__all__ = [
-    "MAX_LINE_BYTES",
-    "Row",
-    "SeenIds",
-    "parse_row",
-    "read_lines",
-    "read_row",
-    "read_rows",
-]
 
 MAX_LINE_BYTES = 64 << 20
 """Longest line of a dataset; a longer one is refused rather than filling the memory."""
@@ -58,9 +50,6 @@ def read_rows(
     """Read a JSONL dataset, one row at a time.
 
     See `read_row` for what a row may have.
-
-    Raises:
-        InputError: For a missing file, or a row that is malformed, naming file and line.
     """
     specs = tuple(graders)
     seen = SeenIds()
@@ -85,23 +74,22 @@ def parse_row(
     Raises:
         InputError: For a row that is malformed, naming file and line.
     """
-    where = Location(file=file, line=number)
-    return read_row(_parse(line, where), number, where, graders=graders, label=label)
+    try:
+        data = _parse(line)
+        return _row(data, number, f"{file}:{number}", graders, label)
+    except InputError as error:
+        raise _at(error, Location(file=file, line=number)) from error
 
 
 def read_lines(file: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of a dataset that hold something, with their numbers.
-
-    Raises:
-        InputError: For a file that cannot be read.
-    """
+    """The lines of a dataset that hold something, with their numbers."""
     try:
         handle = Path(file).open("rb")  # noqa: SIM115 - closed below, however the reader stops
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from error
     with handle:
-        for number, line in enumerate(iter(lambda: handle.readline(MAX_LINE_BYTES + 1), b""), 1):
-            if line.strip():
+        for number, line in enumerate(iter(partial(handle.readline, MAX_LINE_BYTES + 1), b""), 1):
+            if not line.isspace():
                 yield number, line
 
 
@@ -110,7 +98,7 @@ def _line_of(identity: str, file: str, before: int) -> int | None:
     for number, line in read_lines(file):
         if number == before:
             return None
-        given = _parse(line, Location(file=file, line=number)).get("id")
+        given = _parse(line).get("id")
         if identity == (str(number) if given is None else str(given)):
             return number
     return None
@@ -145,12 +133,12 @@ class SeenIds:
         return True
 
 
-def _parse(line: bytes, where: Location) -> dict[str, Json]:
+def _parse(line: bytes) -> dict[str, Json]:
     if len(line) > MAX_LINE_BYTES:
-        raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes", location=where)
-    data = read_json(line, where, wrong="not a JSON object")
+        raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
+    data = read_json(line, wrong="not a JSON object")
     if not isinstance(data, dict):
-        raise InputError("a row must be a JSON object", location=where)
+        raise InputError("a row must be a JSON object")
     return data
 
 
@@ -171,44 +159,67 @@ def read_row(
     assistant's, or that its ``completion`` follows. It may have ``id``, ``question``, ``expected``
     and ``metadata``; other fields are kept in the metadata. What is expected may stand in the
     metadata instead; in both places it must be the same. Null counts as not given.
-
-    Raises:
-        InputError: For a row that is malformed, naming the field.
     """
     where = _shown(where or Location())
-    fields = dict(data)
-    if "answer" not in fields and "messages" not in fields and isinstance(data.get("input"), list):
+    try:
+        return _row(data, number, f"{where.file}:{number}" if where.file else "", graders, label)
+    except InputError as error:
+        raise _at(error, where) from error
+
+
+def _row(
+    data: Mapping[str, Json],
+    number: int,
+    file: str,
+    graders: tuple[GraderSpec, ...],
+    label: str | None,
+) -> Row:
+    fields = data
+    if "answer" not in data and "messages" not in data and isinstance(data.get("input"), list):
+        fields = dict(data)
         fields["messages"] = fields.pop("input")
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise InputError("'metadata' must be an object", location=where)
+        raise InputError("'metadata' must be an object")
     if others := fields.keys() - _KNOWN:
         metadata = {**metadata, **{key: fields[key] for key in fields if key in others}}
-    answer, thread = _answer(fields, where)
+    answer, thread = _answer(fields)
     question = fields.get("question")
     if question is None and thread is not None:
         question = thread.last_user_turn()
     if question is not None and not isinstance(question, str):
-        raise InputError("'question' must be text", location=where)
-    identity = fields.get("id")
-    if isinstance(identity, str) and not _is_encodable(identity):
-        raise InputError("'id' holds half a character (a lone surrogate)", location=where)
-    if isinstance(identity, bool) or not isinstance(identity, str | int | None):
-        raise InputError("'id' must be text or a number", location=where)
+        raise InputError("'question' must be text")
     return Row(
-        id=str(number) if identity is None else str(identity),
+        id=_id(fields.get("id"), number),
         submission=Submission(
             answer=answer,
             thread=thread,
             question=question,
-            expected=_expected(fields, metadata, where),
+            expected=_expected(fields, metadata),
             metadata=metadata,
         ),
         graders=graders,
-        label=_label(metadata, label, where),
-        file=f"{where.file}:{number}" if where.file else "",
-        fields=dict(data),
+        label=None if label is None else _label(metadata, label),
+        file=file,
+        fields=data,
     )
+
+
+def _id(given: Json, number: int) -> str:
+    if given is None:
+        return str(number)
+    if isinstance(given, str):
+        if not given.isascii() and not _is_encodable(given):
+            raise InputError("'id' holds half a character (a lone surrogate)")
+        return given
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise InputError("'id' must be text or a number")
+    return str(given)
+
+
+def _at(error: InputError, where: Location) -> InputError:
+    """The error with the place of the row that it is about."""
+    return InputError(error.message, location=where, hint=error.hint)
 
 
 def _shown(where: Location) -> Location:
@@ -218,7 +229,7 @@ def _shown(where: Location) -> Location:
     return Location(field=f"line {where.line}")
 
 
-def _expected(data: Mapping[str, Json], metadata: Mapping[str, Json], where: Location) -> Json:
+def _expected(data: Mapping[str, Json], metadata: Mapping[str, Json]) -> Json:
     """What every grader takes as the reference answer, wherever the row has it."""
     given, other = data.get("expected"), metadata.get("expected")
     if given is None or other is None:
@@ -226,7 +237,6 @@ def _expected(data: Mapping[str, Json], metadata: Mapping[str, Json], where: Loc
     if _canonical(given) != _canonical(other):
         raise InputError(
             f"'expected' is {given!r:.60}, and 'metadata.expected' is {other!r:.60}",
-            location=where,
             hint="give it once",
         )
     return given
@@ -237,24 +247,17 @@ def _canonical(value: Json) -> str:
     return json.dumps(value, sort_keys=True, default=repr)
 
 
-def _answer(data: dict[str, Json], where: Location) -> tuple[str | None, StringThread | None]:
+def _answer(data: Mapping[str, Json]) -> tuple[str | None, StringThread | None]:
     answer, messages, completion = data.get("answer"), data.get("messages"), data.get("completion")
     if answer is not None and not isinstance(answer, str):
-        raise InputError(
-            f"'answer' must be text, got {type(answer).__name__}", location=where, hint="quote it"
-        )
-    if "answer" not in data and "messages" not in data:
-        raise InputError("a row needs 'answer' or 'messages'", location=where, hint=_misspelt(data))
+        raise InputError(f"'answer' must be text, got {type(answer).__name__}", hint="quote it")
+    if answer is None and "answer" not in data and "messages" not in data:
+        raise InputError("a row needs 'answer' or 'messages'", hint=_misspelt(data))
     if completion is not None and not isinstance(completion, str):
-        raise InputError(
-            f"'completion' must be text, got {type(completion).__name__}", location=where
-        )
+        raise InputError(f"'completion' must be text, got {type(completion).__name__}")
     if messages is None:
         return answer, None
-    try:
-        thread = StringThread.from_dict(data)
-    except InputError as error:
-        raise InputError(error.message, location=where, hint=error.hint) from error
+    thread = StringThread.from_dict(data)
     return (thread.completion() if answer is None else answer), thread
 
 
@@ -281,12 +284,8 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-def _label(metadata: Mapping[str, Json], label: str | None, where: Location) -> Json:
-    if label is None:
-        return None
+def _label(metadata: Mapping[str, Json], label: str) -> Json:
     value = metadata.get(label)
     if value is not None and not isinstance(value, bool | int | float):
-        raise InputError(
-            f"label {label!r} must be true, false or a number, got {value!r:.60}", location=where
-        )
+        raise InputError(f"label {label!r} must be true, false or a number, got {value!r:.60}")
     return value

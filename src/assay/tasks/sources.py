@@ -14,8 +14,6 @@ from assay.tasks.case import Case
 from assay.tasks.origin import Source, is_local
 from assay.tasks.repositories import begin_repository, export_commit, head_commit
 
-__all__ = ["fetch_fixtures", "materialise"]
-
 
 def materialise(case: Case, target_dir: str, cache_dir: str) -> None:
     """Fill a directory with the source that a case starts from; nothing of it is run.
@@ -24,10 +22,6 @@ def materialise(case: Case, target_dir: str, cache_dir: str) -> None:
     commit in a new repository whose one commit is ``base``: no later or earlier commit, remote or
     reflog is there to look the solution up in. A ``pypi`` source is the unpacked source
     distribution. Without a source the directory is empty.
-
-    Raises:
-        SourceError: If the source cannot be fetched, is not what was pinned, or holds what may
-            not be in a workspace.
     """
     source = case.source
     if source is None:
@@ -40,11 +34,7 @@ def materialise(case: Case, target_dir: str, cache_dir: str) -> None:
 
 
 def fetch_fixtures(case: Case, target_dir: str, cache_dir: str) -> None:
-    """Fill a directory with the fixtures of a case; see `Case.with_fixtures` for what is next.
-
-    Raises:
-        SourceError: If the case has none, or they cannot be fetched.
-    """
+    """Fill a directory with the fixtures of a case; see `Case.with_fixtures` for what is next."""
     fixtures = case.fixtures
     if fixtures is None:
         raise SourceError(f"case {case.id} has no fixtures")

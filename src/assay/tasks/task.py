@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from assay.tasks.case import Case
     from assay.tasks.rows import Row
 
-__all__ = ["Agent", "RunOptions", "Runner", "Session", "Task", "Work", "find_runner"]
 
 Agent: TypeAlias = "Callable[[Run], Awaitable[object]]"
 """What does the work: any async callable that takes a run and fills ``run.trace``."""
@@ -144,9 +143,6 @@ class Task:
 
         Returns:
             The job. Nothing that happens in a rollout raises: a failure is a run with an error.
-
-        Raises:
-            InputError: For an option out of range.
         """
         options = RunOptions(
             group=group,

@@ -14,8 +14,6 @@ from assay.scoring.strict_json import read_json
 from assay.tasks.task import Agent, RunOptions, Task, find_runner
 from assay.types.job import Job
 
-__all__ = ["TaskProvider", "Taskset", "case_task"]
-
 
 @runtime_checkable
 class TaskProvider(Protocol):
@@ -103,9 +101,6 @@ class Taskset:
 
         The agent is any async callable that takes a run. A given ``job`` is appended to as runs
         finish, so that it keeps what is done when the launch is cancelled.
-
-        Raises:
-            InputError: For an option out of range, or an empty set.
         """
         if not self._tasks:
             raise InputError(f"the task set {self.name!r} has no tasks")
@@ -119,11 +114,7 @@ class Taskset:
         return await find_runner()(list(self), agent, options, job)
 
     def to_file(self, file: str) -> None:
-        """Write the rows to ``.json`` or ``.jsonl``; `from_file` with the environment reads them.
-
-        Raises:
-            InputError: For another ending, or a task that was not made by a template.
-        """
+        """Write the rows to ``.json`` or ``.jsonl``, for `from_file` with the environment."""
         foreign = next((task for task in self if not task.env), None)
         if foreign is not None:
             raise InputError(f"{foreign.slug!r} is not a template's task, so it has no row form")
@@ -145,9 +136,6 @@ class Taskset:
                 ``.jsonl`` file of rows, or a ``case.yaml`` or a directory of cases.
             env: The environment that rows belong to; by default each row's ``env`` names a
                 ``.py`` file beside the rows that has it.
-
-        Raises:
-            InputError: Naming file, line and field.
         """
         path = Path(file)
         if not path.exists():

@@ -18,7 +18,6 @@ from assay.types.codec import Problem
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["MAX_DEPTH", "MAX_TEXT", "MAX_VALUES", "Builder", "Place", "StopReadingError"]
 
 MAX_DEPTH = 64
 """How deep lists and mappings may be nested."""
@@ -72,12 +71,7 @@ class Builder:
         self.problems: list[Problem] = []
 
     def document(self) -> Json:
-        """Take every event and return the one document, adding to ``problems`` on the way.
-
-        Raises:
-            StopReadingError: When a limit is passed.
-            yaml.YAMLError: Where the text is not YAML.
-        """
+        """Take every event and return the one document, adding to ``problems`` on the way."""
         import yaml
 
         data: Json = None

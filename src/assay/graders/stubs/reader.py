@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import json
+import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 
@@ -16,11 +20,115 @@ from assay.graders.signs.sign import Sign
 from assay.graders.stubs.functions import Body, Code, Function
 from assay.scoring.json_safe import Json
 
-__all__ = ["SourceReader"]
+__all__ = ["TEMPLATE", "SourceReader", "Template"]
 
 
 _CPU_SECONDS = 10.0
 """What one file may take."""
+
+_TRIES = 2
+
+_PACKAGES = Path(__file__).parents[2]
+# Loads modules by their full names, but runs no `__init__` of assay's: what grades is not needed.
+# -P: the working directory must not shadow what the process imports.
+_START = """
+import sys
+for name, path in ("assay", sys.argv[1]), ("assay.graders", sys.argv[1] + "/graders"):
+    sys.modules[name] = type(sys)(name)
+    sys.modules[name].__path__ = [path]
+from assay.graders.stubs.worker import main
+main()
+"""
+
+
+class Template:
+    """The process that forks readers, started with the first one; usable from any thread."""
+
+    def __init__(self) -> None:
+        self._reset()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._inode = 0
+
+    def _forget(self) -> None:
+        """In a fork of this process: the template is the parent's."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.returncode = 0  # nothing of ours to wait for
+        self._reset()
+
+    def fork(self) -> socket.socket | None:
+        """The socket of a new reader that has said that it is ready; None if it died."""
+        with self._lock:
+            control = self._connect()
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                socket.send_fds(control, [b"r"], [theirs.fileno()])
+            is_ready = ours.recv(6, socket.MSG_WAITALL) == b"ready\n"
+        except OSError:
+            is_ready = False
+        if is_ready:
+            return ours
+        ours.close()
+        with self._lock:
+            if self._control is control:
+                self._end()
+        return None
+
+    def _connect(self) -> socket.socket:
+        if self._control is not None and self._is_open(self._control):
+            return self._control
+        self._end()
+        ours, theirs = socket.socketpair()
+        words = [sys.executable, "-P", "-c", _START, str(_PACKAGES), str(theirs.fileno())]
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+        except OSError:
+            ours.close()
+            raise
+        self._control, self._inode = ours, os.fstat(ours.fileno()).st_ino
+        return ours
+
+    def _is_open(self, control: socket.socket) -> bool:
+        """Whether nobody has closed its number, as daemons do with all that they have."""
+        try:
+            return os.fstat(control.fileno()).st_ino == self._inode
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """End the process; the next reader starts another."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        control, process = self._control, self._process
+        self._control = self._process = None
+        if control is not None:
+            if not self._is_open(control):
+                control.detach()  # the number is somebody else's by now
+            control.close()
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+TEMPLATE = Template()
+atexit.register(TEMPLATE.close)
 
 
 class SourceReader:
@@ -33,7 +141,7 @@ class SourceReader:
     """
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._link: socket.socket | None = None
         self.spent = 0.0
 
     def __enter__(self) -> Self:
@@ -82,12 +190,7 @@ class SourceReader:
     def _ask(
         self, source: bytes, language: str, more: Mapping[str, Json] | None = None
     ) -> dict[str, Json] | str:
-        if self._process is None:
-            self._start()
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
+        link = self._link = self._link or self._start()
         request = {
             "language": language,
             "source": base64.b64encode(source).decode(),
@@ -95,9 +198,9 @@ class SourceReader:
             **(more or {}),
         }
         try:
-            process.stdin.write(json.dumps(request).encode() + b"\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
+            link.sendall(json.dumps(request).encode() + b"\n")
+            with link.makefile("rb") as answers:
+                line = answers.readline()
         except OSError:
             line = b""
         if not line.endswith(b"\n"):
@@ -108,29 +211,19 @@ class SourceReader:
         self.spent += cast("float", answer["cpu"])
         return str(answer["why"]) if "why" in answer else answer
 
-    def _start(self) -> None:
+    def _start(self) -> socket.socket:
         try:
-            # -P: the working directory must not shadow what the process imports.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "assay.graders.stubs.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            for _ in range(_TRIES):
+                if link := TEMPLATE.fork():
+                    return link
         except OSError as error:
             raise GraderError(f"the reader of source files did not start: {error}") from error
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != b"ready\n":
-            self._close()
-            raise GraderError("the reader of source files did not start")
+        raise GraderError("the reader of source files did not start")
 
     def _close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            with process, suppress(OSError):
-                process.wait()
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
 
 
 def _code(answer: Mapping[str, Json]) -> Code:

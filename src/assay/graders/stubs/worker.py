@@ -1,6 +1,7 @@
-"""The process that reads source files of adversaries, so that it can be killed.
+"""The processes that read source files of adversaries, so that they can be killed.
 
-Parsers are native code, and some need quadratic time where the text was made for it. After
+Parsers are native code, and some need quadratic time where the text was made for it. One process
+loads what they need and forks for each reader, over the socket that it is sent. There, after
 ``ready``, JSON lines in: ``{"language": str, "source": base64, "seconds": number}``, and for signs
 ``"path"`` and ``"own"`` beside them. JSON lines out: ``{"why": str}``, or ``{"code": str}`` for the
 language ``python-code``, or ``"signs"`` (line, name, what)
@@ -16,6 +17,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import sys
 import time
 from dataclasses import asdict, astuple
@@ -33,15 +35,33 @@ _MOST_SIGNS = 200
 
 
 def main() -> None:
-    """Serve requests until standard input ends."""
-    out = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(2, 1)
+    """Fork for each socket that arrives, until the program that sends them ends."""
+    from assay.graders.signs import python_lies
+    from assay.graders.stubs import python
+
+    del python, python_lies  # loaded once, for all that are forked
     for kind, most in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     gc.disable()  # a syntax tree has no garbage worth looking for, and many nodes to look at
+    control = socket.socket(fileno=int(sys.argv[-1]))
+    while True:
+        found, links, _, _ = socket.recv_fds(control, 1, 1)
+        if not found:
+            return
+        if os.fork() == 0:
+            control.close()
+            _serve(links[0])
+            os._exit(0)
+        os.close(links[0])
+
+
+def _serve(link: int) -> None:
+    """Answer requests until there are no more."""
+    out = os.fdopen(os.dup(link), "w", encoding="ascii")
     out.write("ready\n")
     out.flush()
-    for line in sys.stdin:
+    for line in os.fdopen(link, encoding="ascii"):
         request = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, request["seconds"])
         source = base64.b64decode(request["source"])
@@ -111,7 +131,3 @@ def _read(language: str, source: bytes) -> Code | str:
     from assay.graders.stubs.treesitter import read_tree
 
     return read_tree(source, language)
-
-
-if __name__ == "__main__":
-    main()

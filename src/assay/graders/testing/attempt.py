@@ -1,21 +1,43 @@
-"""One run of a test command in the sandbox, with the channel open beside it."""
+"""One run of a test command in the sandbox, with the channel open beside it.
+
+Judged apart, it runs in two sandboxes. The judge's tree is the pristine source with the hidden files
+over it, and holds nothing of the submission. The host's tree is the grading tree, and holds no
+hidden file. They meet at one socket: the host can only connect to it, and the judge is handed the
+listening end over its channel. A directory for temporary files is shown to both; in it the judge
+follows no link.
+"""
 
 from __future__ import annotations
 
+import socket
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from assay.errors import GraderError
 from assay.graders.testing.channel import Brief, Channel, open_channel
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import Injected
 from assay.graders.testing.outcomes import Fresh, Mode
-from assay.graders.testing.runners import CHANNEL, surroundings
+from assay.graders.testing.runners import CHANNEL, INSIDE, surroundings
 from assay.sandbox import CommandResult, Limits, Mount, run_command
+from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
 
 __all__ = ["Plan", "TestCommand", "attempt"]
+
+_LINK = "/opt/assay/link"
+"""Where the host's sandbox shows the socket of the judge."""
+
+_SHARED = "/tmp/shared"  # noqa: S108 - a mount point inside of the sandboxes
+"""Where both show the directory for temporary files."""
+
+_HOST = f"{INSIDE}/boundary/host.py"
+_NODE_HOSTS = f"{INSIDE}/boundary/hosts.cjs"
+_LONGEST_CALL = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,34 +138,89 @@ async def _attempt_apart(
     plan: Plan, *, skip: Sequence[str], output_bytes: int
 ) -> tuple[Channel, CommandResult]:
     """Run the command once, over a tree without the submission, beside a host of it."""
-    from assay.graders.testing.process import SHARED, host_of, judge_brief
-
     left = max(plan.deadline - time.monotonic(), 0.1)
     command = plan.command
-    apart = judge_brief(
-        [*plan.hidden], allow=[*command.loose], fresh=command.fresh, timeout_s=command.timeout_s
-    )
+    apart: dict[str, Json] = {
+        "hidden": [*plan.hidden],
+        "allow": [*command.loose],
+        "fresh": command.fresh,
+        "shared": [f"{_SHARED}/"],
+        "seconds": min(_LONGEST_CALL, command.timeout_s / 2),
+    }
     brief = Brief(shuffle=command.shuffle, skip=skip, loose=command.loose, apart=apart)
     env, mounts = surroundings(
         plan.invocation, command.cmd, plan.workspace, channel="/", apart=True
     )
     around = [mount for mount in mounts if mount.target != CHANNEL]  # only the judge has it
     with tempfile.TemporaryDirectory(prefix="assay-nothing-") as nothing:
-        host = host_of(
+        host = _host_of(
             plan.workspace.path,
             node=plan.invocation.runner == "node",
             env=env,
             mounts=around,
             seconds=left,
         )
-        async with host as running, open_channel(brief, handed=running.listener) as channel:
+        async with host as (listener, shared), open_channel(brief, handed=listener) as channel:
             told = Mount(source=channel.path, target=CHANNEL)
             result = await run_command(
                 ["/bin/sh", "-c", command.cmd],
                 workspace=plan.workspace.source or nothing,
                 layers=(plan.layer,),
-                env={**env, "TMPDIR": SHARED},
-                mounts=[*around, told, running.mount],
+                env={**env, "TMPDIR": _SHARED},
+                mounts=[*around, told, shared],
                 limits=Limits(wall_seconds=left, output_bytes=output_bytes),
             )
     return channel, result
+
+
+@asynccontextmanager
+async def _host_of(
+    workspace: str, *, node: bool, env: Mapping[str, str], mounts: list[Mount], seconds: float
+) -> AsyncGenerator[tuple[socket.socket, Mount]]:
+    """Run the host of a submission beside a judge.
+
+    Gives the socket to which it connects, and the shared directory as the judge sees it. On leaving,
+    every process of it is dead and its files are gone.
+
+    Raises:
+        GraderError: If the host could not even start.
+    """
+    import asyncio
+
+    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as home:
+        shared, place = Path(home, "shared"), Path(home, "link")
+        shared.mkdir()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with listener:
+            listener.bind(str(place))
+            place.chmod(0o666)
+            listener.listen(64)
+            around = [*mounts]
+            around.append(Mount(source=str(place), target=_LINK))
+            around.append(Mount(source=str(shared), target=_SHARED, writable=True))
+            running = asyncio.create_task(
+                run_command(
+                    ["node", _NODE_HOSTS] if node else [env["ASSAY_PYTHON"], "-s", _HOST],
+                    workspace=workspace,
+                    env=_without_ours(env),
+                    mounts=around,
+                    limits=Limits(wall_seconds=seconds),
+                )
+            )
+            view = Mount(source=str(shared), target=_SHARED, writable=True, links=False)
+            try:
+                yield listener, view
+                if running.done() and running.exception() is not None:
+                    raise GraderError(f"the submission's host did not start: {running.exception()}")
+            finally:
+                running.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await running
+
+
+def _without_ours(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables for the submission: it reports to nobody."""
+    path = [part for part in env.get("PATH", "").split(":") if not part.startswith(INSIDE)]
+    kept = {name: text for name, text in env.items() if not name.startswith("ASSAY_")}
+    python = str(Path(env["ASSAY_PYTHON"]).parent)
+    return {**kept, "PATH": ":".join([python, *path]), "TMPDIR": _SHARED, "ASSAY_LINK": _LINK}

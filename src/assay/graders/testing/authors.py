@@ -18,9 +18,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from assay.graders.testing.hidden import language_of
 from assay.graders.testing.outcomes import TestOutcome
 from assay.graders.testing.python_ids import read_python_tests
-from assay.graders.testing.static_ids import is_computed, language_of, read_static_tests
+from assay.graders.testing.static_ids import is_computed, read_static_tests
 from assay.types.submission import Workspace
 
 __all__ = ["Authors", "Counted", "kind_of", "read_authors"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
+from assay.graders.testing.channel import Heard
 from assay.graders.testing.commands import Invocation
-from assay.graders.testing.frames import Heard
+from assay.graders.testing.hidden import language_of
 from assay.graders.testing.outcomes import TestOutcome
 from assay.graders.testing.python_ids import PythonTests
-from assay.graders.testing.static_ids import language_of
 
 __all__ = [
     "LEFT_OUT",

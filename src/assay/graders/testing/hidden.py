@@ -12,12 +12,20 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import cast
+from typing import Literal, TypeAlias, cast
 
 from assay.errors import GraderError, InputError
 from assay.graders.paths import CasePath
 
-__all__ = ["Injected", "hidden_files", "lay_out", "read_inject", "source_text"]
+__all__ = [
+    "Injected",
+    "Language",
+    "hidden_files",
+    "language_of",
+    "lay_out",
+    "read_inject",
+    "source_text",
+]
 
 _SKIPPED = frozenset({"__pycache__", ".git", ".pytest_cache"})
 _MOST_FILES = 20_000
@@ -197,3 +205,25 @@ def source_text(path: str) -> str:
         return content.decode(encoding)
     except (OSError, SyntaxError, UnicodeDecodeError) as error:
         raise GraderError(f"the hidden source {path!r} cannot be read: {error}") from error
+
+
+Language: TypeAlias = Literal["go", "java", "javascript", "rust"]
+
+_SUFFIXES: Mapping[str, Language] = {
+    ".cjs": "javascript",
+    ".cts": "javascript",
+    ".go": "go",
+    ".java": "java",
+    ".js": "javascript",
+    ".jsx": "javascript",
+    ".mjs": "javascript",
+    ".mts": "javascript",
+    ".rs": "rust",
+    ".ts": "javascript",
+    ".tsx": "javascript",
+}
+
+
+def language_of(path: str) -> Language | None:
+    """The language of a file by its suffix; None for one whose tests are not found here."""
+    return _SUFFIXES.get(PurePosixPath(path).suffix)

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from assay.errors import GraderError, InputError
-from assay.graders.testing.attempt import Plan, TestCommand
+from assay.graders.testing.attempt import Plan, TestCommand, attempt
+from assay.graders.testing.channel import Channel, Heard
 from assay.graders.testing.commands import Invocation, read_command
-from assay.graders.testing.hidden import hidden_files, lay_out, read_inject, source_text
-from assay.graders.testing.outcomes import TestRun
-from assay.graders.testing.prerequisites import require_program
-from assay.graders.testing.private import run_until_whole
+from assay.graders.testing.expected import answer_given, expect
+from assay.graders.testing.hidden import (
+    hidden_files,
+    language_of,
+    lay_out,
+    read_inject,
+    source_text,
+)
+from assay.graders.testing.outcomes import TestOutcome, TestRun
+from assay.graders.testing.prerequisites import require_program, require_start, require_targets
+from assay.graders.testing.python_ids import PythonTests, read_python_tests
+from assay.sandbox import CommandResult
 from assay.types.submission import Workspace
 
-__all__ = ["TestCommand", "run_tests"]
+__all__ = ["TestCommand", "conclude", "run_tests"]
 
 _ENDED_WELL = (0, 5)
 """Exit statuses of runs without a failure; by 5 pytest and unittest say that there was no test."""
+
+_MOST_CRASHES = 5
+_SHOWN = 3
+_LARGEST_SOURCE = 1024 * 1024
 
 _LOADED = {
     "pytest": (".py",),
@@ -92,8 +105,7 @@ async def _run(command: TestCommand, workspace: Workspace) -> TestRun:
             run = await run_until_whole(whole)
             await require_program(whole, run.result)
             return run
-    from assay.graders.testing.foreign import foresee
-    from assay.graders.testing.reports import run_reported
+    from assay.graders.testing.reports import foresee, run_reported
 
     # A command that may turn out to read its tests from disk must find them there.
     foreknown = foresee(command, invocation, files)
@@ -113,3 +125,214 @@ def loaded_sources(files: Mapping[str, str], invocation: Invocation) -> list[str
         for dest in files
         if dest.endswith(suffixes) and PurePosixPath(dest).name not in scripts
     ]
+
+
+async def run_until_whole(plan: Plan) -> TestRun:
+    """Run the tests; again without a test that ends the process, so that the others are heard."""
+    crashed: dict[str, TestOutcome] = {}
+    while True:
+        channel, result = await attempt(plan, skip=list(crashed))
+        heard = channel.heard
+        ended = heard.started if result.status == "exited" and heard.exit is None else None
+        if ended is None or ended in crashed or len(crashed) == _MOST_CRASHES:
+            break
+        status = result.exit_code
+        message = f"the process ended during this test (exit status {status})"
+        crashed[ended] = TestOutcome(id=ended, outcome="failed", message=message)
+    heard.outcomes.update(crashed)
+    return await conclude(plan, channel, result, crashed)
+
+
+async def conclude(
+    plan: Plan, channel: Channel, result: CommandResult, crashed: Mapping[str, TestOutcome]
+) -> TestRun:
+    """Judge a run from what its runner said.
+
+    Raises:
+        GraderError: If the runner broke before any code of the submission could run.
+        InputError: If the command names a test that neither the case nor its source has.
+    """
+    heard, command = channel.heard, plan.command
+    require_start(plan, channel, result)
+    if _ran_nothing(heard) and not heard.canaries:
+        require_targets(plan)
+    flags = list(dict.fromkeys(_signs(channel)))
+    why = _incomplete(plan, channel, result) or _named(flags)
+    if not why and (contradiction := _contradiction(plan.invocation, heard, result, crashed)):
+        flags, why = [contradiction], contradiction
+    outcomes = {**_errors(heard), **heard.outcomes}
+    notes: list[str] = []
+    if command.ids:
+        outcomes = answer_given(command.ids, outcomes)
+        expected = tuple(sorted({*command.ids}))
+    else:
+        hidden = _author_tests(plan, heard)
+        found = expect(heard, hidden, plan.invocation, changed=plan.workspace.changes or ())
+        expected = tuple(sorted({*found.ids, *_unheard(plan, heard)}))
+        notes += found.notes
+    if _is_shuffled(plan, heard) and any(
+        one.outcome in ("failed", "error") for one in heard.outcomes.values()
+    ):
+        notes.append(f"order shuffled (seed {channel.seed}); shuffle: false keeps it")
+    if channel.nested:
+        notes.append(f"{channel.nested} test runs inside the tests were not reported")
+    notes += [f"{name} ended the process; the others were run again" for name in crashed]
+    return TestRun(
+        outcomes=outcomes,
+        expected=expected,
+        complete=not why,
+        why=why,
+        flags=tuple(flags),
+        channel="apart" if command.isolation == "process" else "private",
+        result=result,
+        notes=tuple(notes),
+        isolation=command.isolation,
+        undecided=tuple(dict.fromkeys(heard.undecided)),
+    )
+
+
+def _is_shuffled(plan: Plan, heard: Heard) -> bool:
+    """Whether the tests ran in an order of ours; those of JavaScript never do."""
+    paths = (name.partition("::")[0] for name in heard.collected)
+    return plan.command.shuffle and any(path.endswith(".py") for path in paths)
+
+
+def _unheard(plan: Plan, heard: Heard) -> tuple[str, ...]:
+    """Tests that hidden JavaScript declares and of which nothing was heard."""
+    sources = {path: text for path, text in plan.told.items() if not path.endswith(".py")}
+    if plan.invocation.runner not in ("node", "unknown") or not sources:
+        return ()
+    from assay.graders.testing.static_ids import read_static_tests, unheard
+
+    if any(
+        word.startswith(("--test-name-pattern", "--test-only")) for word in plan.invocation.args
+    ):
+        return ()
+    names = [name for path, text in sources.items() for name in read_static_tests(path, text).names]
+    return unheard(names, {*heard.collected, *heard.outcomes})
+
+
+def _errors(heard: Heard) -> dict[str, TestOutcome]:
+    return {
+        name: TestOutcome(id=name, outcome="error", message=message)
+        for name, message in heard.errors.items()
+    }
+
+
+def _signs(channel: Channel) -> list[str]:
+    """Signs that the submission tampered with the run."""
+    heard = channel.heard
+    signs = [*heard.tampering]
+    if channel.forged:
+        signs.append("forged report")
+    if channel.rivals:
+        signs.append("second runner")
+    name, planted = channel.canary
+    for canary, (outcome, message) in heard.canaries.items():
+        if outcome == "passed":
+            signs.append("canary passed")
+        elif outcome not in ("failed", "error") or planted not in message:
+            signs.append("canary did not fail as planted")
+        elif name not in canary:
+            signs.append("unknown canary")
+    if heard.exit is not None and not heard.canaries and not _ran_nothing(heard):
+        signs.append("canary missing")
+    return signs
+
+
+def _ran_nothing(heard: Heard) -> bool:
+    """Whether a runner left without having found anything to run, and says so."""
+    return heard.exit not in (0, None) and not heard.collected and not heard.outcomes
+
+
+def _named(flags: Sequence[str]) -> str:
+    more = f" and {len(flags) - _SHOWN} more signs" if len(flags) > _SHOWN else ""
+    return f"tampered with: {', '.join(flags[:_SHOWN])}{more}" if flags else ""
+
+
+def _incomplete(plan: Plan, channel: Channel, result: CommandResult) -> str:
+    """Why a run did not come to its end; empty if it did."""
+    unknown = plan.invocation.runner == "unknown"
+    hint = "; or declare junit_xml or format" if unknown else ""
+    reasons = {
+        f"the tests did not end within {plan.command.timeout_s:g} s": result.status == "timed_out",
+        "the tests printed more than is read": result.status == "output_limit",
+        f"{channel.forged}: its report is not trusted": bool(channel.forged),
+        "a second test runner was started beside the one that reported": channel.rivals > 0,
+        f"the command never came to start its test runner{hint}": not channel.connected,
+        "the run ended before its tests did": channel.heard.exit is None,
+        f"no test was run (exit status {channel.heard.exit})": _ran_nothing(channel.heard)
+        and not channel.heard.canaries,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _contradiction(
+    invocation: Invocation,
+    heard: Heard,
+    result: CommandResult,
+    crashed: Mapping[str, TestOutcome],
+) -> str:
+    """Where the exit status and the report do not go together."""
+    said, status = heard.exit, result.exit_code
+    if status is None or status < 0 or (said == 0) > (status == 0):
+        return f"the runner announced exit status {said}, but the command ended with {status}"
+    if invocation.exact and said != status:
+        return f"the runner announced exit status {said}, but the command ended with {status}"
+    bad = any(
+        outcome.outcome in ("failed", "error")
+        for name, outcome in heard.outcomes.items()
+        if name not in crashed
+    )
+    if said == 0 and (bad or heard.errors):
+        return "the runner announced success, but reported failures"
+    return ""
+
+
+def _author_tests(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
+    """The tests of the hidden files, and of the author's own files that could not be loaded."""
+    scripts = _author_scripts(plan, heard)
+    if plan.invocation.runner == "node":
+        return scripts
+    sources = {path: text for path, text in plan.told.items() if path.endswith(".py")}
+    changed = plan.workspace.changes or ()
+    for name in heard.errors:
+        path = name.partition("::")[0]
+        if path.endswith(".py") and path not in sources and path not in changed:
+            text = _pristine(plan.workspace.source, path)
+            if text is not None:
+                sources[path] = text
+    return {**scripts, **read_python_tests(sources)}
+
+
+def _author_scripts(plan: Plan, heard: Heard) -> dict[str, PythonTests]:
+    """What the author's JavaScript always leaves out. Whatever is heard of it counts else."""
+    sources = {path: text for path, text in plan.told.items() if language_of(path)}
+    changed = plan.workspace.changes or ()
+    for name, one in heard.outcomes.items():
+        path = name.partition("::")[0]
+        if one.outcome == "passed" or path in sources or path in changed or not language_of(path):
+            continue
+        text = _pristine(plan.workspace.source, path)
+        if text is not None:
+            sources[path] = text
+    if not sources:
+        return {}
+    from assay.graders.testing.static_ids import read_static_tests
+
+    return {
+        path: PythonTests(
+            open=True,
+            skips=dict.fromkeys(read_static_tests(path, text).skipped, True),
+        )
+        for path, text in sources.items()
+    }
+
+
+def _pristine(source: str | None, path: str) -> str | None:
+    if source is None or ".." in PurePosixPath(path).parts or path.startswith("/"):
+        return None
+    place = Path(source, path)
+    if not place.is_file() or place.stat().st_size > _LARGEST_SOURCE:
+        return None
+    return source_text(str(place))

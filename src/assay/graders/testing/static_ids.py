@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Literal, TypeAlias
+
+from assay.graders.testing.hidden import Language, language_of
 
 __all__ = [
-    "Language",
     "StaticTests",
     "is_computed",
-    "language_of",
     "matches_id",
     "read_static_tests",
     "unheard",
@@ -251,23 +249,6 @@ def _as_pattern(name: str) -> str:
     return ".*".join(re.escape(part) for part in _FILLED.split(plain))
 
 
-Language: TypeAlias = Literal["go", "java", "javascript", "rust"]
-
-_SUFFIXES: Mapping[str, Language] = {
-    ".cjs": "javascript",
-    ".cts": "javascript",
-    ".go": "go",
-    ".java": "java",
-    ".js": "javascript",
-    ".jsx": "javascript",
-    ".mjs": "javascript",
-    ".mts": "javascript",
-    ".rs": "rust",
-    ".ts": "javascript",
-    ".tsx": "javascript",
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticTests:
     """Tests that a source declares.
@@ -281,11 +262,6 @@ class StaticTests:
 
     names: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-
-
-def language_of(path: str) -> Language | None:
-    """The language of a file by its suffix; None for one whose tests are not found here."""
-    return _SUFFIXES.get(PurePosixPath(path).suffix)
 
 
 def read_static_tests(path: str, text: str) -> StaticTests:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import _socket
 import builtins
 import enum
 import importlib
 import os
-import socket
 import sys
 import threading
 import types
@@ -30,10 +30,12 @@ from assay.graders.testing.inside.boundary.forms import (
 from assay.graders.testing.inside.boundary.handles import Handle, function_of, handle_kind, opener
 from assay.graders.testing.inside.boundary.wire import (
     ARITHMETIC,
+    LIBRARIES,
     OPERATORS,
     GoneError,
     Plain,
     WireError,
+    library,
     receive,
     send,
 )
@@ -47,9 +49,9 @@ _LINK = os.environ.get("ASSAY_LINK", "/opt/assay/link")
 _MUTABLE = (list, dict, set, bytearray)
 
 
-def connect(greeting: list[Any]) -> socket.socket:
+def connect(greeting: list[Any]) -> Any:
     """A connection to the judge, which begins by saying what it is for."""
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    link: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     link.connect(_LINK)
     send(link, greeting)
     return link
@@ -285,7 +287,7 @@ class Session(Plain):
 
     # -- talking -------------------------------------------------------------------------------
 
-    def lane(self) -> socket.socket:
+    def lane(self) -> Any:
         """The connection of this thread; one is opened where it has none."""
         link = getattr(self.local, "link", None)
         if link is None:
@@ -305,7 +307,7 @@ class Session(Plain):
                 raise self.decode(message[1])
             self.serve(link, message)
 
-    def tell_output(self, link: socket.socket) -> None:
+    def tell_output(self, link: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -316,7 +318,7 @@ class Session(Plain):
             if text:
                 send(link, ["out", output.descriptor, text])
 
-    def serve_all(self, link: socket.socket) -> None:
+    def serve_all(self, link: Any) -> None:
         """Serve one connection to its end."""
         self.local.link = link
         while True:
@@ -326,7 +328,7 @@ class Session(Plain):
             except (GoneError, OSError):
                 return
 
-    def serve(self, link: socket.socket, message: list[Any]) -> None:
+    def serve(self, link: Any, message: list[Any]) -> None:
         """Do what is asked, and answer."""
         try:
             reply: list[Any] = ["ok", self.do(message)]
@@ -508,6 +510,8 @@ class Session(Plain):
         return self.encode(getattr(importlib.import_module(module), name))
 
     def do_patch(self, module: str, path: list[str], name: str, value: Any) -> Any:
+        if module in LIBRARIES:
+            library(module)
         owner = self.find(module, path)
         self.patched.append((owner, name, vars(owner).get(name, _NOTHING)))
         setattr(owner, name, self.decode(value))

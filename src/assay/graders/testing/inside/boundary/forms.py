@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import importlib
 import sys
@@ -71,12 +70,18 @@ def is_record(kind: Any) -> bool:
 def fields_of(kind: Any) -> Any:
     """The fields of a class of `dataclasses` or attrs."""
     made = getattr(kind, "__attrs_attrs__", None)
-    return dataclasses.fields(kind) if made is None else made
+    return _dataclasses().fields(kind) if made is None else made
 
 
 def is_compared(field: Any) -> bool:
     """Whether a field takes part in comparisons."""
-    return bool(field.compare if isinstance(field, dataclasses.Field) else field.eq)
+    made = _dataclasses()
+    return bool(field.compare if made and isinstance(field, made.Field) else field.eq)
+
+
+def _dataclasses() -> Any:
+    """The module, if it is loaded; else nothing was made by it."""
+    return sys.modules.get("dataclasses")
 
 
 def is_written(method: object) -> bool:
@@ -107,9 +112,8 @@ def equality(kind: type) -> str:
         return "base" if owner in _BASES else "identity"
     method = vars(owner)["__eq__"]
     place = getattr(getattr(method, "__code__", None), "co_filename", "")
-    if (place == "<string>" and dataclasses.is_dataclass(kind)) or place.startswith(
-        "<attrs generated"
-    ):
+    is_dataclass = place == "<string>" and hasattr(kind, "__dataclass_fields__")
+    if is_dataclass or place.startswith("<attrs generated"):
         return "fields"
     return "own"
 

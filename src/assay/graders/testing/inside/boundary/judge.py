@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import pickle
 import sys
-import unittest
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 from assay.graders.testing.inside.boundary.modules import Finder, Module
 from assay.graders.testing.inside.boundary.references import Session
@@ -23,6 +20,7 @@ from assay.graders.testing.inside.boundary.session import (
     ref_of,
     state,
 )
+from assay.graders.testing.inside.boundary.wire import LIBRARIES, library
 
 if TYPE_CHECKING:
     import socket
@@ -61,10 +59,12 @@ def install(
     state.root, state.shared = root, tuple(told["shared"])
     state.seconds, state.fresh = float(told["seconds"]), str(told["fresh"])
     state.allowed, state.report, state.make = frozenset(told["allow"]), report, Session
-    state.never = (unittest.SkipTest,)
+    from unittest.case import SkipTest
+
+    state.never = (SkipTest,)
     outcomes: Any = sys.modules.get("_pytest.outcomes")
     if outcomes is not None:
-        state.never = (outcomes.OutcomeException, unittest.SkipTest)
+        state.never = (outcomes.OutcomeException, SkipTest)
         state.failing = (AssertionError, outcomes.Failed)
         _mirror_monkeypatch()
         _refuse_plugins()
@@ -72,10 +72,20 @@ def install(
     if not doors.open(link):
         sys.stderr.write("the process of the solution did not start\n")
         os._exit(_NOT_STARTED)
-    _mirror_mock()
-    _send_to_host()
+    for name in LIBRARIES:
+        library(name)
+    finder = Finder(frozenset(os.path.join(root, one) for one in told["hidden"]))
+    for name, act in (
+        ("unittest.mock", _mirror_mock),
+        *dict.fromkeys(_IN_HOST, _send_to_host).items(),
+    ):
+        if name in sys.modules:
+            act(sys.modules[name])
+        else:  # to import them all would take longer than all else here
+            finder.when_loaded[name] = act
+    _reload_in_host()
     sys.addaudithook(_watch)
-    return Finder(frozenset(os.path.join(root, one) for one in told["hidden"]))
+    return finder
 
 
 def enter(module: str) -> None:
@@ -179,7 +189,7 @@ def _mirror_monkeypatch() -> None:
     kind.setattr, kind.undo = setattr_, undo_
 
 
-def _mirror_mock() -> None:
+def _mirror_mock(mock: ModuleType) -> None:
     kind: Any = vars(mock)["_patch"]
     enter_, leave_ = kind.__enter__, kind.__exit__
 
@@ -200,15 +210,24 @@ def _mirror_mock() -> None:
 # -- what happens in the host ----------------------------------------------------------------------
 
 
-def _send_to_host() -> None:
-    import subprocess
+def _send_to_host(module: ModuleType) -> None:
+    space: Any = vars(module)
+    for name in _IN_HOST[module.__name__]:
+        space[name] = _elsewhere(module.__name__, name, space[name])
+    if module.__name__ == "subprocess":
+        space["Popen"] = _ElsewhereKind("Popen", (space["Popen"],), {})
+    elif module.__name__ == "pickle":
+        dumps = space["dumps"]
 
-    for module, names in _IN_HOST.items():
-        place = importlib.import_module(module)
-        for name in names:
-            setattr(place, name, _elsewhere(module, name, getattr(place, name)))
-    place = subprocess
-    setattr(place, "Popen", _ElsewhereKind("Popen", (subprocess.Popen,), {}))  # noqa: B010
+        def dumps_(value: Any, *rest: Any, **named: Any) -> Any:
+            if ref_of(value) is None:
+                return dumps(value, *rest, **named)
+            return _of_host("pickle", "dumps")(value, *rest, **named)
+
+        space["dumps"] = dumps_
+
+
+def _reload_in_host() -> None:
     reload = importlib.reload
 
     def reload_(module: Any) -> Any:
@@ -219,14 +238,6 @@ def _send_to_host() -> None:
         return module
 
     importlib.reload = reload_
-    dumps = pickle.dumps
-
-    def dumps_(value: Any, *rest: Any, **named: Any) -> Any:
-        if ref_of(value) is None:
-            return dumps(value, *rest, **named)
-        return _of_host("pickle", "dumps")(value, *rest, **named)
-
-    pickle.dumps = dumps_
 
 
 def _of_host(module: str, name: str) -> Any:

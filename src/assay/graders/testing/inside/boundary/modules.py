@@ -24,8 +24,13 @@ from assay.graders.testing.inside.boundary.wire import WireError
 
 _TEST_DIRECTORIES = ("tests", "test")
 _SOURCES = ("", "src", "lib", "python")
+_LIBRARY = os.path.dirname(os.__file__)
 _STANDARD = (
-    frozenset(getattr(sys, "stdlib_module_names", ())) - {"test", "this", "antigravity"}
+    frozenset(
+        getattr(sys, "stdlib_module_names", ())
+        or (one.partition(".")[0] for one in os.listdir(_LIBRARY))  # before Python 3.10
+    )
+    - {"test", "this", "antigravity"}
 ).union(sys.builtin_module_names)
 _USES_TESTS = re.compile(rb"^\s*(?:import|from)\s+(?:unittest|pytest|_pytest)\b", re.MULTILINE)
 _HELPER_NAMES = re.compile(
@@ -130,18 +135,22 @@ class Finder:
 
     Args:
         hidden: Real paths of the hidden files.
+
+    Attributes:
+        when_loaded: What to do to modules of Python's library once they are loaded.
     """
 
     def __init__(self, hidden: frozenset[str]) -> None:
         self._hidden = hidden
         self._imported: set[tuple[int, str]] = set()
+        self.when_loaded: dict[str, Callable[[ModuleType], None]] = {}
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """The spec of a stand-in; None for a module that is not the submission's."""
         del target
         top, _, rest = fullname.partition(".")
         if top in _STANDARD:
-            return None
+            return self._of_library(fullname, path) if fullname in self.when_loaded else None
         parent = sys.modules.get(fullname.rpartition(".")[0])
         spec = PathFinder.find_spec(fullname, path if rest else None)
         if not self._is_submissions(top, rest, spec, parent):
@@ -149,6 +158,17 @@ class Finder:
         found = ModuleSpec(fullname, self, origin="the submission", is_package=True)  # type: ignore[arg-type] # has what is used of a loader
         found.submodule_search_locations = [os.path.join(state.root, *fullname.split("."))]
         return found
+
+    def _of_library(self, fullname: str, path: Any) -> ModuleSpec | None:
+        spec: Any = PathFinder.find_spec(fullname, path)
+        load, act = spec.loader.exec_module, self.when_loaded.pop(fullname)
+
+        def exec_module(module: ModuleType) -> None:
+            load(module)
+            act(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
 
     def _is_submissions(self, top: str, rest: str, spec: ModuleSpec | None, parent: Any) -> bool:
         if spec is None:

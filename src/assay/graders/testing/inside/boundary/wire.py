@@ -5,27 +5,27 @@ everything else is a list whose first item says what it is; a receiver accepts t
 and nothing else. What is not plain is left to the side that sends it (`Plain.other`): a reference
 that means something to the two runtimes alone. Nothing is unpickled, evaluated or looked up by a
 name that the other side chose.
+
+The host loads this before the submission, and waits for it: libraries of values that few tests have
+are imported with the first such value. (The judge has them all from the start.)
 """
 
 from __future__ import annotations
 
-import base64
+import binascii
 import importlib
 import json
-import socket
 import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
-from decimal import Decimal
-from fractions import Fraction
-from pathlib import Path
 from time import monotonic as clock
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
+    from datetime import datetime, time, timezone, tzinfo
+    from typing import Any
 
 MOST_BYTES = 32 * 1024 * 1024
 """Bytes of one frame."""
@@ -164,8 +164,12 @@ class Plain:
         writer = _WRITERS.get(kind)
         if writer is not None:
             return writer(value)
-        library = _LIBRARIES.get(kind.__module__.partition(".")[0])
-        written = library(value) if library else None
+        top = kind.__module__.partition(".")[0]
+        if top in _CLASSES:
+            written = _of_library(value, top)
+        else:
+            special = _SPECIAL.get(top)
+            written = special(value) if special else None
         return self.other(value, depth) if written is None else written
 
     def decode(self, node: Any, depth: int = 0) -> Any:
@@ -212,12 +216,27 @@ def _is_flat(items: list[Any]) -> bool:
     )
 
 
+def library(name: str) -> dict[str, Any]:
+    """What a library has, from when it was first asked for: tests replace such things."""
+    found = _libraries.get(name)
+    if found is None:
+        found = _libraries[name] = dict(vars(importlib.import_module(name)))
+    return found
+
+
+_libraries: dict[str, dict[str, Any]] = {}
+
+
 def _text(data: str) -> bytes:
-    return base64.b64decode(data.encode("ascii"), validate=True)
+    written = str.encode(data, "ascii")
+    content = binascii.a2b_base64(written)
+    if binascii.b2a_base64(content, newline=False) != written:
+        raise ValueError("not base64")
+    return content
 
 
-def _bytes(tag: str) -> Callable[[Any], list[Any]]:
-    return lambda value: [tag, base64.b64encode(value).decode("ascii")]
+def _base64(value: Any) -> str:
+    return binascii.b2a_base64(value, newline=False).decode("ascii")
 
 
 def _zone(zone: Any) -> Any:
@@ -229,9 +248,13 @@ def _datetime(value: datetime) -> list[Any]:
     return ["dt", value.replace(tzinfo=None).isoformat(), _zone(value.utcoffset()), value.fold]
 
 
+def _read_zone(seconds: float) -> timezone:
+    return _DATES["timezone"](_DATES["timedelta"](seconds=seconds))
+
+
 def _read_datetime(text: str, offset: float | None, fold: int) -> datetime:
-    zone = None if offset is None else timezone(timedelta(seconds=offset))
-    return datetime.fromisoformat(text).replace(tzinfo=zone, fold=fold)
+    zone = None if offset is None else _read_zone(offset)
+    return _DATES["datetime"].fromisoformat(text).replace(tzinfo=zone, fold=fold)
 
 
 def _time(value: time) -> list[Any]:
@@ -239,64 +262,80 @@ def _time(value: time) -> list[Any]:
 
 
 def _read_time(text: str, offset: float | None) -> time:
-    zone = None if offset is None else timezone(timedelta(seconds=offset))
-    return time.fromisoformat(text).replace(tzinfo=zone)
+    zone = None if offset is None else _read_zone(offset)
+    return _DATES["time"].fromisoformat(text).replace(tzinfo=zone)
 
 
 def _timezone(value: timezone) -> list[Any]:
-    return ["tz", value.utcoffset(None).total_seconds()]
+    offset: Any = value.utcoffset(None)
+    return ["tz", offset.total_seconds()]
 
 
-def _address(value: Any) -> list[Any] | None:
-    kind = type(value)
-    is_own = getattr(sys.modules["ipaddress"], kind.__name__, None) is kind
-    return ["ip", kind.__name__, str(value)] if is_own else None
+def _address(value: Any) -> list[Any]:
+    return ["ip", type(value).__name__, str(value)]
 
 
 def _read_address(name: str, text: str) -> Any:
-    import ipaddress
-
-    if name not in ("IPv4Address", "IPv4Interface", "IPv4Network", "IPv6Address", "IPv6Interface",
-                    "IPv6Network"):  # fmt: skip
+    if name not in _ADDRESSES:
         raise WireError("an address of an unknown kind")
-    return getattr(ipaddress, name)(text)
+    return library("ipaddress")[name](text)
 
 
 def _place(value: Any) -> list[Any] | None:
     """A zone of zoneinfo or pytz by its name, which both sides look up."""
-    library = type(value).__module__.partition(".")[0]
-    name = getattr(value, "key" if library == "zoneinfo" else "zone", None)
-    is_zone = isinstance(value, tzinfo) and library in sys.modules and type(name) is str
-    return ["zn", library, name] if is_zone else None
+    top = type(value).__module__.partition(".")[0]
+    name = getattr(value, "key" if top == "zoneinfo" else "zone", None)
+    is_zone = isinstance(value, _DATES["tzinfo"]) and top in sys.modules
+    return ["zn", top, name] if is_zone and type(name) is str else None
 
 
-def _read_place(library: str, name: str) -> tzinfo:
-    find = {"zoneinfo": "ZoneInfo", "pytz": "timezone"}.get(library)
+def _read_place(top: str, name: str) -> tzinfo:
+    find = {"zoneinfo": "ZoneInfo", "pytz": "timezone"}.get(top)
     if find is None or type(name) is not str:
         raise WireError("a time zone of an unknown kind")
-    found: tzinfo = getattr(importlib.import_module(library), find)(name)
+    found: tzinfo = getattr(importlib.import_module(top), find)(name)
     return found
 
 
+_DATES = library("datetime")
+_ADDRESSES = tuple(f"IPv{n}{one}" for n in (4, 6) for one in ("Address", "Interface", "Network"))
 _WRITERS: dict[type, Callable[[Any], list[Any]]] = {
-    bytes: _bytes("b"),
-    bytearray: _bytes("B"),
-    memoryview: _bytes("b"),
+    bytes: lambda value: ["b", _base64(value)],
+    bytearray: lambda value: ["B", _base64(value)],
+    memoryview: lambda value: ["b", _base64(value)],
     complex: lambda value: ["c", value.real, value.imag],
     range: lambda value: ["r", value.start, value.stop, value.step],
     slice: lambda value: ["sl", *[_index(part) for part in (value.start, value.stop, value.step)]],
     type(Ellipsis): lambda _: ["..."],
     type(NotImplemented): lambda _: ["ni"],
-    Decimal: lambda value: ["D", str(value)],
-    Fraction: lambda value: ["F", hex(value.numerator), hex(value.denominator)],
-    datetime: _datetime,
-    date: lambda value: ["da", value.isoformat()],
-    time: _time,
-    timedelta: lambda value: ["td", value.days, value.seconds, value.microseconds],
-    timezone: _timezone,
-    UUID: lambda value: ["u", str(value)],
-    type(Path()): lambda value: ["p", str(value)],
 }
+_CLASSES: dict[str, dict[str, Callable[[Any], list[Any]]]] = {
+    "datetime": {
+        "date": lambda value: ["da", value.isoformat()],
+        "datetime": _datetime,
+        "time": _time,
+        "timedelta": lambda value: ["td", value.days, value.seconds, value.microseconds],
+        "timezone": _timezone,
+    },
+    "decimal": {"Decimal": lambda value: ["D", str(value)]},
+    "fractions": {
+        "Fraction": lambda value: ["F", hex(value.numerator), hex(value.denominator)],
+    },
+    "ipaddress": dict.fromkeys(_ADDRESSES, _address),
+    "pathlib": dict.fromkeys(("PosixPath", "WindowsPath"), lambda value: ["p", str(value)]),
+    "uuid": {"UUID": lambda value: ["u", str(value)]},
+}
+"""Classes of Python's library that are copied, by their module."""
+
+LIBRARIES = tuple(_CLASSES)
+"""The modules of Python's library whose values are copied."""
+
+
+def _of_library(value: Any, module: str) -> list[Any] | None:
+    """Write a value of Python's library, if its class is what the library has by that name."""
+    kind = type(value)
+    writer = _CLASSES[module].get(kind.__name__)
+    return writer(value) if writer and library(module).get(kind.__name__) is kind else None
 
 
 def _index(value: Any) -> Any:
@@ -306,8 +345,7 @@ def _index(value: Any) -> Any:
 
 
 def _read_array(dtype: str, shape: list[int], data: str) -> Any:
-    import numpy as np
-
+    np: Any = importlib.import_module("numpy")
     kind = np.dtype(_plain_dtype(dtype))
     return np.ndarray(tuple(shape), dtype=kind, buffer=bytearray(_text(data)))
 
@@ -327,6 +365,13 @@ def _read_scalar(dtype: str, data: str) -> Any:
     return _read_array(dtype, [1], data)[0]
 
 
+def _maker(module: str, name: str) -> Callable[..., object]:
+    def make(*parts: object) -> object:
+        return library(module)[name](*parts)
+
+    return make
+
+
 _READERS: dict[str, Callable[..., object]] = {
     "I": lambda text: int(text, 16),
     "b": _text,
@@ -336,17 +381,17 @@ _READERS: dict[str, Callable[..., object]] = {
     "sl": slice,
     "...": lambda: Ellipsis,
     "ni": lambda: NotImplemented,
-    "D": Decimal,
-    "F": lambda top, bottom: Fraction(int(top, 16), int(bottom, 16)),
+    "D": _maker("decimal", "Decimal"),
+    "F": lambda top, bottom: library("fractions")["Fraction"](int(top, 16), int(bottom, 16)),
     "dt": _read_datetime,
-    "da": date.fromisoformat,
+    "da": _DATES["date"].fromisoformat,
     "tm": _read_time,
-    "td": timedelta,
-    "tz": lambda seconds: timezone(timedelta(seconds=seconds)),
+    "td": _DATES["timedelta"],
+    "tz": _read_zone,
     "zn": _read_place,
     "ip": _read_address,
-    "u": UUID,
-    "p": Path,
+    "u": _maker("uuid", "UUID"),
+    "p": _maker("pathlib", "Path"),
     "na": _read_array,
     "ns": _read_scalar,
 }
@@ -360,14 +405,13 @@ def _numpy(value: Any) -> list[Any] | None:
     kind: str = value.dtype.str
     if kind[1:2] not in "?biufcSUMm" or value.dtype.hasobject or value.dtype.names:
         return None
-    data = base64.b64encode(value.tobytes()).decode("ascii")
+    data = _base64(value.tobytes())
     if type(value) is np.ndarray:
         return ["na", kind, list(value.shape), data]
     return ["ns", kind, data]
 
 
-_LIBRARIES: dict[str, Callable[[Any], list[Any] | None]] = {
-    "ipaddress": _address,
+_SPECIAL: dict[str, Callable[[Any], list[Any] | None]] = {
     "numpy": _numpy,
     "pytz": _place,
     "zoneinfo": _place,
