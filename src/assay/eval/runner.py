@@ -6,6 +6,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.eval.batch import run_batches
@@ -14,11 +15,13 @@ from assay.graders.apply import grade_submission
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.case import Case
-from assay.tasks.rows import Row
 from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.job import Job
 from assay.types.run import Prompt, Run
 from assay.types.submission import Submission, Workspace
+
+if TYPE_CHECKING:
+    from assay.tasks.rows import Row
 
 __all__ = ["run_cells", "run_tasks"]
 
@@ -104,6 +107,8 @@ def _open_session(task: Task) -> AbstractAsyncContextManager[Session]:
         from assay.eval.case_session import case_session
 
         return case_session(task.work)
+    from assay.tasks.rows import Row
+
     if isinstance(task.work, Row):
         return _row_session(task.work)
     return task.work.open()

@@ -13,12 +13,14 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from assay.errors import GraderError
 from assay.graders.signs.sign import Sign
-from assay.graders.stubs.functions import Body, Code, Function
 from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from assay.graders.stubs.functions import Body, Code, Function
 
 __all__ = ["TEMPLATE", "SourceReader", "Template"]
 
@@ -227,6 +229,8 @@ class SourceReader:
 
 
 def _code(answer: Mapping[str, Json]) -> Code:
+    from assay.graders.stubs.functions import Code
+
     functions = cast("list[dict[str, Json]]", answer["functions"])
     bases = cast("dict[str, list[str]]", answer["bases"])
     return Code(
@@ -239,6 +243,8 @@ def _code(answer: Mapping[str, Json]) -> Code:
 
 
 def _function(fields: Mapping[str, Json]) -> Function:
+    from assay.graders.stubs.functions import Function
+
     return Function(
         name=str(fields["name"]),
         line=cast("int", fields["line"]),
