@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import uvicorn
 
 from assay.client import Client
+from assay.endpoint.serving import listen
 from assay.server.app import create_app
-from assay.server.run import listen
-from assay.server.settings import ServerSettings
+from assay.server.context import ServerSettings
 from assay.service.site import new_key
 from assay.store import ApiKeys, Database, KeyRole
 

@@ -12,12 +12,12 @@ from assay.agents import CommandAgent, EchoAgent, RecordedAgent, ReplayAgent
 from assay.eval.harnesses import agent_for
 from assay.scoring.json_safe import Json
 from assay.tasks import Taskset
+from assay.tasks.blocks import HarnessSpec, TraceFormat
 from assay.tasks.case import load_case
-from assay.tasks.harnesses import HarnessSpec, TraceFormat
 from assay.tasks.task import Agent
 from assay.types.run import Run
-from assay.types.steps import AgentStep, ToolStep
 from assay.types.submission import Workspace
+from assay.types.trace import AgentStep, ToolStep
 
 pytestmark = pytest.mark.sandbox
 
@@ -289,8 +289,8 @@ def test_which_harnesses_show_what_their_agent_does(tmp_path: Path) -> None:
 
 
 def test_a_format_that_nobody_reads_is_refused(tmp_path: Path) -> None:
+    from assay.tasks.blocks import load_harnesses
     from assay.tasks.document import DocumentError
-    from assay.tasks.harnesses import load_harnesses
 
     file = tmp_path / "harnesses.yaml"
     file.write_text("a: {argv: [x], trace: claude_code}\n")

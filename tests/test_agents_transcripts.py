@@ -16,8 +16,7 @@ from assay.agents.transcripts import transcript as turns_module
 from assay.errors import InputError
 from assay.graders.usage import walk
 from assay.scoring.json_safe import Json
-from assay.types.steps import AgentStep, Step, SubagentStep, ToolStep
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, Step, SubagentStep, ToolStep, Trace
 
 INIT: Json = {
     "type": "system",

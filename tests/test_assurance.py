@@ -44,8 +44,7 @@ from assay.scoring.results import (
 from assay.store import Database, ScoreRecord, Scores, Store
 from assay.store.records import CellRecord, RunRecord
 from assay.store.scores import INSERT_SCORES
-from assay.tasks.case import load_case
-from assay.tasks.case_schema import case_schema
+from assay.tasks.case import case_schema, load_case
 from assay.tasks.document import DocumentError
 from assay.types.run import Run
 from assay.types.submission import Submission

@@ -14,9 +14,8 @@ import pytest
 from assay.cli.main import main
 from assay.graders.kinds import load_file
 from assay.store.runs import Store
-from assay.tasks.harnesses import load_harnesses
-from assay.tasks.task import Agent
-from assay.tasks.taskset import Taskset
+from assay.tasks.blocks import load_harnesses
+from assay.tasks.task import Agent, Taskset
 
 
 @pytest.fixture(autouse=True)

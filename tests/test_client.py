@@ -105,6 +105,8 @@ def test_what_can_be_graded(client: Client) -> None:
     assert [one.id for one in graded] == ["right", "2", "3", "wrong"]
     assert {one.grader for one in graded} == {"exact@1"}
     assert {one.assurance for one in graded} == {"separate"}
+    stored = client.scores.list(grader="exact").items
+    assert [one.graded.score for one in stored] == [1.0, 1.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -355,6 +357,47 @@ def test_what_is_wrong_is_refused_by_the_same_error(
     client.graders.create.binary_judge(key="judge", criteria="good", judge_model="m")
     with pytest.raises(error):
         act(client)
+
+
+def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
+    acts: list[Act] = [
+        lambda c: c.graders.version("taken", 9),
+        lambda c: c.graders.delete("locked"),
+        lambda c: c.graders.create.custom(key="taken"),
+        lambda c: c.graders.create.custom(key="No Key"),
+        lambda c: c.graders.create.declared(key="x", graders=[{"type": "exact_mach"}]),
+        lambda c: c.graders.create.function(key="f", fn="def nothing(): pass"),
+        lambda c: c.graders.diff("taken", 1, 5),
+        lambda c: c.graders.page(cursor="zzz"),
+        lambda c: c.graders.grade("taken", [{"metadata": {}}]),
+        lambda c: c.datasets.create("empty", []),
+        lambda c: c.datasets.create("d", [{"answer": 7}]),
+        lambda c: c.scores.add([{"grader": "taken", "item": "a", "score": 1.0, "note": 1}]),
+        lambda c: c.jobs.get("nope"),
+    ]
+    said: list[list[tuple[str, str, str]]] = []
+    for mode in ("store", "server"):
+        with client_of(mode, str(tmp_path / mode)) as client:
+            client.graders.create.custom(key="taken")
+            client.graders.create.custom(key="locked")
+            client.graders.lock("locked")
+            said.append([])
+            for act in acts:
+                with pytest.raises(AssayError) as caught:
+                    act(client)
+                error = caught.value
+                field = error.location.field if isinstance(error, InputError) else ""
+                said[-1].append((error.message, error.hint, field))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("item", ["a\0", "a" * 501])
+def test_an_id_that_cannot_be_stored_is_refused(client: Client, item: str) -> None:
+    client.graders.create.declared(key="own", graders=[{"type": "exact_match"}])
+    with pytest.raises(InputError) as caught:
+        client.graders.grade("own", [{"id": item, "answer": "x", "expected": "x"}])
+    assert caught.value.location.field == "items[0].id"
+    assert not client.scores.list().items
 
 
 def test_threads_and_running_loops_may_use_one_client(client: Client) -> None:

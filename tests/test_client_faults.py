@@ -12,8 +12,9 @@ from aiohttp import web
 
 from assay import AsyncClient, Client
 from assay.client import AuthError, ServerError, UnreachableError
-from assay.client.transport import Transport
+from assay.client.remote import Transport
 from assay.errors import InputError, LockedError
+from assay.models.pace import Timing
 from assay.scoring.json_safe import Json
 from tests.client_modes import running
 
@@ -55,7 +56,7 @@ async def test_a_busy_server_is_asked_again_with_the_same_key() -> None:
         waited.append(seconds)
 
     async with answering(busy) as url:
-        transport = Transport(url, None, timeout=5.0, pause=pause)
+        transport = Transport(url, None, timeout=5.0, timing=Timing(sleep=pause))
         assert await transport.send("POST", "/api/v1/projects", body={"key": "p"}) is not None
         await transport.close()
     assert len(keys) == 3
@@ -74,7 +75,7 @@ async def test_a_connection_that_breaks_is_tried_again() -> None:
         return web.json_response({"items": []})
 
     async with answering(breaking) as url:
-        transport = Transport(url, None, timeout=5.0, pause=_at_once)
+        transport = Transport(url, None, timeout=5.0, timing=Timing(sleep=_at_once))
         assert await transport.send("GET", "/api/v1/projects") == {"items": []}
         await transport.close()
     assert seen == 2
@@ -171,7 +172,10 @@ async def test_a_server_cannot_make_the_client_write_elsewhere(tmp_path: Path) -
 
 
 def test_a_server_that_is_not_there_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.client.transport._FIRST_PAUSE", 0.0)
+    def at_once(*_: object) -> float:
+        return 0.0
+
+    monkeypatch.setattr(Timing, "backoff", at_once)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
         port = taken.getsockname()[1]

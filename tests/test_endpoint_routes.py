@@ -16,8 +16,10 @@ import pytest
 
 from assay.endpoint import Served, app_for, router_finding, router_for, serve_wire
 from assay.endpoint.problems import ProblemError
+from assay.endpoint.scorers import scorer_of
 from assay.errors import InputError
 from assay.graders.endpoints.calling import grade_remote, probe
+from assay.graders.endpoints.forms import FORMS
 from assay.graders.endpoints.settings import SIGNATURE, TIMESTAMP, EndpointSettings, Protocol, sign
 from assay.scoring import Json
 from assay.scoring.graded import Graded
@@ -142,7 +144,7 @@ async def test_half_a_character_is_answered() -> None:
 async def test_a_request_without_proper_ids_is_refused(body: object, field: str) -> None:
     said = problem(await post("/v1/grade", body), 422)
     errors = cast("list[dict[str, str]]", said["errors"])
-    assert [error["field"] for error in errors] == ([field] if field else [])
+    assert [error["field"] for error in errors] == [field]
 
 
 class Odd:
@@ -379,9 +381,10 @@ async def test_the_last_message_is_the_answer() -> None:
             body = {**rollout("second"), **parts}
             reply = (await http.post("/verify", json=body)).json()
             assert reply["reward"] == 1.0
-        from assay.endpoint.forms import nemo_gym
-
-        return str(nemo_gym.read(body)[1].answer)
+        served = Served(scorer=scorer_of(shown))
+        ((_, submission),) = FORMS["nemo_gym"].decode_request(body, served)
+        assert not isinstance(submission, str)
+        return str(submission.answer)
 
     said: Json = {"type": "message", "content": [{"type": "output_text", "text": "first"}]}
     refused: Json = {"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}

@@ -365,7 +365,13 @@ def test_the_cheat_fools_a_judge_who_believes_node(ident: str, kind: str, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.sandbox
-def test_what_exhausts_or_haunts_a_machine_gains_nothing(tmp_path: Path) -> None:
+def test_what_exhausts_or_haunts_a_machine_gains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The kernel takes seconds to hand out as much as is allowed otherwise.
+    monkeypatch.setitem(
+        cast("dict[str, object]", Limits.__init__.__kwdefaults__), "memory_bytes", 1 << 30
+    )
     text = _WEAK.replace("test -f done", 'python3 -c "import mathkit"; test -f done')
     root = write(tmp_path, text, {"source/mathkit.py": "x = 1\n"})
     chosen = select_cheats(["resources", "background", "surroundings", "test edits", "traces"])

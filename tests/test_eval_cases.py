@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,9 +17,9 @@ from assay.eval.case_session import case_session
 from assay.eval.matrix import options_of
 from assay.eval.rollout import Cell, rollout
 from assay.tasks import Agent, Taskset
+from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import load_case
-from assay.tasks.harnesses import HarnessSpec
-from assay.tasks.taskset import case_task
+from assay.tasks.task import case_task
 from assay.types import Run
 
 
@@ -258,17 +259,25 @@ async def test_a_virtual_environment_is_built_once_and_seen_by_agent_and_grader(
     assert len(built) == 1
 
 
-async def test_an_environment_that_cannot_be_built_is_an_error(tmp_path: Path) -> None:
+async def test_an_environment_that_cannot_be_built_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a uv that only refuses: real tools take seconds to make what pip then fails in."""
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text('#!/bin/sh\n[ "$1" = venv ] && exec mkdir "$2"\necho "no $6 here" >&2; exit 2\n')
+    uv.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{uv.parent}:{os.environ['PATH']}")
     case = make_case(
         tmp_path,
         """
         id: c
         task: {prompt: p}
         matrix: {harnesses: [echo], models: [m]}
-        environment: {kind: pip-venv, requirements: ["no-such-requirement @ file:///no/such"]}
+        environment: {kind: uv, requirements: [no-such-requirement]}
         graders: [{type: files, patterns: [x]}]
         """,
     )
     run = await run_case(case)
     assert run.grade.is_error
-    assert "no-such-requirement" in str(run.grade.content)
+    assert "no no-such-requirement here" in str(run.grade.content)

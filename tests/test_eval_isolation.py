@@ -19,8 +19,7 @@ from assay.eval.isolation import CaseLock, Why, isolated_graders, oracle_digest,
 from assay.graders.digest import grader_digest
 from assay.graders.tests import PytestGrader
 from assay.scoring.json_safe import Json
-from assay.tasks.case import Case, load_case
-from assay.tasks.case_schema import case_schema
+from assay.tasks.case import Case, case_schema, load_case
 from assay.tasks.document import DocumentError
 from assay.types import Workspace
 from tests.command_line import COMMAND, assay, cells, environment, result

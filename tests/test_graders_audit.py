@@ -21,9 +21,8 @@ from assay.graders.stubs.reader import TEMPLATE
 from assay.models import Request
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, EvaluationResult, SubScore
-from assay.types.steps import ToolCall, ToolStep
 from assay.types.submission import Submission, Workspace
-from assay.types.trace import Trace
+from assay.types.trace import ToolCall, ToolStep, Trace
 from tests.judge_models import asked_text, met, model
 
 Files = Mapping[str, str]

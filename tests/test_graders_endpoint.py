@@ -15,10 +15,10 @@ from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.endpoint import EndpointGrader
 from assay.graders.endpoints.calling import grade_remote
+from assay.graders.endpoints.forms import FORMS, base_url
 from assay.graders.endpoints.settings import SIGNATURE, TIMESTAMP, EndpointSettings, Protocol, sign
-from assay.graders.endpoints.transport import Timing
-from assay.graders.endpoints.wire import WIRES, base_url
 from assay.graders.spec import GraderSpec, read_spec
+from assay.models.pace import Timing
 from assay.scoring import Json, SubScore
 from assay.types import StringThread, Submission
 from assay.types.codec import Problem
@@ -138,7 +138,7 @@ async def test_what_is_sent_to_nemo_gym() -> None:
     ],
 )
 def test_a_url_may_hold_the_route_already(url: str, protocol: Protocol, base: str) -> None:
-    assert base_url(url, WIRES[protocol]) == base
+    assert base_url(url, FORMS[protocol]) == base
 
 
 async def test_half_characters_and_odd_metadata_are_sent() -> None:
@@ -350,7 +350,7 @@ def test_a_score_in_its_range_is_always_a_value(low: float, width: float, share:
     high = low + width
     score = min(high, low + share * width)
     span = settings("https://example.com", range=(low, high)).range
-    (found,) = WIRES["assay"].replied(
+    (found,) = FORMS["assay"].decode_answer(
         [("0", PLAIN)], {"results": [{"id": "0", "score": score}]}, span
     )
     node = EndpointGrader._node(found, span)
@@ -375,11 +375,11 @@ Anything = st.recursive(
 )  # fmt: skip
 
 
-@given(st.sampled_from(sorted(WIRES)), Anything)
+@given(st.sampled_from(sorted(FORMS)), Anything)
 def test_whatever_comes_back_every_item_has_one_outcome(protocol: Protocol, reply: Json) -> None:
-    for wire in (WIRES[protocol], WIRES[protocol].single or WIRES[protocol]):
-        items = [(str(n), PLAIN) for n in range(min(3, wire.most))]
-        found = wire.replied(items, reply, (0.0, 1.0))
+    for form in (FORMS[protocol], FORMS[protocol].single or FORMS[protocol]):
+        items = [(str(n), PLAIN) for n in range(min(3, form.most))]
+        found = form.decode_answer(items, reply, (0.0, 1.0))
         assert [outcome.id for outcome in found] == [name for name, _ in items]
         for outcome in found:
             json.dumps(outcome.to_dict(), allow_nan=False)

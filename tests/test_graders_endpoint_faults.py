@@ -12,7 +12,7 @@ import pytest
 
 from assay.graders.endpoints.calling import EndpointInfo, grade_remote, probe
 from assay.graders.endpoints.settings import EndpointSettings
-from assay.graders.endpoints.transport import Timing
+from assay.models.pace import Timing
 from assay.models.transport import MAX_REPLY_BYTES
 from assay.scoring.graded import Graded
 from assay.types import Submission

@@ -298,7 +298,7 @@ async def test_dns_rebinding_gains_nothing() -> None:
         async def no_wait(seconds: float) -> None:
             return
 
-        from assay.graders.endpoints.transport import Timing
+        from assay.models.pace import Timing
 
         (outcome,) = await grade_remote(settings, ONE, lookup=names, timing=Timing(sleep=no_wait))
         assert outcome.status == "error"

@@ -50,7 +50,6 @@ async def test_a_good_function_passes_all_five_without_a_word() -> None:
     assert [(c.name, c.passed, c.message) for c in report.checks] == [(n, True, "") for n in CHECKS]
     assert report.warnings == ()
     assert report.tier in ("bwrap", "landlock")
-    report.require_valid()
 
 
 REFUSED = [
@@ -364,11 +363,10 @@ async def test_a_declared_range_is_held() -> None:
     source = HEAD + "    return -2.0\n"
     report = await validate_function(source, range=(-1.0, 1.0))
     assert report.failed is not None
+    assert report.failed.name == "test_run"
     assert "outside its range [-1, 1]" in report.failed.message
     with pytest.raises(InputError, match="lower one first"):
         await validate_function(GOOD, range=(1.0, 0.0))
-    with pytest.raises(InputError, match="not valid: test_run"):
-        report.require_valid()
 
 
 async def test_a_report_survives_its_json() -> None:

@@ -17,9 +17,8 @@ from assay.models import Request
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.testing import FakeJudge
-from assay.types.steps import AgentStep, ToolCall, ToolResult, ToolStep
 from assay.types.thread import StringThread
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.judge_forms import graded
 from tests.judge_models import Asked, asked_text, met, model
 

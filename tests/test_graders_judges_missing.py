@@ -19,10 +19,9 @@ from assay.graders.pairwise import PairwiseGrader
 from assay.graders.relevancy import AnswerRelevancyGrader
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeJudge
-from assay.types.steps import AgentStep
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, Trace
 
 JUDGES: dict[type[Grader], dict[str, Any]] = {
     LLMJudgeGrader: {"criteria": ["Names Canberra"]},

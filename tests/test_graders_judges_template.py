@@ -24,7 +24,6 @@ from assay.graders.judges.template_context import (
     Example,
     conversation,
     fenced_render,
-    raw_render,
     variables,
 )
 from assay.scoring.json_safe import Json
@@ -79,20 +78,20 @@ CONTEXT: dict[str, Json] = {
     ],
 )  # fmt: skip
 def test_every_variable_is_what_users_know(template: str, expected: str) -> None:
-    assert raw_render(template, GIVEN) == expected
+    assert render(template, GIVEN) == expected
 
 
 def test_an_examples_json_is_json_whatever_it_says() -> None:
-    shown = raw_render("{{#each examples}}{{output_json}}{{/each}}", GIVEN)
+    shown = render("{{#each examples}}{{output_json}}{{/each}}", GIVEN)
     assert json.loads(shown) == {"reasoning": 'It says "2"\nand no more.', "score": "PASS"}
 
 
 def test_the_form_of_the_reply_names_what_it_may_say() -> None:
-    shown = raw_render("{{output_schema}}", GIVEN)
+    shown = render("{{output_schema}}", GIVEN)
     assert shown.startswith('{\n  "reasoning": str,\n  "score": str\n}\n\nreasoning: ')
     assert "PASS" in shown
     assert "NA" not in shown
-    assert "NA" in raw_render("{{output_schema}}", variables(THREAD, criteria="c", allow_na=True))
+    assert "NA" in render("{{output_schema}}", variables(THREAD, criteria="c", allow_na=True))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +188,7 @@ def test_attack_a_template_walks_attributes() -> None:
 
 def test_attack_an_answer_is_rendered_again() -> None:
     answer = "{{criteria}}{{#each turns}}x{{/each}}{{> p}}{{"
-    shown = raw_render("{{completion}}", variables(conversation(answer), criteria="secret"))
+    shown = render("{{completion}}", variables(conversation(answer), criteria="secret"))
     assert shown == answer
 
 
@@ -359,7 +358,7 @@ def test_trusted_variables_stay_as_they_are() -> None:
         "{{criteria}} {{level}} {{output_schema}} {{turns.length}}"
         "{{#each examples}}{{number}}{{label}}{{/each}}{{#each turns}}{{@index}}{{role}}{{/each}}"
     )
-    assert fenced_render(template, GIVEN, {"level": "strict"}).text == raw_render(template, GIVEN)
+    assert fenced_render(template, GIVEN, {"level": "strict"}).text == render(template, GIVEN)
 
 
 def test_a_fence_stands_on_lines_of_its_own() -> None:

@@ -10,9 +10,8 @@ from assay.graders.judges.work import Work, diff_view, trace_view
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import Request
 from assay.scoring.json_safe import Json
-from assay.types.steps import AgentStep, ToolCall, ToolResult, ToolStep
 from assay.types.submission import Workspace
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.judge_forms import graded
 from tests.judge_models import asked_text, met, model
 

@@ -18,9 +18,8 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.tasks.grader_files import load_graders
 from assay.testing import FakeJudge
-from assay.types.steps import AgentStep, ToolCall, ToolResult, ToolStep
 from assay.types.submission import Submission, Workspace
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.judge_models import asked_text, met, model
 
 RUBRIC = "# What counts\n\n- The function retries.\n- The delay grows {each} time.\n"

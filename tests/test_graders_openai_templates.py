@@ -21,9 +21,8 @@ from assay.graders.openai.template import (
     scope_of,
 )
 from assay.scoring.json_safe import Json
-from assay.types.steps import AgentStep, ToolCall
 from assay.types.thread import StringThread
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, ToolCall, Trace
 
 ITEM: dict[str, Json] = {
     "x": "ex",

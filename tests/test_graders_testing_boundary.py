@@ -1407,3 +1407,21 @@ def test_honest_work_is_judged_as_it_would_be_in_one_process(group: tuple[str, .
 
 def test_every_theme_is_in_a_group() -> None:
     assert sorted(theme for group in GROUPS for theme in group) == sorted(THEMES)
+
+
+def test_neither_side_loads_what_this_work_does_not_need() -> None:
+    """The host loaded all of pytest and asyncio: half of what such a case cost."""
+    kit = (
+        "import sys\nfrom dataclasses import dataclass\ndef loaded(): return sorted(sys.modules)\n"
+    )
+    test = """
+import sys
+import kit
+HEAVY = {"asyncio", "logging", "_pytest", "decimal", "uuid", "socket", "pathlib"}
+def test_host(): assert HEAVY & set(kit.loaded()) == set()
+def test_judge(): assert {"asyncio", "unittest.mock"} & set(sys.modules) == set()
+"""
+    score = grade(
+        {"kit.py": kit, "inspect.py": "raise ImportError('not mine')"}, {"test_a.py": test}
+    )
+    assert score.value == 1.0, outcomes(score)

@@ -219,7 +219,7 @@ class TestTheEnd:
             test('behind', () => assert.strictEqual(kit.add(1, 2), 3));
             """
             kits[f"kit{number}.js"] = f"{kit}\nexports.add = (a, b) => a + b;"
-        told = judge_apart(tests, kits, *tests, patience=4.0)
+        told = judge_apart(tests, kits, "--test-concurrency=2", *tests, patience=4.0)
         for number, (name, (_, why)) in enumerate(ENDS.items()):
             file = f"{number}.test.js::"
             outcomes = {

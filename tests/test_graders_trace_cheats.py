@@ -8,8 +8,7 @@ import pytest
 
 from assay.graders.tool_correctness import ToolCorrectnessGrader
 from assay.scoring.json_safe import Json
-from assay.types.steps import AnyStep, ToolCall, ToolKind, ToolResult, ToolStep
-from assay.types.trace import Trace
+from assay.types.trace import AnyStep, ToolCall, ToolKind, ToolResult, ToolStep, Trace
 from tests.test_graders_trajectory import checked, did, failing, graded, trace
 
 

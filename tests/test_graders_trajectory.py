@@ -25,7 +25,8 @@ from assay.graders.trace import TraceGrader
 from assay.graders.usage import Totals, totals_of
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-from assay.types.steps import (
+from assay.types.submission import Workspace
+from assay.types.trace import (
     AgentStep,
     AnyStep,
     Step,
@@ -34,10 +35,9 @@ from assay.types.steps import (
     ToolKind,
     ToolResult,
     ToolStep,
+    Trace,
     Usage,
 )
-from assay.types.submission import Workspace
-from assay.types.trace import Trace
 
 
 def did(name: str, kind: ToolKind | None = "execute", **arguments: Json) -> ToolStep:

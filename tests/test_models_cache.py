@@ -22,8 +22,8 @@ from assay.models.cache import (
     ReplyCache,
     export_replies,
     import_replies,
-    request_digest,
 )
+from assay.models.client import request_digest
 from assay.models.messages import Attempt, Finish, Message, Reply, Request, Usage
 
 REPLY = Reply(

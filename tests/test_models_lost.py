@@ -13,7 +13,7 @@ import pytest
 
 from assay.errors import ModelError
 from assay.models import EndpointSettings, Message, ModelClient, ModelSettings, Request
-from assay.models.in_flight import InFlight
+from assay.models.cache import InFlight
 from assay.models.prices import Prices
 from assay.scoring.json_safe import Json
 from assay.testing import FakeJudge, Fault
@@ -237,7 +237,7 @@ async def test_a_reply_that_was_no_good_is_not_shared(tmp_path: Path) -> None:
 
 
 async def test_nobody_waits_for_others_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.models.in_flight._GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("assay.models.cache._GRACE_SECONDS", 0.0)
     flights = InFlight()
     async with flights.sharing("d", 0.05) as leader:
         waiting = asyncio.create_task(flights.sharing("d", 0.05).__aenter__())

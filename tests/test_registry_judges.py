@@ -16,6 +16,7 @@ import uvicorn
 
 from assay.cli.main import main
 from assay.client import AuthError, Client
+from assay.endpoint.serving import listen
 from assay.errors import InputError
 from assay.registry import (
     BinaryJudgeDefinition,
@@ -32,8 +33,7 @@ from assay.registry.files import yaml_text
 from assay.registry.validation import definition_warnings
 from assay.scoring.json_safe import Json
 from assay.server.app import create_app
-from assay.server.run import listen
-from assay.server.settings import ServerSettings
+from assay.server.context import ServerSettings
 from assay.service.site import new_key
 from assay.store import ApiKeys, Database
 from assay.testing import Asked, FakeJudge

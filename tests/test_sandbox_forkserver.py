@@ -294,3 +294,62 @@ def test_a_host_with_a_reaper_of_its_own() -> None:
             assert run_command_sync(words, workspace=None).exit_code == number
         """
     )
+
+
+def test_limits_that_the_host_takes_on_later() -> None:
+    """The server kept those of its start, and gave every command more than its host had."""
+    alone(
+        """
+        import resource
+        from assay.sandbox import run_command_sync
+
+        def largest():
+            line = ["/bin/bash", "-c", "ulimit -H -f"]
+            return int(run_command_sync(line, workspace=None).stdout)
+
+        before = largest()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        assert before > 1024 == largest(), (before, largest())
+        """
+    )
+
+
+@pytest.mark.skipif(not kernel.is_admin(), reason="only root may mount")
+def test_what_the_host_mounts_for_itself_later(tmp_path: Path) -> None:
+    """The server stayed in the name space of its start, where the workspace is another."""
+    alone(
+        f"""
+        from pathlib import Path
+        from assay.sandbox import kernel, run_command_sync
+
+        run_command_sync(["true"], workspace=None)
+        kernel.unshare(kernel.NEW_MOUNTS)
+        kernel.mount("none", "/", "none", 0x4000 | 0x40000)
+        kernel.mount("kit", {str(tmp_path)!r}, "tmpfs", 0)
+        Path({str(tmp_path)!r}, "note").write_text("here")
+        assert run_command_sync(["cat", "note"], workspace={str(tmp_path)!r}).stdout == "here"
+        """
+    )
+
+
+def test_relative_paths_below_a_directory_that_is_gone(tmp_path: Path) -> None:
+    """Was a FileNotFoundError of Python's."""
+    alone(
+        f"""
+        import os
+        from assay.errors import InputError
+        from assay.sandbox import Mount, run_command_sync
+
+        os.mkdir({str(tmp_path / "gone")!r})
+        os.chdir({str(tmp_path / "gone")!r})
+        os.rmdir({str(tmp_path / "gone")!r})
+        mounts = [Mount(source=".", target="/x")]
+        for given in {{"workspace": "."}}, {{"workspace": None, "mounts": mounts}}:
+            try:
+                run_command_sync(["true"], **given)
+            except InputError as error:
+                assert "deleted" in str(error), error
+            else:
+                raise AssertionError
+        """
+    )

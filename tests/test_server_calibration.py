@@ -13,7 +13,7 @@ import pytest
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
-from assay.server.settings import ServerSettings
+from assay.server.context import ServerSettings
 from assay.store import Database, Jobs, ScoreRecord
 from assay.store.cards import CardRecord, Cards
 from tests.calibrated import LINE, SAYS_NO, SAYS_YES, calibrated, says_yes

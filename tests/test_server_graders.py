@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from assay.scoring.json_safe import Json
-from assay.server.settings import ServerSettings
+from assay.server.context import ServerSettings
 from tests.postgres import KINDS, new_location
 from tests.server_app import EXACT, FOUR, Site, body_of, faults_of, items_of, serving
 

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from assay.scoring.json_safe import Json
-from assay.server.settings import ServerSettings
+from assay.server.context import ServerSettings
 from tests.server_app import Site, body_of, faults_of, items_of, serving
 
 JSON = {"Content-Type": "application/json"}

@@ -15,13 +15,9 @@ import pytest
 
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
-from assay.server import work
 from assay.server.app import context_of
-from assay.server.context import Context
-from assay.server.grading import Item
-from assay.server.settings import ServerSettings
+from assay.server.context import Context, Item, ServerSettings
 from assay.store.catalog import GraderVersion
-from assay.store.database import Database
 from assay.store.jobs import Jobs
 from tests.postgres import KINDS, new_location
 from tests.server_app import Site, body_of, faults_of, items_of, serving
@@ -261,12 +257,10 @@ def before_grading(
     patch: pytest.MonkeyPatch, first: Callable[[Sequence[Item]], Awaitable[None]]
 ) -> None:
     """Have something done before each batch of a job is graded."""
-    real = work.grade_items
+    real = Context.grade
 
-    async def grade(
-        database: Database, version: GraderVersion, items: Sequence[Item], server: Context
-    ) -> list[Graded]:
+    async def grade(server: Context, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
         await first(items)
-        return await real(database, version, items, server)
+        return await real(server, version, items)
 
-    patch.setattr(work, "grade_items", grade)
+    patch.setattr(Context, "grade", grade)

@@ -15,8 +15,8 @@ import pytest
 from assay.models import Request, register_model
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
-from assay.server.row_by_row import Outcomes, RowByRow
-from assay.server.settings import ServerSettings
+from assay.server.context import ServerSettings
+from assay.server.jobs import Outcomes
 from assay.store.database import Database
 from assay.store.jobs import Jobs
 from assay.testing.asked import split_fences
@@ -108,18 +108,19 @@ async def test_a_row_that_ends_while_others_are_being_stored_is_stored_too(
     tmp_path: Path, judge: HeldJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge.holds = {"word 3"}
-    run, add, ended = RowByRow.run, Jobs.add_scores, threading.Event()
-
-    async def until_the_end(rows: RowByRow) -> None:
-        await run(rows)
-        ended.set()
+    add, storing = Jobs.add_scores, threading.Event()
 
     def slowly(jobs: Jobs, job: str, scores: Outcomes) -> None:
-        judge.go.set()
-        assert ended.wait(60)
+        judge.go.set()  # the held row ends while this is being stored
+        assert storing.is_set() or asyncio.run_coroutine_threadsafe(all_asked(), loop).result(60)
         add(jobs, job, scores)
 
-    monkeypatch.setattr(RowByRow, "run", until_the_end)
+    async def all_asked() -> bool:
+        await judge.reached(4)
+        storing.set()
+        return True
+
+    loop = asyncio.get_running_loop()
     monkeypatch.setattr(Jobs, "add_scores", slowly)
     async with serving(str(tmp_path / "home"), QUICK) as site:
         await until(site, await begun(site, 4), 4)

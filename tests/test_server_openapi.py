@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from assay.scoring.json_safe import Json
 from assay.server.app import OPENAPI, create_app
-from assay.server.settings import ServerSettings
+from assay.server.context import ServerSettings
 from assay.service.site import new_key
 from assay.store.database import Database
 from assay.store.projects import ApiKeys

@@ -12,7 +12,7 @@ import pytest
 
 from assay.errors import StoreError
 from assay.scoring.json_safe import Json
-from assay.server.settings import ServerSettings
+from assay.server.context import ServerSettings
 from assay.store.database import Database
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.replies import Replies

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from assay.tasks.blocks import HarnessSpec, find_harnesses_file, load_harnesses
 from assay.tasks.case import load_cases
 from assay.tasks.document import DocumentError
-from assay.tasks.harnesses import HarnessSpec, find_harnesses_file, load_harnesses
 
 
 def write(file: Path, text: str) -> str:

@@ -333,9 +333,8 @@ def test_the_settings_of_uv_are_read_where_pip_has_none() -> None:
     )
 
 
-def test_the_default_index_is_what_pip_says() -> None:
-    packages.default_index.cache_clear()
-    assert packages.default_index().startswith("https://")
+def test_where_nothing_is_configured_the_public_index_is_asked() -> None:
+    assert read_settings({"PIP_CONFIG_FILE": "/dev/null"}).indexes == (packages.DEFAULT_INDEX,)
 
 
 @pytest.mark.slow

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from assay.scoring.json_safe import Json
-from assay.tasks.case import load_case
-from assay.tasks.case_schema import case_schema
+from assay.tasks.case import case_schema, load_case
 from assay.tasks.document import DocumentError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

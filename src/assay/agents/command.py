@@ -15,10 +15,10 @@ from assay.agents.transcripts import MOST_BYTES, read_transcript
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.sandbox import CommandResult, Limits, Mount, run_command
-from assay.tasks.harnesses import HarnessSpec
+from assay.tasks.blocks import HarnessSpec
 from assay.types.run import Run
-from assay.types.steps import AgentStep, Step
 from assay.types.submission import Workspace
+from assay.types.trace import AgentStep, Step
 
 __all__ = ["CommandAgent"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assay.graders.usage import OBSERVED
 from assay.sandbox.host import open_inside
 from assay.types.run import Run
-from assay.types.steps import AgentStep
+from assay.types.trace import AgentStep
 
 __all__ = ["EchoAgent"]
 

@@ -27,8 +27,7 @@ from assay.sandbox.host import make_directory_inside, open_inside, remove_inside
 from assay.scoring.strict_json import read_json
 from assay.types.codec import from_json
 from assay.types.run import Run
-from assay.types.steps import AgentStep, Step, ToolCall, ToolStep
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, Step, ToolCall, ToolStep, Trace
 
 __all__ = ["RecordedAgent", "ReplayAgent", "recordings_of"]
 

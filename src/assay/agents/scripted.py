@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from assay.errors import AgentError
 from assay.sandbox.host import make_directory_inside, open_inside, remove_inside
 from assay.types.run import Run
-from assay.types.steps import AgentStep, Step
+from assay.types.trace import AgentStep, Step
 
 __all__ = ["Deeds", "ScriptedAgent"]
 

@@ -1,7 +1,6 @@
 """The shapes that agents record, under the path that people know them by."""
 
 from assay.types.run import Run
-from assay.types.steps import AgentStep, Citation, Step, SubagentStep, ToolStep
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, Citation, Step, SubagentStep, ToolStep, Trace
 
 __all__ = ["AgentStep", "Citation", "Run", "Step", "SubagentStep", "ToolStep", "Trace"]

@@ -18,8 +18,7 @@ from assay.graders.spec import spec_schema
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
-from assay.tasks.case import Case, load_cases
-from assay.tasks.case_schema import case_schema
+from assay.tasks.case import Case, case_schema, load_cases
 from assay.tasks.grader_files import load_graders
 
 

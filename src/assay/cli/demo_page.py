@@ -182,7 +182,7 @@ async def _answers(file: Path, store: Store) -> Answers:
 async def _environment(directory: Path, store: Store) -> Part:
     from assay.eval.records import record_of, start_run
     from assay.graders.kinds import load_file
-    from assay.tasks.taskset import Taskset
+    from assay.tasks.task import Taskset
 
     file = directory / "tasks.py"
     tasks = Taskset.from_file(str(file))

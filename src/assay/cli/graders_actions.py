@@ -28,8 +28,8 @@ from assay.cli.graders_output import (
     print_preview,
     print_report,
     print_warnings,
+    try_grader,
 )
-from assay.cli.graders_trial import try_grader
 from assay.cli.options import is_shared
 from assay.errors import InputError
 from assay.graders.functions.report import ValidationReport

@@ -72,7 +72,7 @@ def judging(given: Namespace) -> Generator[None]:
             with using(make()):
                 yield
         else:
-            from assay.models.making import using_when_asked
+            from assay.models import using_when_asked
 
             with using_when_asked(make):
                 yield

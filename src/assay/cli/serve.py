@@ -15,7 +15,7 @@ from assay.errors import InputError, MissingExtraError
 from assay.store.projects import KeyRecord, KeyRole
 
 if TYPE_CHECKING:
-    from assay.server.run import Listening
+    from assay.server.app import Listening
 
 
 _SERVE_MORE = """\
@@ -110,9 +110,9 @@ def _secret(text: str) -> tuple[str, str]:
 def run(given: Namespace) -> int:
     """Serve until the process is told to end."""
     _require_server()
-    from assay.server.run import is_loopback, listen
-    from assay.server.run import run as run_server
-    from assay.server.settings import ServerSettings
+    from assay.endpoint.serving import is_loopback, listen
+    from assay.server.app import run as run_server
+    from assay.server.context import ServerSettings
 
     where = _location(given.db)
     with listen(given.host, given.port) as opened:

@@ -11,11 +11,10 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
-from assay.client.calls import checked
 from assay.client.data import AsyncDatasets, AsyncJobs, AsyncProjects, AsyncRuns, AsyncScores
 from assay.client.grader_types import AsyncGraderTypes
 from assay.client.graders import AsyncGraders
-from assay.client.scope import Backend, Scope
+from assay.client.scope import Backend, Scope, checked
 from assay.errors import InputError
 from assay.store import JobRecord
 
@@ -249,8 +248,7 @@ def _backend(
         raise InputError("give base_url or store, not both")
     url = os.environ.get("ASSAY_URL") if base_url is None and store is None else base_url
     if url:
-        from assay.client.remote import RemoteBackend
-        from assay.client.transport import checked_url
+        from assay.client.remote import RemoteBackend, checked_url
 
         address, key = checked_url(url), api_key or os.environ.get("ASSAY_API_KEY")
         return lambda: RemoteBackend(address, key, timeout=timeout)

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.client.calls import checked_calls
-from assay.client.scope import Item, Rows, Scope, every, rows_of
+from assay.client.scope import Item, Rows, Scope, checked_calls, every, rows_of
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.service import data as operations

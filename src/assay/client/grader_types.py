@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from assay.client.calls import checked_calls, warn_caller
-from assay.client.scope import Item, Scope, rows_of
+from assay.client.scope import Item, Scope, checked_calls, rows_of, warn_caller
 from assay.scoring.json_safe import Json
 from assay.service.graders import create_grader
 

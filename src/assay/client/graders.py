@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.client.calls import checked_calls
 from assay.client.errors import ServerError
 from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
-from assay.client.scope import Item, Scope, every, rows_of
+from assay.client.scope import Item, Scope, checked_calls, every, rows_of
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations

@@ -17,7 +17,7 @@ from assay.registry.policy import Permissions
 from assay.registry.stored_rows import grade_rows
 from assay.scoring.json_safe import Json
 from assay.service.data import add_scores, show_job
-from assay.service.graders import create_grader, grade, import_graders
+from assay.service.graders import create_grader, import_graders
 from assay.service.operation import EVERY_PROJECT, Desk, Identity, Operation, ask
 from assay.store import (
     Database,
@@ -61,8 +61,6 @@ class LocalBackend:
         given: dict[str, object] = dict(kwargs)
         if operation in (create_grader, import_graders):
             Projects(self._database).ensure(project)
-        if operation is grade:
-            given.setdefault("record", False)  # scores are kept where others look at them
         if operation is add_scores:
             given.setdefault("source", "sdk")
         return await ask(operation, self._desk(project), *args, **given)

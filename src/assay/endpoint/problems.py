@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 
 from assay.errors import AssayError
 from assay.scoring.json_safe import Json
-from assay.types.codec import Problem, ShapeError
+from assay.types.codec import Problem
 
-__all__ = ["ProblemError", "problem_body", "shape_problem"]
+__all__ = ["MEDIA_TYPE", "ProblemError", "problem_body"]
+
+MEDIA_TYPE = "application/problem+json"
+
+_MOST_ERRORS = 100
+_TITLES = {
+    400: "The request is malformed",
+    401: "A key is needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "The method is not allowed here",
+    409: "What is stored does not allow it",
+    412: "It was changed meanwhile",
+    413: "The body is too large",
+    415: "The body has another type",
+    421: "This server has another name",
+    422: "The request cannot be carried out",
+    423: "It is locked",
+    428: "Say which version to replace",
+    429: "Too many failures",
+    500: "The server failed",
+    503: "Not available now",
+}
 
 
 class ProblemError(AssayError):
@@ -17,8 +39,9 @@ class ProblemError(AssayError):
 
     Attributes:
         status: The HTTP status of the reply.
-        errors: What is wrong where: ``field``, ``message`` and ``hint``.
+        errors: What is wrong, place by place.
         headers: Further headers of the reply.
+        more: Further members of the reply.
     """
 
     def __init__(
@@ -26,32 +49,29 @@ class ProblemError(AssayError):
         status: int,
         detail: str,
         *,
-        errors: Sequence[Problem] = (),
-        headers: dict[str, str] | None = None,
+        errors: Iterable[Problem] = (),
+        headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Json] | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.errors = tuple(errors)
-        self.headers = headers or {}
+        self.headers = dict(headers or {})
+        self.more = dict(more or {})
 
 
 def problem_body(error: ProblemError, instance: str) -> dict[str, Json]:
     """The reply's JSON."""
+    title = _TITLES.get(error.status) or HTTPStatus(error.status).phrase
     return {
-        "type": "about:blank",
-        "title": HTTPStatus(error.status).phrase,
+        "type": "urn:assay:problem:" + title.lower().replace(" ", "-"),
+        "title": title,
         "status": error.status,
         "detail": error.message,
         "instance": instance,
         "errors": [
             {"field": problem.field, "message": problem.message, "hint": problem.hint}
-            for problem in error.errors[:100]
+            for problem in error.errors[:_MOST_ERRORS]
         ],
+        **error.more,
     }
-
-
-def shape_problem(error: ShapeError) -> ProblemError:
-    """The problem of a body that has not the shape that was asked for."""
-    first = error.problems[0]
-    place = f"{first.field}: " if first.field else ""
-    return ProblemError(422, f"{place}{first.message}", errors=error.problems)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import TypeAlias, cast
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from assay.endpoint.access import Access
-from assay.endpoint.forms import adaptive, native, nemo_gym, openrlhf
-from assay.endpoint.problems import ProblemError, problem_body
-from assay.endpoint.served import Asked, Served
+from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
+from assay.endpoint.served import Access, Served
+from assay.graders.endpoints.forms import FORMS, nemo_gym
+from assay.graders.endpoints.forms.form import Form, NotGradedError
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
+from assay.types.codec import ShapeError
 
 __all__ = ["Find", "build_app", "build_router"]
 
@@ -41,6 +42,13 @@ def build_router(find: Find, access: Access, *, now: Callable[[], float] = time.
                 return _json(await handler(served, body))
             except ProblemError as error:
                 return problem_response(asked, error)
+            except ShapeError as error:
+                first = error.problems[0]
+                place = f"{first.field}: " if first.field else ""
+                problem = ProblemError(422, f"{place}{first.message}", errors=error.problems)
+            except NotGradedError as error:
+                problem = ProblemError(500, error.message, errors=error.problems)
+            return problem_response(asked, problem)
 
         extra = {"requestBody": _described(request)} if request is not None else None
         router.add_api_route(
@@ -82,7 +90,7 @@ def build_app(router: APIRouter, served: Served) -> FastAPI:
 def problem_response(asked: Request, error: ProblemError) -> Response:
     """A problem as a reply."""
     body = problem_body(error, asked.url.path)
-    return _json(body, error.status, "application/problem+json", error.headers)
+    return _json(body, error.status, MEDIA_TYPE, error.headers)
 
 
 def _json(
@@ -129,7 +137,7 @@ def _described(schema: Mapping[str, Json]) -> dict[str, object]:
     return {"required": True, "content": {"application/json": {"schema": dict(schema)}}}
 
 
-_PROBLEM = {"content": {"application/problem+json": {"schema": {"type": "object"}}}}
+_PROBLEM = {"content": {MEDIA_TYPE: {"schema": {"type": "object"}}}}
 _RESPONSES: dict[int | str, dict[str, object]] = {
     200: {"description": "OK", "content": {"application/json": {"schema": {"type": "object"}}}},
     **{
@@ -139,62 +147,39 @@ _RESPONSES: dict[int | str, dict[str, object]] = {
 }
 
 
-def _check_size(served: Served, asked: Sequence[object]) -> None:
-    if len(asked) > served.max_batch:
-        said = f"{len(asked)} items in one request; at most {served.max_batch} are graded at once"
-        raise ProblemError(413, said)
+def _handler(form: Form) -> _Handler:
+    """What grades the items of requests in a form."""
+
+    async def handle(served: Served, body: Json) -> Json:
+        asked = form.decode_request(body, served)
+        if len(asked) > served.max_batch:
+            said = f"{len(asked)} items in one request; at most {served.max_batch}"
+            raise ProblemError(413, f"{said} are graded at once")
+        return form.encode_answer(body, await served.grade(asked), served)
+
+    handle.__doc__ = form.title
+    return handle
 
 
 async def _info(served: Served, _: Json) -> Json:
     """What this grader is."""
-    return native.info(served)
-
-
-async def _grade(served: Served, body: Json) -> Json:
-    """Grade a batch of items."""
-    items: list[Asked] = native.read(body)
-    _check_size(served, items)
-    return native.reply(body, await served.grade(items))
+    return {
+        **cast("dict[str, Json]", await _adaptive_info(served, None)),
+        "max_batch": served.max_batch,
+        "score_range": None if served.score_range is None else list(served.score_range),
+        "metadata_schema": dict(served.metadata_schema),
+        "protocol": "assay/1",
+    }
 
 
 async def _adaptive_info(served: Served, _: Json) -> Json:
     """What this grader is, for Adaptive."""
-    return adaptive.info(served)
+    return {"name": served.name, "version": served.version, "description": served.description}
 
 
 async def _metadata_schema(served: Served, _: Json) -> Json:
     """JSON Schema of the metadata."""
     return dict(served.metadata_schema) or {"type": "object"}
-
-
-async def _score(served: Served, body: Json) -> Json:
-    """Score one conversation, for Adaptive."""
-    request = adaptive.read(body)
-    (graded,) = await served.grade(adaptive.asked([request]))
-    return adaptive.reply(request, graded)
-
-
-async def _batch_score(served: Served, body: Json) -> Json:
-    """Score a batch of conversations, for Adaptive."""
-    requests = adaptive.read_batch(body)
-    _check_size(served, requests)
-    graded = await served.grade(adaptive.asked(requests))
-    responses: list[Json] = [*adaptive.reply_batch(requests, graded)]
-    return {"responses": responses}
-
-
-async def _get_reward(served: Served, body: Json) -> Json:
-    """Rewards of samples, for OpenRLHF."""
-    items = openrlhf.read(body)
-    _check_size(served, items)
-    return openrlhf.reply(served, await served.grade(items))
-
-
-async def _verify(served: Served, body: Json) -> Json:
-    """Verify a rollout, for NeMo Gym."""
-    row, submission = nemo_gym.read(body)
-    (graded,) = await served.grade([("0", submission)])
-    return nemo_gym.reply(row, graded)
 
 
 async def _seed_session(served: Served, body: Json) -> Json:
@@ -211,13 +196,12 @@ async def _aggregate(served: Served, body: Json) -> Json:
 
 _ROUTES: tuple[tuple[str, str, _Handler, Mapping[str, Json] | None], ...] = (
     ("GET", "/v1/info", _info, None),
-    ("POST", "/v1/grade", _grade, native.REQUEST),
     ("GET", "/info", _adaptive_info, None),
     ("GET", "/metadata_schema", _metadata_schema, None),
-    ("POST", "/score", _score, adaptive.REQUEST),
-    ("POST", "/batch_score", _batch_score, adaptive.BATCH_REQUEST),
-    ("POST", "/get_reward", _get_reward, openrlhf.REQUEST),
-    ("POST", "/verify", _verify, nemo_gym.REQUEST),
+    *(
+        ("POST", each.route, _handler(each), each.schema)
+        for each in {one.route: one for form in FORMS.values() for one in form.each()}.values()
+    ),
     ("POST", "/seed_session", _seed_session, {"type": "object"}),
     ("POST", "/aggregate_metrics", _aggregate, nemo_gym.AGGREGATE_REQUEST),
 )

@@ -8,8 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
-from assay.endpoint.access import Access
-from assay.endpoint.served import Scorer, Served, ServedOptions
+from assay.endpoint.served import Access, Scorer, Served, ServedOptions
 from assay.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -143,18 +142,50 @@ def require_protection(host: str, secret_env: str, *, without_auth: bool) -> Non
     Raises:
         InputError: Naming the ways out.
     """
-    if not (_is_loopback(host) or secret_env or without_auth):
+    if not (is_loopback(host) or secret_env or without_auth):
         raise InputError(
             f"others can reach {host}, and nothing would keep them out",
             hint="give token_env or hmac_env, or without_auth where callers can send no secret",
         )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the port.
+
+    Raises:
+        InputError: If it cannot be had.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        opened = socket.socket(family, socket.SOCK_STREAM)
+    except (OSError, UnicodeError, OverflowError) as error:
+        raise InputError(f"cannot listen on {host!r}: {error}") from error
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+    except (OSError, OverflowError) as error:
+        opened.close()
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"cannot listen on {host}:{port}: {reason}", hint="choose another port, or 0"
+        ) from error
+    return opened
+
+
+def url_of(opened: socket.socket, host: str) -> str:
+    """Where a server answers that listens there."""
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"http://{shown}:{opened.getsockname()[1]}"
 
 
 def run_app(
@@ -167,12 +198,7 @@ def run_app(
     """
     import uvicorn
 
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot listen on {host}:{port}: {reason}") from None
+    listener = listen(host, port)
     config = uvicorn.Config(
         app,
         access_log=False,
@@ -182,8 +208,8 @@ def run_app(
         timeout_graceful_shutdown=_SECONDS_TO_FINISH,
     )
     with listener:
-        shown = f"[{host}]" if ":" in host else host
-        url = f"http://{shown}:{listener.getsockname()[1]}"
+        listener.listen(2048)
+        url = url_of(listener, host)
         if on_start is None:
             logging.getLogger("uvicorn.error").info("serving at %s", url)
         else:

@@ -16,8 +16,7 @@ from assay.environment.template import (
 )
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
-from assay.tasks.task import Task
-from assay.tasks.taskset import Taskset
+from assay.tasks.task import Task, Taskset
 
 __all__ = ["Environment"]
 

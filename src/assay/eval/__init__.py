@@ -12,8 +12,7 @@ from assay.on_demand import names_on_demand
 if TYPE_CHECKING:
     from assay.eval.runner import run_cells, run_tasks
     from assay.scoring.advantage import dr_grpo, group_relative, rloo
-    from assay.types.job import Job
-    from assay.types.run import Rewarded, Run
+    from assay.types.run import Job, Rewarded, Run
 
 __all__ = [
     "Job",
@@ -27,7 +26,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Job": "assay.types.job",
+    "Job": "assay.types.run",
     "Rewarded": "assay.types.run",
     "Run": "assay.types.run",
     "dr_grpo": "assay.scoring.advantage",

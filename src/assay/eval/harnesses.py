@@ -12,7 +12,7 @@ from assay.tasks.case import Case
 from assay.tasks.task import Agent
 
 if TYPE_CHECKING:
-    from assay.tasks.harnesses import HarnessSpec
+    from assay.tasks.blocks import HarnessSpec
 
 __all__ = ["BUILT_IN", "agent_for", "declared_harnesses", "require_harnesses"]
 
@@ -28,7 +28,7 @@ def declared_harnesses(case: Case) -> Mapping[str, HarnessSpec]:
     """
     if not case.harnesses_file:
         return {}
-    from assay.tasks.harnesses import load_harnesses
+    from assay.tasks.blocks import load_harnesses
 
     return load_harnesses(case.harnesses_file)
 

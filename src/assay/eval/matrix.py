@@ -18,15 +18,15 @@ from assay.graders.apply import require_parts
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
+from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import Case, load_cases
-from assay.tasks.task import Agent, RunOptions, Session
-from assay.tasks.taskset import case_task
+from assay.tasks.task import Agent, RunOptions, Session, case_task
 from assay.types.codec import from_json, to_json
 from assay.types.run import Run
 
 if TYPE_CHECKING:
     from assay.eval.isolation import Settle
-    from assay.tasks.harnesses import HarnessSpec
+    from assay.tasks.blocks import HarnessSpec
 
 __all__ = [
     "Coordinate",

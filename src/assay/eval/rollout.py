@@ -32,9 +32,8 @@ from assay.scoring.graded import Grade
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.run import Run
-from assay.types.steps import Step, TaskCall
 from assay.types.submission import Submission
-from assay.types.trace import Trace
+from assay.types.trace import Step, TaskCall, Trace
 
 __all__ = ["Cell", "rollout"]
 

@@ -16,8 +16,7 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.case import Case
 from assay.tasks.task import Agent, RunOptions, Session, Task
-from assay.types.job import Job
-from assay.types.run import Prompt, Run
+from assay.types.run import Job, Prompt, Run
 from assay.types.submission import Submission, Workspace
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from assay.eval.scene import Scene, read_scene
 from assay.sandbox import remove_tree
 from assay.store.records import CellRecord
 from assay.tasks.case import Case
-from assay.tasks.task import Agent
-from assay.tasks.taskset import case_task
+from assay.tasks.task import Agent, case_task
 from assay.types.run import Run
 
 __all__ = ["Arena", "Trial", "arena", "record_trial", "require_triable"]

@@ -24,8 +24,7 @@ from assay.graders.tool_effects import (
 )
 from assay.graders.usage import walk
 from assay.scoring.json_safe import Json
-from assay.types.steps import AgentStep, ToolCall, ToolKind, ToolStep
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, ToolCall, ToolKind, ToolStep, Trace
 
 __all__ = [
     "TOOL_KINDS",

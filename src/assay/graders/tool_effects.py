@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from assay.graders.shell_lines import Simple, simple_commands
 from assay.scoring.json_safe import Json
-from assay.types.steps import ToolCall
+from assay.types.trace import ToolCall
 
 __all__ = ["Touch", "command_line", "does_nothing", "is_scratch", "possible_kinds", "touches"]
 

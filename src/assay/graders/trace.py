@@ -22,9 +22,8 @@ from assay.graders.tool_effects import possible_kinds
 from assay.graders.usage import did_nothing, is_observed, missing_part, totals_of
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-from assay.types.steps import ToolKind
 from assay.types.submission import Workspace
-from assay.types.trace import Trace
+from assay.types.trace import ToolKind, Trace
 
 __all__ = ["TraceGrader"]
 

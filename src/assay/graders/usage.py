@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assay.scoring.json_safe import Json
-from assay.types.steps import AgentStep, AnyStep, SubagentStep, ToolStep, Usage
 from assay.types.submission import Workspace
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, AnyStep, SubagentStep, ToolStep, Trace, Usage
 
 __all__ = [
     "COPIED",

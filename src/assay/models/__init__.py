@@ -1,10 +1,14 @@
 """Language models: asked in one way, whoever serves them.
 
-The names here are the public ones. What is heavy is loaded when it is first used.
+The names here are the public ones. What is heavy is loaded when it is first used; the client that
+graders ask through, when one of them first asks: most runs ask nobody.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from assay.on_demand import names_on_demand
@@ -61,3 +65,35 @@ _PLACES = {
 _PLACE = {name: f".{place}" for place, names in _PLACES.items() for name in names}
 
 __getattr__ = names_on_demand(__name__, _PLACE)
+
+
+class Making:
+    """Makes a client once; whoever asks holds the lock of `assay.models.client`."""
+
+    def __init__(self, make: Callable[[], ModelClient]) -> None:
+        self._make = make
+        self._made: ModelClient | None = None
+
+    def client(self) -> ModelClient:
+        """The client."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+_MAKING: ContextVar[Making | None] = ContextVar("assay_model_client_to_come", default=None)
+
+
+def client_to_come() -> Making | None:
+    """What makes the client of the block that is run; None outside of `using_when_asked`."""
+    return _MAKING.get()
+
+
+@contextmanager
+def using_when_asked(make: Callable[[], ModelClient]) -> Generator[None]:
+    """Like `assay.models.using`, with a client that is made only if somebody asks a model."""
+    token = _MAKING.set(Making(make))
+    try:
+        yield
+    finally:
+        _MAKING.reset(token)

@@ -3,27 +3,34 @@
 A question asked again is answered from a file: a grading that was interrupted goes on where it
 was, a rubric with one new criterion pays for that one, and ``replay`` grades without a network.
 Only finished, valid replies are kept; errors, refusals and cut-off replies are asked again.
+
+Equal requests of this process that are under way at the same time are asked once.
+
+The first one asks; the others wait until it is done and find its reply in the cache. Where it
+leaves no reply because the endpoint failed, those that waited fail with it: asked one after the
+other they would wait for the same again and again. Where its reply was invalid, the next one asks.
+Requests may be in different event loops and threads.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import hashlib
-import json
 import os
 import queue
 import threading
+import time
 import weakref
-from collections.abc import Sequence
+from collections import deque
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from assay.errors import AssayError, ModelError, StoreError
+from assay.models.faults import ENDPOINT_FAULTS
 from assay.models.forking import ForkSafe
-from assay.models.in_flight import InFlight, Turn
-from assay.models.messages import Message, Reply, Request
+from assay.models.messages import Reply
 from assay.models.recordings import (
     RecordError,
     ReplyFile,
@@ -34,83 +41,11 @@ from assay.models.recordings import (
     to_json,
     unpack,
 )
-from assay.models.schemas import schema_text
 from assay.models.settings import CacheMode
-from assay.scoring.json_safe import plain
 
-__all__ = ["CacheMode", "ReplyCache", "export_replies", "import_replies", "request_digest"]
+__all__ = ["CacheMode", "InFlight", "ReplyCache", "export_replies", "import_replies"]
 
-_FORMAT = 1
 _MOST_AT_ONCE = 1_024
-
-
-# --- The key -------------------------------------------------------------------------------------
-
-
-def request_digest(request: Request, *, protocol: str, base_url: str, model: str) -> str:
-    """Digest everything that decides what a model would answer.
-
-    Args:
-        request: The question. Its `volatile` strings count only by where they stand; its purpose
-            and its timeout do not count.
-        protocol: What the endpoint speaks.
-        base_url: Where it is.
-        model: Its name for the model.
-    """
-    said = [_said(message) for message in request.messages]
-    # What stands for a volatile string may not stand in the text itself, or two texts were one.
-    marked = bool(request.volatile) and not any("\0" in text for text in said)
-    if marked:
-        marks = _marks(request.volatile)
-        said = [_with_marks(text, marks) for text in said]
-    texts = [text.encode("utf-8", "surrogatepass") for text in said]
-    head = _head(
-        protocol,
-        base_url,
-        model,
-        None if request.schema is None else schema_text(request.schema),
-        request.schema_name,
-        request.max_tokens,
-        _decimal(request.temperature),
-        _decimal(request.top_p),
-        request.seed,
-        request.reasoning_effort,
-        request.repeat,
-    )
-    digest = hashlib.sha256(head)
-    digest.update(b"%d" % marked)
-    for message, text in zip(request.messages, texts, strict=True):
-        digest.update(f"{message.role} {isinstance(message.content, str)} {len(text)} ".encode())
-        digest.update(text)
-    return digest.hexdigest()
-
-
-@functools.lru_cache(maxsize=512)
-def _head(*decisive: str | float | None) -> bytes:
-    """What is the same for many requests, framed."""
-    framed = json.dumps([_FORMAT, *decisive]).encode("ascii")
-    return b"%d " % len(framed) + framed
-
-
-def _said(message: Message) -> str:
-    content = message.content
-    return content if isinstance(content, str) else json.dumps(plain(content))
-
-
-def _marks(volatile: Sequence[str]) -> list[tuple[str, str]]:
-    """What stands for each volatile string; the longest first, since one may hold another."""
-    marks = [(name, f"\0{index}\0") for index, name in enumerate(volatile) if name]
-    return sorted(marks, key=lambda mark: -len(mark[0]))
-
-
-def _with_marks(text: str, marks: Sequence[tuple[str, str]]) -> str:
-    for name, mark in marks:
-        text = text.replace(name, mark)
-    return text
-
-
-def _decimal(number: float | None) -> float | None:
-    return None if number is None else float(number)
 
 
 # --- The cache -----------------------------------------------------------------------------------
@@ -334,3 +269,184 @@ def _tell(waiting: list[asyncio.Future[None]], error: AssayError | None) -> None
             written.set_result(None)
         else:
             written.set_exception(StoreError(error.message, hint=error.hint))
+
+
+# --- Requests under way ---------------------------------------------------------------------------
+
+_SHARED = ENDPOINT_FAULTS | {"rate_limited"}
+# A request and one that waits for it have the same deadline: the one that waits hears of it first.
+_GRACE_SECONDS = 1.0
+
+
+class InFlight(ForkSafe):
+    """Who asks, and who waits, for each digest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._slots: dict[str, _Slot] = {}
+
+    def renew(self) -> None:
+        """Nobody asks in a forked process what its parent asks."""
+        super().renew()
+        self._slots = {}
+
+    def sharing(self, digest: str, patience: float) -> Turn:
+        """Wait for the turn to ask; in the block, look into the cache first.
+
+        Args:
+            digest: The request's.
+            patience: Seconds that it may take to be answered, once it is asked. Who has waited for
+                so long while others asked does not wait for one more: it asks beside them.
+        """
+        return Turn(self, digest, patience)
+
+    def answered(self, digest: str) -> None:
+        """The reply can be found: whoever waits may look, all at once."""
+        with self.lock:
+            if slot := self._slots.get(digest):
+                slot.is_answered = True
+
+    def asked(self, digest: str) -> None:
+        """Whoever has the slot is being asked from now on, and does not wait for a turn itself."""
+        with self.lock:
+            if (slot := self._slots.get(digest)) and slot.asked_at is None:
+                slot.asked_at = time.monotonic()
+
+    def enter(self, digest: str, turn: Turn) -> asyncio.Future[None] | None:
+        """Take the slot, or a place in its queue."""
+        with self.lock:
+            slot = self._slots.get(digest)
+            if slot is None:
+                self._slots[digest] = _Slot()
+                turn.is_asking = True
+                return None
+            turn.loop = asyncio.get_running_loop()
+            turn.wake = turn.loop.create_future()
+            slot.waiting.append(turn)
+            return turn.wake
+
+    def leave(self, digest: str, turn: Turn, error: BaseException | None = None) -> None:
+        """Give up the slot, or the place in its queue."""
+        with self.lock:
+            slot = self._slots.get(digest)
+            if slot is None or not turn.is_asking:
+                if slot is not None and turn in slot.waiting:
+                    slot.waiting.remove(turn)
+                return
+            turn.is_asking = False
+            if slot.is_answered:
+                del self._slots[digest]
+                for waiting in slot.waiting:
+                    waiting.call()
+                return
+            if isinstance(error, ModelError) and error.kind in _SHARED:
+                slot.fail(error, turn.patience)
+            while slot.waiting:
+                following = slot.waiting.popleft()
+                following.is_asking = True
+                if following.call():
+                    return
+                following.is_asking = False
+            del self._slots[digest]
+
+    def has_to_wait(self, digest: str, turn: Turn, since: float) -> float:
+        """Seconds that one who waits still has to; at 0 it has left the queue."""
+        with self.lock:
+            slot = self._slots.get(digest)
+            if slot is None or turn not in slot.waiting:
+                return 0.0  # it was called in this moment
+            if slot.asked_at is None:
+                return turn.patience
+            ends = max(since, slot.asked_at) + turn.patience + _GRACE_SECONDS
+            if (left := ends - time.monotonic()) <= 0.0:
+                slot.waiting.remove(turn)
+            return max(0.0, left)
+
+
+class _Slot:
+    """A digest that somebody asks for."""
+
+    __slots__ = ("asked_at", "is_answered", "waiting")
+
+    def __init__(self) -> None:
+        self.asked_at: float | None = None
+        self.is_answered = False
+        self.waiting: deque[Turn] = deque()
+
+    def fail(self, error: ModelError, patience: float) -> None:
+        """End those who wait with an error; but not who may wait longer than who met it."""
+        others = [waiting for waiting in self.waiting if waiting.patience > patience]
+        for waiting in self.waiting:
+            if waiting.patience <= patience:
+                waiting.error = error
+                waiting.call()
+        self.waiting = deque(others)
+
+
+class Turn(AbstractAsyncContextManager["Turn"]):
+    """One request's turn: it asks, or waits, or looks for what another one asked."""
+
+    def __init__(self, flights: InFlight, digest: str, patience: float) -> None:
+        self._flights = flights
+        self._digest = digest
+        self.patience = patience
+        self.is_asking = False
+        self.error: ModelError | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.wake: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        wake = self._flights.enter(self._digest, self)
+        if wake is not None:
+            await self._wait(wake)
+        return self
+
+    def asked(self) -> None:
+        """The request is being asked from now on."""
+        if self.is_asking:
+            self._flights.asked(self._digest)
+
+    async def _wait(self, wake: asyncio.Future[None]) -> None:
+        loop, since = asyncio.get_running_loop(), time.monotonic()
+        timer: asyncio.TimerHandle | None = None
+
+        def look() -> None:
+            nonlocal timer
+            if left := self._flights.has_to_wait(self._digest, self, since):
+                timer = loop.call_later(left, look)
+            else:
+                _finish(wake)
+
+        timer = loop.call_later(self.patience, look)
+        try:
+            await wake
+        except BaseException:  # also when it is cancelled after it was given its turn
+            self._flights.leave(self._digest, self)
+            raise
+        finally:
+            timer.cancel()
+        if (error := self.error) is not None:
+            raise ModelError(error.message, kind=error.kind, status=error.status, hint=error.hint)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._flights.leave(self._digest, self, error)
+
+    def call(self) -> bool:
+        """Wake the request in its own loop; False when that loop is gone."""
+        if self.loop is None or self.wake is None:
+            return False
+        try:
+            self.loop.call_soon_threadsafe(_finish, self.wake)
+        except RuntimeError:
+            return False
+        return True
+
+
+def _finish(wake: asyncio.Future[None]) -> None:
+    if not wake.done():
+        wake.set_result(None)

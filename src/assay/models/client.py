@@ -6,7 +6,10 @@ It knows nothing of verdicts. It gives a reply that has the shape that was asked
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import functools
+import hashlib
+import json
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -14,23 +17,24 @@ from types import TracebackType
 from typing import Self
 
 from assay.errors import InputError, ModelError
+from assay.models import client_to_come
 from assay.models.asking import Asking, Check
-from assay.models.cache import ReplyCache, request_digest
+from assay.models.cache import ReplyCache
 from assay.models.forking import ForkSafe
 from assay.models.ledger import Budget, Entry, Ledger
-from assay.models.making import client_to_come
-from assay.models.messages import Reply, Request
+from assay.models.messages import Message, Reply, Request
 from assay.models.pace import Timing
 from assay.models.prices import Prices
 from assay.models.reference import registered
 from assay.models.resolving import resolve
 from assay.models.routes import CallRoute, Route, route_of
-from assay.models.schemas import Shape, shape_of
+from assay.models.schemas import Shape, schema_text, shape_of
 from assay.models.settings import ModelSettings
 from assay.models.structured import read_object
 from assay.models.wire import texts
+from assay.scoring.json_safe import plain
 
-__all__ = ["ModelClient", "current_client", "unconfigured", "using"]
+__all__ = ["ModelClient", "current_client", "request_digest", "unconfigured", "using"]
 
 
 class ModelClient:
@@ -277,3 +281,74 @@ def unconfigured(reference: str, settings: ModelSettings | None = None) -> str:
     except (InputError, ModelError) as error:
         return str(error)
     return ""
+
+
+# The key of the cache
+
+_FORMAT = 1
+
+
+def request_digest(request: Request, *, protocol: str, base_url: str, model: str) -> str:
+    """Digest everything that decides what a model would answer.
+
+    Args:
+        request: The question. Its `volatile` strings count only by where they stand; its purpose
+            and its timeout do not count.
+        protocol: What the endpoint speaks.
+        base_url: Where it is.
+        model: Its name for the model.
+    """
+    said = [_said(message) for message in request.messages]
+    # What stands for a volatile string may not stand in the text itself, or two texts were one.
+    marked = bool(request.volatile) and not any("\0" in text for text in said)
+    if marked:
+        marks = _marks(request.volatile)
+        said = [_with_marks(text, marks) for text in said]
+    texts = [text.encode("utf-8", "surrogatepass") for text in said]
+    head = _head(
+        protocol,
+        base_url,
+        model,
+        None if request.schema is None else schema_text(request.schema),
+        request.schema_name,
+        request.max_tokens,
+        _decimal(request.temperature),
+        _decimal(request.top_p),
+        request.seed,
+        request.reasoning_effort,
+        request.repeat,
+    )
+    digest = hashlib.sha256(head)
+    digest.update(b"%d" % marked)
+    for message, text in zip(request.messages, texts, strict=True):
+        digest.update(f"{message.role} {isinstance(message.content, str)} {len(text)} ".encode())
+        digest.update(text)
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=512)
+def _head(*decisive: str | float | None) -> bytes:
+    """What is the same for many requests, framed."""
+    framed = json.dumps([_FORMAT, *decisive]).encode("ascii")
+    return b"%d " % len(framed) + framed
+
+
+def _said(message: Message) -> str:
+    content = message.content
+    return content if isinstance(content, str) else json.dumps(plain(content))
+
+
+def _marks(volatile: Sequence[str]) -> list[tuple[str, str]]:
+    """What stands for each volatile string; the longest first, since one may hold another."""
+    marks = [(name, f"\0{index}\0") for index, name in enumerate(volatile) if name]
+    return sorted(marks, key=lambda mark: -len(mark[0]))
+
+
+def _with_marks(text: str, marks: Sequence[tuple[str, str]]) -> str:
+    for name, mark in marks:
+        text = text.replace(name, mark)
+    return text
+
+
+def _decimal(number: float | None) -> float | None:
+    return None if number is None else float(number)

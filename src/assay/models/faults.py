@@ -7,17 +7,17 @@ decides nothing but what is asked again and what is left out of the next request
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from assay.errors import ModelError, ModelFault
+from assay.models.pace import asked_pause
 from assay.models.wire import items, mapping, text
 from assay.scoring.json_safe import Json
 
-__all__ = ["ENDPOINT_FAULTS", "Fault", "asked_pause", "broken_reply", "fault_of", "redacted"]
+__all__ = ["ENDPOINT_FAULTS", "Fault", "broken_reply", "fault_of", "redacted"]
 
 _MOST_TOLD = 300
 _MOST_READ = 8_192
@@ -160,30 +160,6 @@ def broken_reply(content_type: str, body: bytes, *, secrets: tuple[str, ...]) ->
     begin = redacted(body[:200].decode("utf-8", "replace"), *secrets)
     message = f"answered with something that is not a model's reply: {begin}"
     return Fault("unreadable", "broken reply", message, 200, True, may_be_paid=True)
-
-
-def asked_pause(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that a reply asks to wait: ``retry-after-ms``, or ``Retry-After`` in either form."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "").strip()
-        if not value:
-            continue
-        try:
-            seconds = float(value[:30]) * unit
-        except ValueError:
-            seconds = _until(value, now)
-        if math.isfinite(seconds):
-            return max(0.0, seconds)
-    return None
-
-
-def _until(date: str, now: float) -> float:
-    from email.utils import parsedate_to_datetime
-
-    try:
-        return parsedate_to_datetime(date).timestamp() - now
-    except (ValueError, TypeError, OverflowError):
-        return math.nan
 
 
 def _explained(body: bytes) -> tuple[str, str]:

@@ -11,11 +11,12 @@ endpoint says it is too much.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from assay.errors import ModelError
@@ -28,6 +29,7 @@ __all__ = [
     "Lane",
     "Limiter",
     "Timing",
+    "asked_pause",
     "gate_of",
     "lane_of",
 ]
@@ -53,9 +55,35 @@ class Timing:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
 
-    def backoff(self, tries: int) -> float:
+    def backoff(
+        self, tries: int, first: float = FIRST_PAUSE, longest: float = LONGEST_PAUSE
+    ) -> float:
         """Seconds to wait after so many tries: anything up to a bound that doubles."""
-        return self.uniform(0.0, min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries - 1, 16)))
+        return self.uniform(0.0, min(longest, first * 2.0 ** min(tries - 1, 16)))
+
+
+def asked_pause(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that a reply asks to wait: ``retry-after-ms``, or ``Retry-After`` in either form."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        if not value:
+            continue
+        try:
+            seconds = float(value[:30]) * unit
+        except ValueError:
+            seconds = _until(value, now)
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+def _until(date: str, now: float) -> float:
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(date).timestamp() - now
+    except (ValueError, TypeError, OverflowError):
+        return math.nan
 
 
 class EndpointClosedError(ModelError):

@@ -2,13 +2,15 @@
 
 An interpreter takes 20 ms to start and a fork of it one. The server is started with the first
 command, once for this process and all of its threads, and ends when this process does, whichever
-way. A fork of this process starts a server of its own.
+way. A fork of this process starts a server of its own, and so does one that has changed its user,
+its limits or its namespaces.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import resource
 import select
 import signal
 import socket
@@ -38,6 +40,7 @@ import os
 os._exit(0)
 """
 _TRIES = 2
+_NAMESPACES, _MOST_LIMITS = ("mnt", "net", "user"), 16
 _MOST_SOURCES = 64  # more are looked after by the supervisor
 _END_SECONDS = 2.0
 
@@ -72,7 +75,7 @@ class ForkServer:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._user = (0, 0)
+        self._inherited: list[object] = []
         self._places: set[int] = set()
 
     @contextmanager
@@ -145,8 +148,8 @@ class ForkServer:
 
     def _connect(self) -> socket.socket:
         """The socket of the running server; starts one where there is none."""
-        user = (os.geteuid(), os.getegid())
-        if self._control is not None and self._user == user and _is_open(self._control):
+        inherited = _inherited()
+        if self._control is not None and self._inherited == inherited and _is_open(self._control):
             return self._control
         self._end()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -167,7 +170,7 @@ class ForkServer:
             except OSError as error:
                 ours.close()
                 raise SandboxError(f"cannot start the supervisor of a command: {error}") from error
-        self._control, self._user = ours, user
+        self._control, self._inherited = ours, inherited
         return ours
 
     def close(self) -> None:
@@ -195,6 +198,15 @@ class ForkServer:
         if self._process is not None:
             self._process.returncode = 0  # nothing of ours to wait for
         self._reset()
+
+
+def _inherited() -> list[object]:
+    """What a server has of the thread that starts it; once that changes, another is started."""
+    found: list[object] = [os.geteuid(), os.getegid()]
+    found += [resource.getrlimit(number) for number in range(_MOST_LIMITS)]
+    with suppress(OSError):
+        found += [os.stat(f"/proc/thread-self/ns/{name}").st_ino for name in _NAMESPACES]  # noqa: PTH116 - cheaper
+    return found
 
 
 def _owners(sources: Sequence[str]) -> list[int]:

@@ -208,7 +208,7 @@ def _plan(
         if not Path(mount.source).exists():
             raise InputError(f"the mount's source {mount.source!r} does not exist")
         tree: Tree = {
-            "source": os.path.realpath(mount.source),
+            "source": _real("the mount's source", mount.source),
             "name": f"mount{number}",
             "mode": "write" if mount.writable else "read",
             "over": [],
@@ -273,8 +273,17 @@ def _workspace_trees(workspace: str | None, changes: Changes, layers: Sequence[s
 
 
 def _tree(source: str, name: str, mode: str, over: list[str]) -> Tree:
-    place = os.path.realpath(source)
+    place = _real("the workspace", source)
     return {"source": place, "name": name, "mode": mode, "over": over, "links": True}
+
+
+def _real(what: str, path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except FileNotFoundError:  # a relative one, and our own working directory is gone
+        raise InputError(
+            f"{what} {path!r} is relative to a working directory that was deleted"
+        ) from None
 
 
 def _rlimits(limits: Limits) -> list[tuple[int, int]]:

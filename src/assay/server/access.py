@@ -7,13 +7,17 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from assay.endpoint.problems import ProblemError
 from assay.errors import StoreError
-from assay.server.problems import Fault, ProblemError
-from assay.server.storage import Storage
 from assay.service.operation import LOCAL, Identity
 from assay.service.site import hash_secret
 from assay.store.projects import ApiKeys, KeyRecord
+from assay.types.codec import Problem
+
+if TYPE_CHECKING:
+    from assay.server.context import Storage
 
 __all__ = ["COOKIE", "Access", "unauthorized"]
 
@@ -69,7 +73,9 @@ class Access:
             self._failed(address)
             hint = "restart the server for a new link, or send an API key"
             raise ProblemError(
-                403, "this link was used, or is unknown", faults=[Fault("once", "not valid", hint)]
+                403,
+                "this link was used, or is unknown",
+                errors=[Problem(("once",), "not valid", hint)],
             )
         self._links.discard(hashed)
         session = secrets.token_urlsafe(32)
@@ -150,6 +156,6 @@ def unauthorized(detail: str) -> ProblemError:
     return ProblemError(
         401,
         detail,
-        faults=[Fault("Authorization", detail, "send `Authorization: Bearer assay_...`")],
+        errors=[Problem(("Authorization",), detail, "send `Authorization: Bearer assay_...`")],
         headers={"WWW-Authenticate": 'Bearer realm="assay"'},
     )

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import FrameType
 
+import uvicorn
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from assay.endpoint.serving import url_of
 from assay.errors import AssayError
-from assay.server import events, health, served, uploads
+from assay.server import health, jobs, served, uploads
 from assay.server.access import Access
-from assay.server.context import Context
-from assay.server.gate import Gate
-from assay.server.metrics import Metrics
+from assay.server.context import Context, ServerSettings, Storage
+from assay.server.gate import Gate, Metrics
+from assay.server.jobs import Workers
 from assay.server.openapi import describe
 from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
-from assay.server.settings import ServerSettings
-from assay.server.storage import Storage
-from assay.server.work import Workers
 from assay.version import __version__
 
-__all__ = ["OPENAPI", "context_of", "create_app"]
+__all__ = ["OPENAPI", "Listening", "context_of", "create_app", "run"]
 
 OPENAPI = "/api/v1/openapi.json"
 
@@ -65,7 +69,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         operations_router(),
         health.router,
         uploads.router,
-        events.router,
+        jobs.router,
         served.openai_router,
     ):
         app.include_router(router)
@@ -91,3 +95,71 @@ def context_of(app: FastAPI) -> Context:
 async def _refuse(request: Request, error: Exception) -> Response:
     """What is raised outside of any door: an unknown path, a method that is not allowed."""
     return problem_reply(problem_of(error, request), request.url.path)
+
+
+# The application as a process.
+
+_GRACE_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A server that is about to answer.
+
+    Attributes:
+        url: Where.
+        link: The secret of the one-time link; empty where there is none.
+    """
+
+    url: str
+    link: str
+
+
+class _Server(uvicorn.Server):
+    """Tells the application of its end first, so that streams let go of their connections."""
+
+    def __init__(self, config: uvicorn.Config, stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop = stop
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        del sig, frame
+        # The base would raise the signal again at the end; ending when told is not a fault.
+        self._stop()
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def run(
+    settings: ServerSettings,
+    opened: socket.socket,
+    host: str,
+    announce: Callable[[Listening], None],
+) -> None:
+    """Serve until the process is told to end; batches in flight are stored before it does."""
+    app = create_app(settings)
+    server = context_of(app)
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=30,
+        h11_max_incomplete_event_size=64 << 10,
+    )
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(server.stopping.set)
+
+        link = server.access.new_link() if settings.is_local else ""
+        opened.listen(2048)
+        announce(Listening(url_of(opened, host), link))
+        await _Server(config, stop).serve(sockets=[opened])
+
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    asyncio.run(serve())

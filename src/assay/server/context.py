@@ -1,20 +1,100 @@
-"""What the routes of one server share."""
+"""What a server is told when it starts, and what its routes and jobs share."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import cast
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
 
 from starlette.requests import Request
 
+from assay.errors import StoreError
+from assay.registry.grading import grade_version
+from assay.registry.policy import Permissions
+from assay.scoring.graded import Graded
 from assay.server.access import Access
-from assay.server.metrics import Metrics
-from assay.server.settings import ServerSettings
-from assay.server.storage import Storage
-from assay.service.operation import Identity
+from assay.server.gate import Metrics
+from assay.service.operation import LOCAL, Desk, Identity
+from assay.store.catalog import GraderVersion
+from assay.store.database import Database
+from assay.types.submission import Submission
 
-__all__ = ["Context", "Turn", "address_of", "caller", "context"]
+__all__ = [
+    "Context",
+    "Item",
+    "ServerSettings",
+    "Storage",
+    "Turn",
+    "address_of",
+    "apart",
+    "caller",
+    "context",
+]
+
+T = TypeVar("T")
+
+Item: TypeAlias = tuple[str, Submission]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """The settings of one server.
+
+    Attributes:
+        location: The store: a directory (SQLite) or ``postgresql://user:password@host:port/name``.
+        is_local: Whether it listens on this machine only. Then a one-time link logs in, and
+            ``/metrics`` is open.
+        hosts: Names it may be called by in the ``Host`` header, besides this machine's addresses.
+        endpoint_secrets: Environment variables that external endpoints may be sent, each with the
+            one host it may be sent to.
+        allow_custom_code: Run graders that are classes of installed Python packages.
+        allow_internal_endpoints: Let external endpoints be on this machine or its network.
+        max_body_bytes: Largest body of a request that is not a dataset.
+        max_dataset_bytes: Largest dataset.
+        max_line_bytes: Longest line of a dataset.
+        max_rows: Most rows of a dataset.
+        max_depth: Deepest nesting of JSON.
+        job_slots: Jobs worked on at once.
+        job_batch: Rows under way at a time; what is lost, and graded again, after a crash.
+        lease_seconds: How long a job is this server's without a sign of life, and so how long it
+            rests after a crash. The clocks of servers of one database must agree better than that.
+        poll_seconds: How often waiting jobs and progress are looked for.
+        heartbeat_seconds: How often a quiet stream of events says that it is alive.
+        login_failures: Wrong one-time links or keys in a minute, from one address, after which the
+            next wrong ones are told to wait.
+    """
+
+    location: str
+    is_local: bool = True
+    hosts: tuple[str, ...] = ()
+    endpoint_secrets: Mapping[str, str] = field(default_factory=dict[str, str])
+    allow_custom_code: bool = False
+    allow_internal_endpoints: bool = False
+    max_body_bytes: int = 16 << 20
+    max_dataset_bytes: int = 1 << 30
+    max_line_bytes: int = 4 << 20
+    max_rows: int = 1_000_000
+    max_depth: int = 64
+    job_slots: int = 2
+    job_batch: int = 64
+    lease_seconds: float = 6.0
+    poll_seconds: float = 0.5
+    heartbeat_seconds: float = 15.0
+    login_failures: int = 20
+
+    @property
+    def permissions(self) -> Permissions:
+        """What stored graders may do on this server."""
+        return Permissions(
+            custom_code=self.allow_custom_code,
+            internal=self.allow_internal_endpoints,
+            secrets=self.endpoint_secrets,
+        )
 
 
 @dataclass(slots=True)
@@ -52,6 +132,47 @@ class Context:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
 
+    def desk(self, database: Database, project: str, who: Identity = LOCAL) -> Desk:
+        """The database at hand for a project, with what this server allows."""
+        return Desk(database, project, who, self.settings.permissions)
+
+    async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
+        """Grade items with a stored version, and count what came of them; see `apart`.
+
+        Raises:
+            InputError: If graders of this kind cannot run here.
+        """
+        started = time.perf_counter()
+        graded = await grade_version(version, items, self.settings.permissions)
+        self.metrics.graded(version.kind, graded, time.perf_counter() - started)
+        return graded
+
+
+async def apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run something on a loop and a thread of its own, which end with it.
+
+    Some graders compute for seconds, and nobody else's request may wait for that. When whoever
+    waits is cancelled, so is the work.
+    """
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
+    is_cancelled = False
+
+    async def run() -> T:
+        task = cast("asyncio.Task[T]", asyncio.current_task())
+        running.append((asyncio.get_running_loop(), task))
+        if is_cancelled:
+            raise asyncio.CancelledError
+        return await work()
+
+    try:
+        return await asyncio.to_thread(lambda: asyncio.run(run()))
+    except asyncio.CancelledError:
+        is_cancelled = True
+        for loop, task in running:
+            with suppress(RuntimeError):  # its loop has ended meanwhile
+                loop.call_soon_threadsafe(task.cancel)
+        raise
+
 
 def context(request: Request) -> Context:
     """The server that a request came to."""
@@ -66,3 +187,77 @@ def caller(request: Request) -> Identity:
 def address_of(request: Request) -> str:
     """The address a request came from, for counting failures."""
     return request.client.host if request.client else "unknown"
+
+
+class Storage:
+    """The thread that owns the database, so that no request waits for another one's disk.
+
+    Usable from any event loop. A database that fails is let go of and opened anew by the next one
+    who needs it.
+
+    Args:
+        location: As `Database.open` takes it.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._database: Database | None = None
+        self._file: tuple[int, int] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        """Start the thread; the database is opened by the first who needs it."""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="assay-store")
+
+    async def run(self, work: Callable[[Database], T]) -> T:
+        """Do something with the database in one go.
+
+        Raises:
+            StoreError: If the database cannot be opened, read or written.
+        """
+        if self._thread is None:
+            raise StoreError("the server has not started, or has ended")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work)
+
+    def _do(self, work: Callable[[Database], T]) -> T:
+        database = self._opened()
+        try:
+            return work(database)
+        except StoreError:
+            self._let_go()
+            raise
+
+    def _opened(self) -> Database:
+        if self._database is None:
+            self._database = Database.open(self._location)
+            self._file = self._identity()
+        elif self._identity() != self._file:
+            # SQLite would go on writing to a file that has no name any more, and that ends with us.
+            raise StoreError(
+                f"the file of the store {self._database.place} was removed or replaced",
+                hint="put it back, or start the server again",
+            )
+        return self._database
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file the database is in; None where it is in none."""
+        if "://" in self._location:
+            return None
+        try:
+            status = Path(self._location, "assay.db").stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _let_go(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            with suppress(StoreError):
+                database.close()
+
+    async def close(self) -> None:
+        """End the thread, once what was asked of it is done."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.submit(self._let_go)
+            await asyncio.to_thread(thread.shutdown)

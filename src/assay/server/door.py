@@ -17,14 +17,16 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.endpoint.problems import ProblemError
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.server.access import COOKIE, unauthorized
+from assay.server.bodies import parse
 from assay.server.context import address_of, context
-from assay.server.problems import Fault, ProblemError, problem_of, problem_reply
-from assay.server.strict_json import parse
+from assay.server.problems import problem_of, problem_reply
 from assay.service.operation import KEY_PATTERN, Entrance, Identity
 from assay.store.checks import valid_key
+from assay.types.codec import Problem
 
 __all__ = ["REPEATABLE", "ROLE", "Door", "admit", "needs"]
 
@@ -53,13 +55,12 @@ def needs(
 
 
 class _StrictRequest(Request):
-    """A request whose JSON is read by our rules."""
+    """A request whose JSON is read once, by our rules: rows are passed on as they were sent."""
 
-    async def json(self) -> Json:
-        if not hasattr(self, "_json"):  # read once: rows are passed on as they were sent
-            depth = context(self).settings.max_depth
-            self._json = parse(await self.body(), max_depth=depth)
-        return self._json
+    async def read(self) -> None:
+        """Read the JSON of a body, if there is any, before FastAPI asks for it."""
+        if body := await self.body():
+            self._json = parse(body, max_depth=context(self).settings.max_depth)
 
 
 class Door(APIRoute):
@@ -81,9 +82,11 @@ class Door(APIRoute):
             try:
                 await admit(request, role, where)
                 _check_query(request, known)
+                strict = _StrictRequest(request.scope, request.receive)
                 if body is not None:
                     _check_media_type(request)
-                return await handle(_StrictRequest(request.scope, request.receive))
+                    await strict.read()
+                return await handle(strict)
             except RequestValidationError as error:
                 problem = _of_validation(error, body)
             except Exception as error:  # the boundary: recorded, and told as a problem
@@ -114,9 +117,9 @@ async def admit(request: Request, role: Entrance, where: str = "") -> None:
         raise ProblemError(
             403,
             f"this needs the role {role} {place}",
-            faults=[
-                Fault(
-                    "",
+            errors=[
+                Problem(
+                    ("",),
                     f"this needs the role {role} {place}, and the key {identity.name!r} is "
                     f"{identity.role} of {theirs}",
                     f"use a key that is {role}; `assay keys create --role {role}` makes one",
@@ -147,9 +150,10 @@ def _check_query(request: Request, known: frozenset[str]) -> None:
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         faults = [
-            Fault(name, "unknown query parameter", nearest(name, sorted(known))) for name in unknown
+            Problem((name,), "unknown query parameter", nearest(name, sorted(known)))
+            for name in unknown
         ]
-        raise ProblemError(422, f"unknown query parameter {unknown[0]!r:.100}", faults=faults)
+        raise ProblemError(422, f"unknown query parameter {unknown[0]!r:.100}", errors=faults)
 
 
 def _check_media_type(request: Request) -> None:
@@ -160,7 +164,7 @@ def _check_media_type(request: Request) -> None:
         raise ProblemError(
             415,
             "the body must be application/json",
-            faults=[Fault("Content-Type", f"{given!r:.100}", "send application/json")],
+            errors=[Problem(("Content-Type",), f"{given!r:.100}", "send application/json")],
         )
 
 
@@ -172,10 +176,11 @@ def _of_validation(error: RequestValidationError, body: object) -> ProblemError:
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     place = f"{first.field}: " if first.field else ""
     hint = f" ({first.hint})" if first.hint else ""
-    return ProblemError(status, f"{place}{first.message}{hint}{more}", faults=faults)
+    return ProblemError(status, f"{place}{first.message}{hint}{more}", errors=faults)
 
 
 _NO_BODY = "a body is needed"
+_LONGEST_NAME = 200
 _WORDS: Mapping[str, str] = {
     "extra_forbidden": "unknown field",
     "missing": "required",
@@ -185,23 +190,23 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def _fault(error: Mapping[str, Any], body: object) -> Fault:
+def _fault(error: Mapping[str, Any], body: object) -> Problem:
     """What pydantic found, with the place as people write it and the nearest valid name."""
     kind, path = str(error["type"]), cast("tuple[str | int, ...]", error["loc"])
     source, place = (str(path[0]), path[1:]) if path else ("", ())
     if kind == "missing" and source == "body" and not place:
-        return Fault("", _NO_BODY, "send a JSON object")
+        return Problem(("",), _NO_BODY, "send a JSON object")
     message = _WORDS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
     hint = ""
     if kind == "string_pattern_mismatch":
         message, hint = _of_pattern(error, str(place[-1]) if place else "key", message)
     if source != "body":
-        return Fault(_written(place), message, hint)
+        return Problem(place, message, hint)
     unknown = place[-1:] if kind == "extra_forbidden" else ()
     known, model = _walked(body, place[: len(place) - len(unknown)])
     names = [] if model is None else list(model.model_fields)
     hint = nearest(str(unknown[0])[:100], names) if unknown else hint
-    return Fault(_written((*known, *unknown)), message, hint)
+    return Problem((*known, *(str(one)[:_LONGEST_NAME] for one in unknown)), message, hint)
 
 
 def _of_pattern(error: Mapping[str, Any], field: str, message: str) -> tuple[str, str]:
@@ -214,13 +219,6 @@ def _of_pattern(error: Mapping[str, Any], field: str, message: str) -> tuple[str
     except InputError as refused:
         return refused.message, refused.hint
     return message, ""
-
-
-def _written(place: tuple[str | int, ...]) -> str:
-    text = ""
-    for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text[:500]
 
 
 def _walked(

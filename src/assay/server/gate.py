@@ -1,5 +1,7 @@
 """The gate before every route: the server's name, the page that asks, the size of what it sends.
 
+It also counts every request, for Prometheus.
+
 Plain ASGI, because it stands before every request and must see what streams through it.
 """
 
@@ -9,24 +11,30 @@ import ipaddress
 import logging
 import re
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.datastructures import Headers, MutableHeaders
 
-from assay.server.problems import Fault, ProblemError, problem_reply
+from assay.endpoint.problems import ProblemError
+from assay.scoring.graded import Graded
+from assay.server.problems import problem_reply
+from assay.types.codec import Problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from assay.server.metrics import Metrics
-    from assay.server.settings import ServerSettings
+    from assay.server.context import ServerSettings
 
-__all__ = ["Gate"]
+__all__ = ["CONTENT_TYPE_LATEST", "Gate", "Metrics"]
 
 _LOG = logging.getLogger("assay.access")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _UPLOAD = re.compile(r"/api/v1/projects/[^/]+/datasets/[^/]+\Z")
+_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -76,14 +84,16 @@ class Gate:
             raise ProblemError(
                 421,
                 f"this server is not known as {host!r:.200}",
-                faults=[Fault("Host", "not a name of this server", "start it with --allow-host")],
+                errors=[
+                    Problem(("Host",), "not a name of this server", "start it with --allow-host")
+                ],
             )
         origin = headers.get("origin")
         if origin is not None and scope["method"] not in _SAFE and not _is_same(origin, host):
             raise ProblemError(
                 403,
                 "the request comes from a page of another origin",
-                faults=[Fault("Origin", "not this server's origin")],
+                errors=[Problem(("Origin",), "not this server's origin")],
             )
         limit = self._limit(scope)
         length = headers.get("content-length")
@@ -146,7 +156,9 @@ def _counted(receive: Receive, limit: int) -> Receive:
 
 def _too_large(limit: int) -> ProblemError:
     return ProblemError(
-        413, f"the body is larger than {limit} bytes", faults=[Fault("", "too large", "split it")]
+        413,
+        f"the body is larger than {limit} bytes",
+        errors=[Problem(("",), "too large", "split it")],
     )
 
 
@@ -182,3 +194,62 @@ def _is_same(origin: str, host: str) -> bool:
     if usual is None or "@" in theirs.netloc or theirs.hostname is None:
         return False
     return theirs.hostname == ours.hostname and same_port
+
+
+class Metrics:
+    """What one server counts. Labels are of few values: routes, never paths; kinds, never keys."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        own = self._registry
+        self._requests = Counter(
+            "assay_requests",
+            "Requests by route and status.",
+            ("method", "route", "status"),
+            registry=own,
+        )
+        self._seconds = Histogram(
+            "assay_request_seconds",
+            "Time to the end of a reply.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=own,
+        )
+        self._grades = Counter(
+            "assay_grades",
+            "Graded items by kind of grader and outcome.",
+            ("kind", "outcome"),
+            registry=own,
+        )
+        self._grading = Histogram(
+            "assay_grading_seconds",
+            "Time that the grading of one batch took.",
+            ("kind",),
+            buckets=_SECONDS,
+            registry=own,
+        )
+        self._jobs = Counter("assay_jobs", "Jobs by how they ended.", ("status",), registry=own)
+        self._queue = Gauge("assay_jobs_waiting", "Jobs that wait or run.", registry=own)
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def graded(self, kind: str, items: Iterable[Graded], seconds: float) -> None:
+        """Count a batch that was graded."""
+        for item in items:
+            self._grades.labels(kind, item.outcome).inc()
+        self._grading.labels(kind).observe(seconds)
+
+    def job(self, status: str) -> None:
+        """Count a job that ended."""
+        self._jobs.labels(status).inc()
+
+    def waiting(self, jobs: int) -> None:
+        """Note how many jobs wait or run, of each project at most a thousand."""
+        self._queue.set(jobs)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self._registry)

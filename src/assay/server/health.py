@@ -14,7 +14,7 @@ from assay.errors import SandboxError, StoreError
 from assay.server.access import COOKIE
 from assay.server.context import address_of, context
 from assay.server.door import Door, admit, needs
-from assay.server.metrics import CONTENT_TYPE_LATEST
+from assay.server.gate import CONTENT_TYPE_LATEST
 from assay.server.openapi import problem_responses
 from assay.server.problems import reply
 from assay.store.database import Database

@@ -1,28 +1,34 @@
-"""The routes of the table of operations: each checks a request, asks, and answers."""
+"""The routes of the table of operations: each checks a request, asks, and answers.
+
+A request may be sent again: the same key and the same request give the same reply. It is stored
+with what it acknowledges wherever that is one transaction, so that a client whose connection broke
+can ask again without doing anything twice.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import nullcontext
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.endpoint.problems import ProblemError
 from assay.errors import ConflictError, LockedError
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
-from assay.server.context import Context, caller, context
+from assay.server.context import Context, Item, Turn, apart, caller, context
 from assay.server.door import Door, needs
-from assay.server.grading import Item, grade_apart
-from assay.server.idempotency import Answer, Keep, carry_out
 from assay.server.openapi import describe_reply
-from assay.server.problems import Fault, ProblemError
+from assay.server.problems import reply
 from assay.service import data, graders, site
 from assay.service.operation import (
     EVERY_PROJECT,
@@ -35,8 +41,10 @@ from assay.service.operation import (
 )
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
+from assay.store.replies import Replies
+from assay.types.codec import Problem
 
-__all__ = ["Project", "operations_router"]
+__all__ = ["Answer", "Keep", "Project", "carry_out", "operations_router"]
 
 T = TypeVar("T")
 
@@ -129,8 +137,8 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
         except ConflictError as error:
             if "expected" not in given:
                 raise
-            fault = Fault("If-Match", error.message, error.hint)
-            raise ProblemError(412, error.message, faults=[fault]) from error
+            fault = Problem(("If-Match",), error.message, error.hint)
+            raise ProblemError(412, error.message, errors=[fault]) from error
 
     if operation.repeatable:
         found = await carry_out(request, project or EVERY_PROJECT, work)
@@ -209,15 +217,13 @@ class ServerHost:
         return await self._server.storage.run(last)
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        # A loop and a thread of its own: some graders compute for seconds, and nobody else's
-        # request may wait for that.
-        return await asyncio.to_thread(lambda: asyncio.run(work()))
+        return await apart(work)
 
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
-        return await grade_apart(self._server, version, items)
+        return await apart(lambda: self._server.grade(version, items))
 
     def _desk(self, database: Database) -> Desk:
-        return Desk(database, self._project, self._who, self.permissions)
+        return self._server.desk(database, self._project, self._who)
 
 
 def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
@@ -225,16 +231,119 @@ def _expected(key: str, if_match: str | None, *, force: bool) -> int | None:
     if force or (if_match is not None and if_match.strip() == "*"):
         return None
     if if_match is None:
-        fault = Fault("If-Match", "required", f'send `If-Match: "{key}@NUMBER"`, or `?force=true`')
-        raise ProblemError(428, "say which version to replace", faults=[fault])
+        fault = Problem(
+            ("If-Match",), "required", f'send `If-Match: "{key}@NUMBER"`, or `?force=true`'
+        )
+        raise ProblemError(428, "say which version to replace", errors=[fault])
     tag = if_match.strip().removeprefix("W/").strip('"')
     name, _, rest = tag.rpartition("@")
     number = rest.partition("-")[0]
     if name == key and number.isascii() and number.isdecimal() and len(number) < 10:
         return int(number)
-    fault = Fault("If-Match", "no ETag of this grader", f'such as "{key}@1"')
-    raise ProblemError(412, "`If-Match` is not an ETag of this grader", faults=[fault])
+    fault = Problem(("If-Match",), "no ETag of this grader", f'such as "{key}@1"')
+    raise ProblemError(412, "`If-Match` is not an ETag of this grader", errors=[fault])
 
 
 def _matches(given: str, etag: str) -> bool:
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in given.split(","))
+
+
+# Requests that are sent again.
+
+HEADER = "Idempotency-Key"
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request is answered with.
+
+    Attributes:
+        body: As JSON; nothing for 204 and 304.
+        status: HTTP status.
+        headers: Beside it.
+    """
+
+    body: Json
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def reply(self) -> Response:
+        """The answer as a reply."""
+        if self.status in (204, 304):
+            return Response(status_code=self.status, headers=dict(self.headers))
+        return reply(self.body, self.status, self.headers)
+
+
+Keep = Callable[[Database, Answer], None]
+"""Stores an answer; called inside the transaction of what it acknowledges, where there is one."""
+
+
+async def carry_out(
+    request: Request,
+    project: str,
+    work: Callable[[Keep | None], Awaitable[Answer]],
+    *,
+    digest: str | None = None,
+) -> Response:
+    """Carry a request out, or give the reply of the time it was carried out before.
+
+    Raises:
+        ProblemError: 409 if the key came with another request; 422 for a malformed key.
+    """
+    server = context(request)
+    given = request.headers.get(HEADER)
+    if given is None:
+        return (await work(None)).reply()
+    if not (0 < len(given) <= _LONGEST and given.isascii() and given.isprintable()):
+        raise ProblemError(
+            422,
+            f"{HEADER} is not 1 to {_LONGEST} printable characters",
+            errors=[Problem((HEADER,), "malformed", "send a UUID")],
+        )
+    name = hashlib.sha256(f"{caller(request).id}\n{given}".encode()).hexdigest()
+    asked = await _fingerprint(request, digest)
+
+    def keep(database: Database, answer: Answer) -> None:
+        kept = json.dumps({"body": answer.body, "headers": dict(answer.headers)})
+        Replies(database).put(project, name, asked, answer.status, kept)
+
+    async with _alone(server, f"{project}\n{name}"):
+        before = await server.storage.run(lambda database: Replies(database).get(project, name))
+        if before is None:
+            return (await work(keep)).reply()
+        found = _again(before, asked).reply()
+    found.headers["Idempotent-Replayed"] = "true"
+    return found
+
+
+def _again(before: tuple[str, int, bytes], asked: str) -> Answer:
+    digest, status, kept = before
+    if digest != asked:
+        raise ProblemError(
+            409,
+            f"this {HEADER} came with another request before",
+            errors=[Problem((HEADER,), "used for another request", "send a new one")],
+        )
+    stored = cast("dict[str, Json]", json.loads(kept))
+    return Answer(stored["body"], status, cast("dict[str, str]", stored["headers"]))
+
+
+async def _fingerprint(request: Request, digest: str | None) -> str:
+    whole = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
+    whole.update(digest.encode() if digest is not None else await request.body())
+    return whole.hexdigest()
+
+
+@asynccontextmanager
+async def _alone(server: Context, name: str) -> AsyncGenerator[None]:
+    """One at a time: the second of two equal requests waits, and gets the first one's reply."""
+    turn = server.turns.setdefault(name, Turn())
+    turn.users += 1
+    try:
+        async with turn.lock:
+            yield
+    finally:
+        turn.users -= 1
+        if not turn.users:
+            server.turns.pop(name, None)

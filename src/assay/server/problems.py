@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-import http
 import json
 import logging
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from assay.endpoint.problems import MEDIA_TYPE, ProblemError, problem_body
 from assay.errors import (
     AssayError,
     ConflictError,
@@ -27,73 +25,15 @@ from assay.errors import (
 from assay.registry.policy import ForbiddenError
 from assay.scoring.json_safe import Json
 from assay.tasks.document import DocumentError
-from assay.types.codec import ShapeError
+from assay.types.codec import Problem, ShapeError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["MEDIA_TYPE", "Fault", "ProblemError", "problem_of", "problem_reply", "reply"]
-
-MEDIA_TYPE = "application/problem+json"
+__all__ = ["problem_of", "problem_reply", "reply"]
 
 _LOG = logging.getLogger("assay.server")
 _RETRY_SECONDS = 5
-
-_TITLES = {
-    400: "The request is malformed",
-    401: "A key is needed",
-    403: "Not allowed",
-    404: "Not found",
-    405: "The method is not allowed here",
-    409: "What is stored does not allow it",
-    412: "It was changed meanwhile",
-    413: "The body is too large",
-    415: "The body has another type",
-    421: "This server has another name",
-    422: "The request cannot be carried out",
-    423: "It is locked",
-    428: "Say which version to replace",
-    429: "Too many failures",
-    500: "The server failed",
-    503: "Not available now",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that is wrong in a request.
-
-    Attributes:
-        field: Where, such as ``items[3].answer``; empty for the request as a whole.
-        message: What is wrong there.
-        hint: How to fix it, or empty.
-    """
-
-    field: str
-    message: str
-    hint: str = ""
-
-
-class ProblemError(HTTPException):
-    """A refusal, with all that the reply says.
-
-    Attributes:
-        faults: What is wrong, place by place.
-        more: Further members of the reply.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        detail: str,
-        *,
-        faults: Iterable[Fault] = (),
-        headers: Mapping[str, str] | None = None,
-        more: Mapping[str, Json] | None = None,
-    ) -> None:
-        super().__init__(status, detail, dict(headers or {}))
-        self.faults = tuple(faults)
-        self.more = dict(more or {})
 
 
 def reply(
@@ -114,18 +54,8 @@ def reply(
 
 def problem_reply(problem: ProblemError, path: str) -> Response:
     """The reply that tells a problem."""
-    status = problem.status_code
-    title = _TITLES.get(status) or http.HTTPStatus(status).phrase
-    body: dict[str, Json] = {
-        "type": "urn:assay:problem:" + title.lower().replace(" ", "-"),
-        "title": title,
-        "status": status,
-        "detail": problem.detail,
-        "instance": path,
-        "errors": [dataclasses.asdict(fault) for fault in problem.faults],
-        **problem.more,
-    }
-    return reply(body, status, problem.headers, media_type=MEDIA_TYPE)
+    body = problem_body(problem, path)
+    return reply(body, problem.status, problem.headers, media_type=MEDIA_TYPE)
 
 
 def problem_of(error: Exception, request: Request) -> ProblemError:
@@ -165,11 +95,11 @@ def _of_input(error: InputError) -> ProblemError:
             status = code
             break
     if isinstance(error, ShapeError):
-        faults: Sequence[Fault] = [Fault(p.field, p.message, p.hint) for p in error.problems]
+        errors: Sequence[Problem] = error.problems
     elif isinstance(error, DocumentError):
-        faults = [Fault(str(one.location), one.message, one.hint) for one in error.faults]
+        errors = [Problem((str(one.location),), one.message, one.hint) for one in error.faults]
     else:
-        faults = [Fault(error.location.field, error.message, error.hint)]
+        errors = [Problem((error.location.field,), error.message, error.hint)]
     report = getattr(error, "report", None)
     more: dict[str, Json] = {}
     if report is not None and hasattr(report, "to_dict"):
@@ -177,7 +107,7 @@ def _of_input(error: InputError) -> ProblemError:
         more["grader"] = str(getattr(error, "key", ""))
     place = f"{error.location.field}: " if error.location.field else ""
     detail = place + (f"{error.message} ({error.hint})" if error.hint else error.message)
-    return ProblemError(status, detail, faults=faults, more=more)
+    return ProblemError(status, detail, errors=errors, more=more)
 
 
 def _internal(error: Exception, request: Request) -> ProblemError:

@@ -10,16 +10,17 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from assay.endpoint import Served, router_finding
+from assay.endpoint.problems import ProblemError
 from assay.interop.openai_api import check_grader, run_grader
 from assay.registry import FunctionDefinition, definition_from
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.bodies import Body
-from assay.server.context import context
+from assay.server.context import Item, apart, context
 from assay.server.door import Door, admit, needs
-from assay.server.grading import Item, grade_apart, version_of
 from assay.server.openapi import problem_responses
-from assay.server.problems import ProblemError, reply
+from assay.server.problems import reply
+from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
 from assay.store.catalog import GraderVersion
 
@@ -43,11 +44,11 @@ async def _find(request: Request) -> Served:
         raise ProblemError(404, "no key of a project and a grader")
     server = context(request)
     version = await server.storage.run(
-        lambda database: version_of(database, project, key, None, server)
+        lambda database: version_to_run(server.desk(database, project), key, None)
     )
 
     async def grade(items: Sequence[Item]) -> list[Graded]:
-        return await grade_apart(server, version, items)
+        return await apart(lambda: server.grade(version, items))
 
     return Served(
         scorer=grade,

@@ -16,21 +16,20 @@ from typing import IO, Annotated, NoReturn, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from assay.endpoint.problems import ProblemError
 from assay.errors import InputError, StoreError
 from assay.scoring.json_safe import Json
-from assay.server.context import context
+from assay.server.bodies import parse_line
+from assay.server.context import ServerSettings, context
 from assay.server.door import Door, needs
-from assay.server.idempotency import Answer, Keep, carry_out
 from assay.server.openapi import problem_responses
-from assay.server.operations import Project
-from assay.server.problems import Fault, ProblemError
-from assay.server.settings import ServerSettings
-from assay.server.strict_json import parse_line
+from assay.server.operations import Answer, Keep, Project, carry_out
 from assay.service.operation import KEY_PATTERN
 from assay.store.database import Database
 from assay.store.datasets import DatasetRecord, Datasets
 from assay.store.projects import Projects
 from assay.tasks.rows import read_row
+from assay.types.codec import Problem
 
 __all__ = ["MAX_FAULTS", "Upload", "router"]
 
@@ -107,7 +106,8 @@ class Upload:
         if self._wrong:
             raise _all_of(self._wrong)
         if not self.rows:
-            raise ProblemError(422, "the dataset has no rows", faults=[Fault("", "no rows")])
+            none = Problem(("rows",), "a dataset needs at least one row")
+            raise ProblemError(422, none.message, errors=[none])
 
     def _feed(self, chunk: bytes) -> None:
         start = 0
@@ -193,8 +193,8 @@ async def create_dataset(
     """Store a dataset. Every line is checked first; one that is wrong, and nothing is stored."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in _TYPES:
-        fault = Fault("Content-Type", f"{given!r:.100}", f"send {_JSONL}")
-        raise ProblemError(415, f"the body must be {_JSONL}", faults=[fault])
+        fault = Problem(("Content-Type",), f"{given!r:.100}", f"send {_JSONL}")
+        raise ProblemError(415, f"the body must be {_JSONL}", errors=[fault])
     server = context(request)
     await server.storage.run(lambda database: Projects(database).get(project))
     with tempfile.TemporaryFile() as spool:
@@ -228,12 +228,12 @@ def _all_of(problems: Sequence[ProblemError]) -> ProblemError:
     first = problems[0]
     if len(problems) == 1:
         return first
-    faults = [fault for problem in problems for fault in problem.faults]
-    detail = f"{first.detail} (and {len(problems) - 1} more)"
-    return ProblemError(first.status_code, detail, faults=faults)
+    faults = [fault for problem in problems for fault in problem.errors]
+    detail = f"{first.message} (and {len(problems) - 1} more)"
+    return ProblemError(first.status, detail, errors=faults)
 
 
 def _refusal(number: int, message: str, hint: str = "", status: int = 422) -> ProblemError:
     place = f"line {number}"
     detail = f"{place}: {message} ({hint})" if hint else f"{place}: {message}"
-    return ProblemError(status, detail, faults=[Fault(place, message, hint)])
+    return ProblemError(status, detail, errors=[Problem((place,), message, hint)])

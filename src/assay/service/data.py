@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from assay.errors import AssayError, InputError, Location, NotFoundError
+from assay.errors import AssayError, InputError, Location, NotFoundError, nearest
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
@@ -284,14 +284,19 @@ def _written_score(
     """A score that somebody gives in the name of a grader."""
     place = f"scores[{number}]"
     if unknown := sorted(set(score) - _SCORE_FIELDS):
-        raise InputError(f"{place} has no field {unknown[0]!r}")
+        raise InputError(
+            "unknown field",
+            location=Location(field=f"{place}.{unknown[0]}"),
+            hint=nearest(unknown[0], sorted(_SCORE_FIELDS)),
+        )
     key, item, details = score.get("grader"), score.get("item"), score.get("details")
     if not isinstance(key, str) or not isinstance(item, str | int) or isinstance(item, bool):
         raise InputError(f"{place} needs a 'grader' and an 'item'")
     try:
-        value = finite_number(score.get("score"), what=f"{place}.score")
+        value = finite_number(score.get("score"), what="the score")
     except AssayError as error:
-        raise InputError(error.message, hint=error.hint) from error
+        field = Location(field=f"{place}.score")
+        raise InputError(error.message, location=field, hint=error.hint) from error
     if key not in versions:
         versions[key] = desk.graders.version(key)
     version = versions[key]

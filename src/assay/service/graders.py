@@ -53,6 +53,7 @@ __all__ = [
 
 _PATH = "/projects/{project}/graders"
 _ONE = f"{_PATH}/{{key}}"
+_LONGEST_ID = 500
 _RESERVED = ("export", "import", "validate")
 _SOURCE = (
     "async def grade(thread: StringThread) -> float:\n"
@@ -509,6 +510,11 @@ def read_items(rows: Sequence[Mapping[str, Json]], field: str) -> list[tuple[str
                 f"the id {row.id!r:.100} is also that of {field}[{seen[row.id]}]",
                 location=Location(field=f"{place.field}.id"),
                 hint="ids must differ",
+            )
+        if len(row.id) > _LONGEST_ID or "\0" in row.id:
+            raise InputError(
+                f"longer than {_LONGEST_ID} characters, or holds a null character",
+                location=Location(field=f"{place.field}.id"),
             )
         seen[row.id] = number
         items.append((row.id, row.submission))

@@ -1,6 +1,5 @@
 """Tasks, task sets, YAML cases and dataset rows: work, described."""
 
-from assay.tasks.task import Agent, RunOptions, Session, Task, Work
-from assay.tasks.taskset import Taskset
+from assay.tasks.task import Agent, RunOptions, Session, Task, Taskset, Work
 
 __all__ = ["Agent", "RunOptions", "Session", "Task", "Taskset", "Work"]

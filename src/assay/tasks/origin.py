@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.tasks.checks import inside_problem, refuse
+from assay.tasks.document import inside_problem, refuse
 from assay.types.codec import Problem
 
 

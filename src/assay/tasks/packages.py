@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import base64
 import configparser
-import functools
 import hashlib
 import html.parser
 import os
 import re
 import ssl
-import subprocess
 import sys
 import tempfile
 import urllib.error
@@ -28,6 +26,9 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 from assay.errors import SourceError
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.tasks.archives import ARCHIVES
+
+DEFAULT_INDEX = "https://pypi.org/simple"
+"""Where pip and uv look when nothing else is configured."""
 
 _MAX_PAGE = 64 << 20
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
@@ -78,7 +79,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
     links = options.get("find-links") or environ.get("UV_FIND_LINKS", "").replace(",", " ")
     indexes: list[str] = []
     if options.get("no-index", "").lower() not in ("1", "true", "yes", "on"):
-        indexes = [first or default_index(), *extra.split()]
+        indexes = [first or DEFAULT_INDEX, *extra.split()]
     timeout = options.get("timeout", "")
     return IndexSettings(
         indexes=tuple(indexes),
@@ -86,21 +87,6 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> IndexSettings:
         cert=options.get("cert") or environ.get("SSL_CERT_FILE", ""),
         timeout_s=float(timeout) if re.fullmatch(r"[1-9]\d{0,5}", timeout) else 60.0,
     )
-
-
-@functools.lru_cache(maxsize=1)
-def default_index() -> str:
-    """The index of pip when nothing is configured, as the pip that came with Python knows it."""
-    ask = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
-    bundled = Path(os.path.dirname(os.__file__), "ensurepip", "_bundled")  # noqa: PTH120
-    for wheel in ("", *map(str, sorted(bundled.glob("pip-*.whl")))):
-        code = f"import sys; sys.path.insert(0, {wheel!r}); {ask}" if wheel else ask
-        answer = subprocess.run(
-            [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
-        )
-        if answer.returncode == 0:
-            return answer.stdout.strip()
-    raise SourceError("no package index is configured", hint="set PIP_INDEX_URL")
 
 
 def links_of(project: str, settings: IndexSettings) -> Iterator[Link]:

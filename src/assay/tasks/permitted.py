@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from assay.tasks.checks import refuse, texts
+from assay.tasks.document import refuse, texts
 from assay.types.codec import Problem
 
 Suspicion: TypeAlias = Literal["flag", "hold", "zero"]

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, overload, runtime_checkable
 
-from assay.errors import InputError
+from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
-from assay.types.job import Job
-from assay.types.run import Prompt, Run
+from assay.scoring.strict_json import read_json
+from assay.types.run import Job, Prompt, Run
 from assay.types.submission import Submission, Workspace
 
 if TYPE_CHECKING:
     from assay.tasks.case import Case
     from assay.tasks.rows import Row
+
+__all__ = []
 
 
 Agent: TypeAlias = "Callable[[Run], Awaitable[object]]"
@@ -169,3 +172,252 @@ def _default_slug(task_id: str, args: Mapping[str, Json]) -> str:
         return task_id
     canonical = json.dumps(plain(args), sort_keys=True)
     return f"{task_id}-{hashlib.sha1(canonical.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+
+@runtime_checkable
+class TaskProvider(Protocol):
+    """Whatever mints tasks by id: an environment."""
+
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        ...
+
+    def task(self, template_id: str, /, **args: object) -> Task:
+        """A task of one of its templates."""
+        ...
+
+    def default_tasks(self) -> list[Task]:
+        """A task of every template that needs no arguments."""
+        ...
+
+
+class Taskset:
+    """An ordered set of tasks.
+
+    Args:
+        name: The set's name.
+        tasks: Its tasks.
+
+    Raises:
+        InputError: For two tasks with one slug.
+    """
+
+    def __init__(self, name: str = "", tasks: Iterable[Task] = ()) -> None:
+        self.name = name
+        self._tasks: dict[str, Task] = {}
+        for task in tasks:
+            if task.slug in self._tasks:
+                raise InputError(
+                    f"two tasks of {name or 'the set'!r} have the slug {task.slug!r}",
+                    hint="give one of them another slug",
+                )
+            self._tasks[task.slug] = task
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks.values())
+
+    def __repr__(self) -> str:
+        return f"Taskset({self.name!r}, {len(self)} tasks)"
+
+    @overload
+    def __getitem__(self, key: str) -> Task: ...
+    @overload
+    def __getitem__(self, key: int) -> Task: ...
+
+    def __getitem__(self, key: str | int) -> Task:
+        if isinstance(key, int):
+            return list(self._tasks.values())[key]
+        if key not in self._tasks:
+            raise KeyError(f"no task {key!r}; {nearest(key, list(self._tasks))}")
+        return self._tasks[key]
+
+    def filter(self, keep: Callable[[Task], bool] | str | Sequence[str]) -> Taskset:
+        """The tasks that a predicate accepts, or that have these slugs or ids."""
+        wanted = _predicate(keep)
+        return Taskset(self.name, (task for task in self if wanted(task)))
+
+    def exclude(self, drop: Callable[[Task], bool] | str | Sequence[str]) -> Taskset:
+        """The tasks that `filter` would not keep."""
+        unwanted = _predicate(drop)
+        return Taskset(self.name, (task for task in self if not unwanted(task)))
+
+    async def run(
+        self,
+        agent: Agent,
+        *,
+        group: int = 1,
+        max_concurrent: int = 8,
+        rollout_timeout: float | None = None,
+        agent_timeout: float | None = None,
+        grading_timeout: float | None = 1800.0,
+        job: Job | None = None,
+    ) -> Job:
+        """Run every task ``group`` times; see `RunOptions` for the limits.
+
+        The agent is any async callable that takes a run. A given ``job`` is appended to as runs
+        finish, so that it keeps what is done when the launch is cancelled.
+        """
+        if not self._tasks:
+            raise InputError(f"the task set {self.name!r} has no tasks")
+        options = RunOptions(
+            group=group,
+            max_concurrent=max_concurrent,
+            rollout_timeout=rollout_timeout,
+            agent_timeout=agent_timeout,
+            grading_timeout=grading_timeout,
+        )
+        return await find_runner()(list(self), agent, options, job)
+
+    def to_file(self, file: str) -> None:
+        """Write the rows to ``.json`` or ``.jsonl``, for `from_file` with the environment."""
+        foreign = next((task for task in self if not task.env), None)
+        if foreign is not None:
+            raise InputError(f"{foreign.slug!r} is not a template's task, so it has no row form")
+        rows = [task.to_dict() for task in self]
+        if file.endswith(".jsonl"):
+            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        elif file.endswith(".json"):
+            text = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
+        else:
+            raise InputError(f"cannot write tasks to {file!r}", hint="end it in .json or .jsonl")
+        Path(file).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def from_file(cls, file: str, *, env: TaskProvider | None = None) -> Taskset:
+        """Read a task set.
+
+        Args:
+            file: A ``.py`` file (its tasks, task sets and environments), a ``.json`` or
+                ``.jsonl`` file of rows, or a ``case.yaml`` or a directory of cases.
+            env: The environment that rows belong to; by default each row's ``env`` names a
+                ``.py`` file beside the rows that has it.
+        """
+        path = Path(file)
+        if not path.exists():
+            raise InputError(f"{file} does not exist")
+        if path.suffix == ".py":
+            return cls(path.stem, _tasks_of_module(path))
+        if path.suffix in (".json", ".jsonl"):
+            return cls(path.stem, _tasks_of_rows(path, env))
+        from assay.tasks.case import load_cases
+
+        return cls(path.name, (case_task(case) for case in load_cases([file])))
+
+
+def case_task(case: object) -> Task:
+    """The task that a case is."""
+    found = cast("Case", case)
+    return Task(
+        id=found.id, work=found, pass_threshold=found.expect.pass_threshold, metadata=found.metadata
+    )
+
+
+def _predicate(choice: Callable[[Task], bool] | str | Sequence[str]) -> Callable[[Task], bool]:
+    if callable(choice):
+        return choice
+    names = {choice} if isinstance(choice, str) else set(choice)
+    return lambda task: task.slug in names or task.id in names
+
+
+def _tasks_of_module(path: Path) -> list[Task]:
+    """The tasks that a file defines; its code is the user's own and is trusted."""
+    from assay.graders.kinds import load_file
+
+    found: dict[str, Task] = {}
+    providers: list[TaskProvider] = []
+    for value in cast("list[object]", list(vars(load_file(str(path))).values())):
+        if isinstance(value, Task | Taskset | list | tuple):
+            for task in _tasks_in(cast("Task | Iterable[object]", value)):
+                found.setdefault(task.slug, task)
+        elif isinstance(value, TaskProvider) and not isinstance(value, type):
+            providers.append(value)
+    if not found:
+        found = {task.slug: task for provider in providers for task in provider.default_tasks()}
+    if not found:
+        raise InputError(
+            f"{path} defines no tasks", hint="make one at module level: tasks = [my_template()]"
+        )
+    return list(found.values())
+
+
+def _tasks_in(value: Task | Iterable[object]) -> list[Task]:
+    """A task, or the tasks of a set or a list; a list of other things has none."""
+    if isinstance(value, Task):
+        return [value]
+    items = list(value)
+    tasks = [item for item in items if isinstance(item, Task)]
+    return tasks if len(tasks) == len(items) else []
+
+
+def _tasks_of_rows(path: Path, env: TaskProvider | None) -> list[Task]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    if path.suffix == ".json":
+        rows = [(None, row) for row in _json_rows(text, path)]
+    else:
+        lines = enumerate(text.split("\n"), 1)  # splitlines() also splits at U+2028, inside texts
+        rows = [(number, _json_line(line, path, number)) for number, line in lines if line.strip()]
+    providers: dict[str, TaskProvider] = {} if env is None else {env.name: env}
+    return [_task_of_row(row, Location(str(path), number), providers, path) for number, row in rows]
+
+
+def _json_rows(text: str, path: Path) -> list[Json]:
+    data = read_json(text, Location(str(path)), nan=True)
+    if not isinstance(data, list):
+        raise InputError("a task file is a list of rows", location=Location(str(path)))
+    return data
+
+
+def _json_line(line: str, path: Path, number: int) -> Json:
+    return read_json(line, Location(str(path), number), nan=True)
+
+
+def _task_of_row(
+    row: Json, where: Location, providers: dict[str, TaskProvider], path: Path
+) -> Task:
+    if not isinstance(row, dict):
+        raise InputError("a row must be a JSON object", location=where)
+    known = {"env", "id", "args", "slug", "metadata"}
+    if unknown := sorted(set(row) - known):
+        hint = nearest(unknown[0], sorted(known))
+        raise InputError(f"unknown field {unknown[0]!r}", location=where, hint=hint)
+    name, template, args = row.get("env"), row.get("id"), row.get("args", {})
+    if not isinstance(template, str) or not isinstance(args, dict):
+        raise InputError("a row needs an 'id' (text) and may have 'args' (object)", location=where)
+    provider = providers.get(str(name)) or (
+        next(iter(providers.values())) if name is None and len(providers) == 1 else None
+    )
+    if provider is None:
+        provider = _provider_beside(str(name), path, where)
+        providers[provider.name] = provider
+    try:
+        task = provider.task(template, **args)
+    except InputError as error:
+        raise InputError(error.message, location=where, hint=error.hint) from error
+    metadata = row.get("metadata")
+    return replace(
+        task,
+        slug=str(row.get("slug") or task.slug),
+        metadata=cast("Mapping[str, Json]", metadata) if isinstance(metadata, dict) else {},
+    )
+
+
+def _provider_beside(name: str, rows: Path, where: Location) -> TaskProvider:
+    from assay.graders.kinds import load_file
+
+    for file in sorted(rows.parent.glob("*.py")):
+        if f'"{name}"' in (text := file.read_text("utf-8")) or f"'{name}'" in text:
+            for value in vars(load_file(str(file))).values():
+                if isinstance(value, TaskProvider) and value.name == name:
+                    return value
+    raise InputError(
+        f"no environment {name!r} in the .py files beside {rows}",
+        location=where,
+        hint="pass it: Taskset.from_file(file, env=my_env)",
+    )

@@ -1,8 +1,9 @@
 """The serializable shapes that agents, tasks and graders exchange. Plain data; no I/O."""
 
-from assay.types.job import Job
-from assay.types.run import Prompt, PromptMessage, Rewarded, Run
-from assay.types.steps import (
+from assay.types.run import Job, Prompt, PromptMessage, Rewarded, Run
+from assay.types.submission import Submission, Workspace
+from assay.types.thread import StringThread, StringTurn
+from assay.types.trace import (
     AgentStep,
     AnyStep,
     Citation,
@@ -13,11 +14,9 @@ from assay.types.steps import (
     ToolCall,
     ToolResult,
     ToolStep,
+    Trace,
     Usage,
 )
-from assay.types.submission import Submission, Workspace
-from assay.types.thread import StringThread, StringTurn
-from assay.types.trace import Trace
 
 __all__ = [
     "AgentStep",

@@ -33,8 +33,7 @@ from assay.agents.transcripts.transcript import (
 from assay.errors import InputError
 from assay.graders.usage import COPIED, Totals
 from assay.scoring.json_safe import Json
-from assay.types.steps import AnyStep, Source, Step, SubagentStep, Usage
-from assay.types.trace import Trace
+from assay.types.trace import AnyStep, Source, Step, SubagentStep, Trace, Usage
 
 __all__ = ["FORMAT", "is_trajectory", "read"]
 

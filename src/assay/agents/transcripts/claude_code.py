@@ -40,8 +40,7 @@ from assay.agents.transcripts.transcript import (
 )
 from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
-from assay.types.steps import AnyStep, Step, SubagentStep, Usage
-from assay.types.trace import StopReason, Trace
+from assay.types.trace import AnyStep, Step, StopReason, SubagentStep, Trace, Usage
 
 __all__ = ["FORMAT", "is_event", "read"]
 

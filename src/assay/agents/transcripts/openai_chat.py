@@ -30,7 +30,7 @@ from assay.agents.transcripts.transcript import (
 from assay.errors import InputError
 from assay.graders.usage import Totals
 from assay.scoring.json_safe import Json
-from assay.types.steps import Source, Step
+from assay.types.trace import Source, Step
 
 __all__ = ["FORMAT", "is_message", "read"]
 

@@ -10,7 +10,7 @@ from assay.agents.transcripts.document import Notes, parse
 from assay.agents.transcripts.transcript import Transcript
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
-from assay.tasks.harnesses import TraceFormat
+from assay.tasks.blocks import TraceFormat
 
 __all__ = ["MOST_BYTES", "Transcript", "detect", "read_transcript"]
 

@@ -12,17 +12,19 @@ from assay.agents.transcripts.document import Notes, clean, shortened
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
-from assay.types.steps import (
+from assay.types.trace import (
     AgentStep,
     AnyStep,
     Step,
+    StopReason,
     ToolCall,
     ToolKind,
     ToolResult,
     ToolStep,
+    Trace,
+    TraceStatus,
     Usage,
 )
-from assay.types.trace import StopReason, Trace, TraceStatus
 
 __all__ = [
     "IMPORTER_VERSION",

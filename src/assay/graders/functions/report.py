@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from assay.errors import InputError
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 
@@ -72,15 +71,6 @@ class ValidationReport:
     def failed(self) -> Check | None:
         """The check that failed."""
         return next((check for check in self.checks if not check.passed), None)
-
-    def require_valid(self) -> None:
-        """Refuse a function that is not valid.
-
-        Raises:
-            InputError: Naming the check and what is wrong.
-        """
-        if (check := self.failed) is not None:
-            raise InputError(f"the function is not valid: {check.name}: {check.message}")
 
     def to_dict(self) -> dict[str, Json]:
         """The report as plain JSON."""

@@ -18,7 +18,7 @@ from typing import Literal, cast
 from assay.errors import InputError, Location, nearest
 from assay.graders.judges.base import answer_in
 from assay.graders.judges.fence import unescaped
-from assay.graders.judges.template import Rendered, render, render_fenced
+from assay.graders.judges.template import Rendered, render_fenced
 from assay.scoring.json_safe import Json, plain
 from assay.types.thread import StringThread
 
@@ -29,7 +29,6 @@ __all__ = [
     "chosen",
     "conversation",
     "fenced_render",
-    "raw_render",
     "read_examples",
     "variables",
 ]
@@ -253,17 +252,6 @@ def output_schema(*, allow_na: bool = False) -> str:
         "reasoning: why, in a sentence or two\n"
         f"score: PASS where the criterion is met, FAIL where it is not{na}"
     )
-
-
-def raw_render(template: str, given: Mapping[str, Json]) -> str:
-    """A template with its variables as they are, byte for byte, for people and tests to look at.
-
-    It is never sent: whatever an answer says would stand among the template's own words.
-
-    Raises:
-        InputError: As of `render`.
-    """
-    return render(template, given)
 
 
 def fenced_render(

@@ -24,9 +24,8 @@ from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
 from assay.graders.usage import missing_part, walk
 from assay.models import family_of
 from assay.scoring.json_safe import Json
-from assay.types.steps import AgentStep, AnyStep, ToolStep
 from assay.types.submission import Workspace
-from assay.types.trace import Trace
+from assay.types.trace import AgentStep, AnyStep, ToolStep, Trace
 
 __all__ = ["Work", "diff_view", "judged_model", "kin", "trace_view"]
 

@@ -17,9 +17,8 @@ from assay.graders.stubs.reader import SourceReader
 from assay.graders.tree import SKIPPED_DIRECTORIES, is_small, read_regular, regular_files
 from assay.scoring.json_safe import Json
 from assay.text.pattern import compile_pattern
-from assay.types.steps import ToolCall
 from assay.types.submission import Workspace
-from assay.types.trace import Trace
+from assay.types.trace import ToolCall, Trace
 
 __all__ = ["Finding", "Search", "call_findings"]
 

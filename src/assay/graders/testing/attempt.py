@@ -1,10 +1,10 @@
 """One run of a test command in the sandbox, with the channel open beside it.
 
-Judged apart, it runs in two sandboxes. The judge's tree is the pristine source with the hidden files
-over it, and holds nothing of the submission. The host's tree is the grading tree, and holds no
-hidden file. They meet at one socket: the host can only connect to it, and the judge is handed the
-listening end over its channel. A directory for temporary files is shown to both; in it the judge
-follows no link.
+Judged apart, it runs in two sandboxes. The judge's tree is the pristine source with the hidden
+files over it, and holds nothing of the submission. The host's tree is the grading tree, and holds
+no hidden file. They meet at one socket: the host can only connect to it, and the judge is handed
+the listening end over its channel. A directory for temporary files is shown to both; in it the
+judge follows no link.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ async def _host_of(
 ) -> AsyncGenerator[tuple[socket.socket, Mount]]:
     """Run the host of a submission beside a judge.
 
-    Gives the socket to which it connects, and the shared directory as the judge sees it. On leaving,
-    every process of it is dead and its files are gone.
+    Gives the socket to which it connects, and the shared directory as the judge sees it. On
+    leaving, every process of it is dead and its files are gone.
 
     Raises:
         GraderError: If the host could not even start.

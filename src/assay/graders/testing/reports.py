@@ -5,8 +5,8 @@ is not heard of, is not the run that was asked for: the solution ended the proce
 assertions, or wrote the report itself. Planted are Go, Rust, and JavaScript for Jest, Vitest and
 Mocha. Java is not: a method cannot be appended to a class without understanding its source.
 
-The file system dies with the command, so that is wrapped: files that match before it are removed, so
-that no report is older than the run; what it leaves running is killed; and what matches then is
+The file system dies with the command, so that is wrapped: files that match before it are removed,
+so that no report is older than the run; what it leaves running is killed; and what matches then is
 packed into one file of ours.
 """
 

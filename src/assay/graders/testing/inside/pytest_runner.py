@@ -194,7 +194,13 @@ class _Collector:
             pytest.Function.from_parent(parent, name=name, callobj=function),  # type: ignore[arg-type] # any node will do
         )
         item.fixturenames = []
+        # Its message is enough: to show code, `inspect` looks at every module that there is.
+        vars(item)["repr_failure"] = _text_of
         return item
+
+
+def _text_of(caught: pytest.ExceptionInfo[BaseException]) -> str:
+    return str(caught.value)
 
 
 def _is_left_out(module: pytest.Module) -> bool:

@@ -140,9 +140,10 @@ def _place_of(target: Any) -> tuple[str, list[str]] | None:
         return None
     if is_module_of_both(target):
         return target.__name__, []
-    if isinstance(target, type) and not is_authors(target):
+    is_runners = isinstance(target, type) and target.__module__.startswith("_pytest.")
+    if isinstance(target, type) and not is_runners and not is_authors(target):
         return target.__module__, target.__qualname__.split(".")
-    return None
+    return None  # what pytest patches of its own would have the host import it
 
 
 def patch(target: Any, name: Any, value: Any) -> None:

@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
-from assay.endpoint.problems import ProblemError
-from assay.endpoint.served import Asked, Served
+from assay.graders.endpoints.forms.form import (
+    Asked,
+    Form,
+    Item,
+    NotGradedError,
+    Server,
+    Span,
+    all_bad,
+    malformed,
+    remote_error,
+    scored,
+)
 from assay.scoring.graded import Graded
-from assay.scoring.json_safe import Json
-from assay.types.codec import Problem
+from assay.scoring.json_safe import Json, record_parameters
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["REQUEST", "read", "reply"]
+__all__ = ["FORM"]
 
-REQUEST: dict[str, Json] = {
+_SCHEMA: dict[str, Json] = {
     "type": "object",
     "required": ["query"],
     "properties": {
@@ -29,7 +39,6 @@ REQUEST: dict[str, Json] = {
         "labels": {"type": "array"},
     },
 }
-"""JSON Schema of a request."""
 
 _log = logging.getLogger("assay.endpoint")
 
@@ -43,29 +52,71 @@ _MOST_BEFORE = 64
 """Characters that may stand before the prompt: special tokens that begin a text."""
 
 
-def read(body: Json) -> list[Asked]:
+def _encode_request(items: Sequence[Item]) -> Json:
+    query: list[Json] = []
+    prompts: list[Json] = []
+    labels: list[Json] = []
+    for _, submission in items:
+        prompt = _prompt(submission)
+        query.append(prompt + (submission.answer or ""))
+        prompts.append(prompt)
+        labels.append(submission.expected)
+    return {"query": query, "prompts": prompts, "labels": labels}
+
+
+def _prompt(submission: Submission) -> str:
+    """What stands before the answer, as text that ends with a new line."""
+    if submission.thread is None:
+        text = submission.question or ""
+    else:
+        text = "\n".join(turn.content for turn in submission.thread.messages())
+    return f"{text}\n" if text else ""
+
+
+def _decode_answer(items: Sequence[Item], reply: Json, span: Span) -> list[Graded]:
+    if not isinstance(reply, dict):
+        return all_bad(items, "the reply is not an object")
+    rewards = reply.get("rewards", reply.get("scores"))
+    listed = rewards if isinstance(rewards, list) else [rewards]
+    if len(listed) != len(items):
+        return all_bad(items, f"the reply has {len(listed)} rewards for {len(items)} samples")
+    logs = reply.get("extra_logs")
+    columns = {
+        name: column
+        for name, column in (logs if isinstance(logs, dict) else {}).items()
+        if isinstance(column, list) and len(column) == len(items)
+    }
+    graded: list[Graded] = []
+    for n, ((item, _), reward) in enumerate(zip(items, listed, strict=True)):
+        details = record_parameters({name: column[n] for name, column in columns.items()})
+        if "graded" in columns and not columns["graded"][n]:
+            graded.append(remote_error(item, "extra_logs.graded is 0", details))
+        else:
+            graded.append(scored(item, reward, span, details=details))
+    return graded
+
+
+def _decode_request(body: Json, server: Server) -> list[Asked]:
     """The samples of a request, named by their places.
 
     A response is what follows the prompt in the query, without the special tokens at its end; the
     label is what is expected.
-
-    Raises:
-        ProblemError: For malformed lists, or lists of different lengths.
     """
+    del server
     if not isinstance(body, dict):
-        raise ProblemError(422, "the body must be an object with a list 'query'")
+        raise malformed("the body must be an object with a list 'query'")
     query = _list(body, "query")
     if query is None:
-        raise _malformed("query", "a list of texts is needed")
+        raise malformed("a list of texts is needed", "query")
     prompts = _list(body, "prompts") or [""] * len(query)
     labels = _list(body, "labels") or [None] * len(query)
     for name, column in (("prompts", prompts), ("labels", labels)):
         if len(column) != len(query):
-            raise _malformed(name, f"{len(column)} entries for {len(query)} queries")
+            raise malformed(f"{len(column)} entries for {len(query)} queries", name)
     asked: list[Asked] = []
     for number, (text, prompt, label) in enumerate(zip(query, prompts, labels, strict=True)):
         if not isinstance(text, str) or not isinstance(prompt, str | None):
-            raise _malformed(f"query[{number}]", "queries and prompts must be texts")
+            raise malformed("queries and prompts must be texts", "query", number)
         asked.append((str(number), _submission(text, prompt or "", label)))
     return asked
 
@@ -76,11 +127,7 @@ def _list(body: dict[str, Json], name: str) -> list[Json] | None:
         return value
     if isinstance(value, str):  # one sample, not in a list
         return [value]
-    raise _malformed(name, "must be a list")
-
-
-def _malformed(name: str, message: str) -> ProblemError:
-    return ProblemError(422, f"{name}: {message}", errors=[Problem((name,), message)])
+    raise malformed("must be a list", name)
 
 
 def _submission(query: str, prompt: str, label: Json) -> Submission | str:
@@ -115,22 +162,32 @@ def _without_ending(text: str) -> str:
     return text[:kept]
 
 
-def reply(served: Served, graded: Sequence[Graded]) -> dict[str, Json]:
-    """What ``POST /get_reward`` answers: ``rewards`` as graded, ``scores`` moved to [0, 1].
-
-    Raises:
-        ProblemError: 500 for a sample without a score, where the grader is served so.
-    """
+def _encode_answer(body: Json, graded: Sequence[Graded], server: Server) -> Json:
+    """``rewards`` as graded, ``scores`` moved to [0, 1]."""
+    del body
     lost = [outcome for outcome in graded if outcome.score is None]
-    if lost and served.on_error == "fail":
+    if lost and server.on_error == "fail":
         why = lost[0].error or f"skipped: {lost[0].reason}"
-        raise ProblemError(500, f"not graded: sample {lost[0].id}: {why}")
+        raise NotGradedError(f"sample {lost[0].id}: {why}")
     if lost:
         said = "%d of %d samples could not be graded and are answered with 0; the first: %s"
         _log.warning(said, len(lost), len(graded), lost[0].error or lost[0].reason)
     scores = [outcome.score for outcome in graded]
     return {
         "rewards": [0.0 if score is None else score for score in scores],
-        "scores": [0.0 if score is None else served.unit(score) for score in scores],
+        "scores": [0.0 if score is None else server.unit(score) for score in scores],
         "extra_logs": {"graded": [0 if score is None else 1 for score in scores]},
     }
+
+
+_ONE = Form(
+    route="/get_reward",
+    title="Rewards of samples, for OpenRLHF.",
+    schema=_SCHEMA,
+    encode_request=_encode_request,
+    decode_request=_decode_request,
+    encode_answer=_encode_answer,
+    decode_answer=_decode_answer,
+    most=1,
+)
+FORM = replace(_ONE, most=4_096, single=_ONE)

@@ -1,41 +1,53 @@
 """Jobs: stored datasets that are graded in the background, and go on after any stop.
 
 A job belongs to the server that holds its lease, and to nobody once the lease has run out: a server
-that could not renew it stops. Scores are stored a batch at a time or, where graders wait for models
-that cost money, as they come; whoever takes the job over grades only what has no score yet.
+that could not renew it stops. Scores are stored as they come, a batch at a time or, where graders
+wait for models that cost money, row by row; whoever takes the job over grades only what has no
+score yet. Who made it is told of its progress by server-sent events.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Literal
+from functools import partial
+from itertools import takewhile
+from typing import Annotated, Any, Literal, TypeAlias
 
-from assay.errors import AssayError, ConflictError, StoreError
+from fastapi import APIRouter, Header, Path, Request, Response
+from starlette.responses import StreamingResponse
+
+from assay.errors import AssayError, ConflictError, NotFoundError, StoreError
+from assay.eval.batch import in_batches, run_batches
 from assay.registry import definition_from
 from assay.registry.stored_rows import grade_rows
-from assay.server.context import Context
-from assay.server.grading import grade_items, registry_of, version_of
-from assay.server.problems import ProblemError
-from assay.server.row_by_row import Outcomes, RowByRow
+from assay.server.context import Context, apart, caller, context
+from assay.server.door import Door, needs
+from assay.server.openapi import problem_responses
+from assay.server.operations import Project
+from assay.service.data import ENDED, show_job
+from assay.service.graders import version_to_run
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.store.datasets import DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs
+from assay.store.scores import ScoreRecord
 
-__all__ = ["Workers"]
+__all__ = ["Outcomes", "Workers", "router"]
 
 _PATIENCE_SECONDS = 20.0
-_STORE_SECONDS = 0.5
-"""How often scores are stored that come one by one."""
 _STRETCH = 8
 """How many batches of rows are read at once where they are graded one by one."""
+
+Outcomes: TypeAlias = "list[tuple[int, ScoreRecord]]"
+"""Number and outcome of rows, as `Jobs.add_scores` takes them."""
 
 _LOG = logging.getLogger("assay.server")
 
@@ -131,9 +143,8 @@ class _Worker:
             raise  # the database is away: whoever has it again first goes on
         except ConflictError as error:
             _LOG.info("job %s ends here: %s", job.id, error)
-        except (AssayError, ProblemError) as error:
-            detail = error.detail if isinstance(error, ProblemError) else str(error)
-            await self._finish(job.id, "failed", detail)
+        except AssayError as error:
+            await self._finish(job.id, "failed", str(error))
         except Exception as error:  # the boundary: a job that breaks must not end the others
             _LOG.exception("job %s broke", job.id)
             await self._finish(job.id, "failed", f"an error of ours: {type(error).__name__}")
@@ -166,27 +177,28 @@ class _Worker:
                 return
 
     async def _grade(self, job: JobRecord) -> None:
-        storage, stopping = self._server.storage, self._server.stopping
+        server, settings = self._server, self._settings
 
         def begin(database: Database) -> tuple[GraderVersion, set[int]]:
-            version = version_of(database, job.project, job.grader, job.version, self._server)
+            version = version_to_run(server.desk(database, job.project), job.grader, job.version)
             return version, Jobs(database).graded_rows(job.id)
 
-        version, graded = await storage.run(begin)
-        grade, limit = self._batch, self._settings.job_batch
-        if _waits(version):
-            grade, limit = self._row_by_row, limit * _STRETCH
+        version, graded = await server.storage.run(begin)
+        # Rows that wait for somebody else are graded each on its own, many at once.
+        is_waiting = _waits(version)
+        size, at_once = (1, settings.job_batch) if is_waiting else (settings.job_batch, 1)
+        limit = settings.job_batch * (_STRETCH if is_waiting else 1)
         after = 0
-        while not stopping.is_set():
+        while not server.stopping.is_set():
             rows = await self._rows(job, after, limit)
             if not rows:
                 await self._finish(job.id, "finished")
                 return
             after = rows[-1].number
-            todo = [row for row in rows if row.number not in graded]
-            if todo:
-                await grade(job, version, todo)
-        await storage.run(lambda database: Jobs(database).release(job.id, self._owner))
+            if todo := [row for row in rows if row.number not in graded]:
+                batches = in_batches(todo, size)
+                await apart(partial(self._stretch, job.id, version, batches, at_once))
+        await server.storage.run(lambda database: Jobs(database).release(job.id, self._owner))
 
     async def _rows(self, job: JobRecord, after: int, limit: int) -> list[DatasetRow]:
         return await self._server.storage.run(
@@ -195,64 +207,31 @@ class _Worker:
             )
         )
 
-    async def _batch(
-        self, job: JobRecord, version: GraderVersion, rows: Sequence[DatasetRow]
+    async def _stretch(
+        self,
+        job: str,
+        version: GraderVersion,
+        batches: Iterable[Sequence[DatasetRow]],
+        at_once: int,
     ) -> None:
-        """Grade some rows and store what came of all of them in one transaction."""
+        """Grade batches of rows, and store what came of each in one transaction as it ends."""
+        server = self._server
 
-        async def work(database: Database) -> None:
-            scores = await grade_rows(
-                version, rows, lambda items: grade_items(database, version, items, self._server)
-            )
-            Jobs(database).add_scores(job.id, scores)
+        async def grade(rows: Sequence[DatasetRow]) -> Outcomes:
+            return await grade_rows(version, rows, lambda items: server.grade(version, items))
 
-        await self._server.storage.follow(work)
+        async def keep(_: Sequence[DatasetRow], scores: Outcomes) -> None:
+            def store(database: Database) -> None:
+                Jobs(database).add_scores(job, scores)
 
-    async def _row_by_row(
-        self, job: JobRecord, version: GraderVersion, rows: Sequence[DatasetRow]
-    ) -> None:
-        """Grade rows each on its own, and store what has come of them every moment."""
-        registry = await self._server.storage.run(
-            lambda database: registry_of(database, version.project, self._server)
-        )
+            try:
+                await server.storage.run(store)
+            except StoreError:
+                await server.storage.run(store)  # they may have been paid for
 
-        async def grade(row: DatasetRow) -> Outcomes:
-            return await grade_rows(
-                version, [row], lambda items: registry.grade_with(version, items)
-            )
-
-        at_work = RowByRow(rows, grade, self._settings.job_batch)
-        working = asyncio.create_task(at_work.run())
-        since = time.perf_counter()
-        done: Outcomes = []  # and not yet stored: what could not be stored is tried once more
-
-        async def store() -> None:
-            nonlocal since
-            done.extend(at_work.taken())
-            if scores := list(done):
-                await self._server.storage.run(
-                    lambda database: Jobs(database).add_scores(job.id, scores)
-                )
-                done.clear()
-                graded = [score.graded for _, score in scores]
-                seconds, since = time.perf_counter() - since, time.perf_counter()
-                self._server.metrics.graded(version.kind, graded, seconds)
-
-        try:
-            while not working.done():
-                await asyncio.wait({working}, timeout=_STORE_SECONDS)
-                if self._server.stopping.is_set():
-                    at_work.end()  # those under way were asked, and are paid for
-                await store()
-            await store()  # rows that ended while others were being stored
-        except BaseException:
-            at_work.stop()
-            with suppress(ConflictError, StoreError):
-                await store()
-            raise
-        finally:
-            working.add_done_callback(_look_at)
-        await working
+        # Told to stop it begins no more; those under way were asked, and are paid for.
+        rest = takewhile(lambda _: not server.stopping.is_set(), batches)
+        await run_batches(rest, grade, keep, at_once=at_once)
 
     async def _finish(
         self, job: str, status: Literal["finished", "failed"], message: str = ""
@@ -267,7 +246,90 @@ def _waits(version: GraderVersion) -> bool:
     return any(spec.kind.grader.waits for spec in specs)
 
 
-def _look_at(ended: asyncio.Task[None]) -> None:
-    """Take note of an error that nobody waits for any more."""
-    if not ended.cancelled():
-        ended.exception()
+# Progress, as server-sent events.
+
+router = APIRouter(route_class=Door, tags=["jobs"])
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events `progress` and, at the end, `done`, each with the job as its data.",
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "example": 'id: running-64\nevent: progress\ndata: {"status":"running"}\n\n',
+            }
+        },
+    },
+    204: {"description": "The client has seen the end already."},
+}
+
+
+@router.get(
+    "/api/v1/projects/{project}/jobs/{id}/events",
+    response_class=StreamingResponse,
+    openapi_extra=needs("viewer"),
+    responses={**_STREAM, **problem_responses(404)},
+)
+async def follow_job(
+    request: Request,
+    project: Project,
+    id: Annotated[  # noqa: A002 - its name in the path
+        str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="Id of the job.")
+    ],
+    *,
+    last_event_id: Annotated[
+        str | None, Header(max_length=100, description="Id of the event seen last.")
+    ] = None,
+) -> Response:
+    """The job's progress as it happens."""
+    server, who = context(request), caller(request)
+    job = await server.storage.run(
+        lambda database: show_job.function(server.desk(database, project, who), id)
+    )
+    if job.status in ENDED and last_event_id == _event_id(job):
+        return Response(status_code=204)  # tells a browser to stop asking
+
+    async def stream() -> AsyncIterator[bytes]:
+        try:
+            async for event in _follow(server, job, last_event_id):
+                yield event
+        except (StoreError, NotFoundError):
+            return  # the client asks again, and is told then
+
+    return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+def _event_id(job: JobRecord) -> str:
+    """The id of the event that tells a job's state: the same state has the same id."""
+    return f"{job.status}-{job.done}"
+
+
+async def _follow(server: Context, job: JobRecord, last: str | None) -> AsyncIterator[bytes]:
+    """Tell the state of a job now, and whenever it changes, until it ends or the server stops."""
+    told, spoken = last, time.monotonic()
+    yield b"retry: 1000\n\n"
+    while True:
+        if _event_id(job) != told:
+            told, spoken = _event_id(job), time.monotonic()
+            yield _event(job)
+        if job.status in ENDED or server.stopping.is_set():
+            return
+        if time.monotonic() - spoken >= server.settings.heartbeat_seconds:
+            spoken = time.monotonic()
+            yield b": alive\n\n"
+        await _moment(server)
+        job = await server.storage.run(lambda database: Jobs(database).get(job.id))  # noqa: B023 - awaited at once
+
+
+async def _moment(server: Context) -> None:
+    """Wait a moment, or for the server's end."""
+    try:
+        await asyncio.wait_for(server.stopping.wait(), server.settings.poll_seconds)
+    except TimeoutError:
+        return
+
+
+def _event(job: JobRecord) -> bytes:
+    name = "done" if job.status in ENDED else "progress"
+    data = json.dumps(job.to_dict(), separators=(",", ":"))
+    return f"id: {_event_id(job)}\nevent: {name}\ndata: {data}\n\n".encode("ascii")

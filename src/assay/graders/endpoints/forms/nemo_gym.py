@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
-from assay.endpoint.problems import ProblemError
 from assay.errors import InputError, ScoreError
+from assay.graders.endpoints.forms.form import (
+    Asked,
+    Form,
+    Item,
+    Server,
+    Span,
+    bad,
+    malformed,
+    reason_in,
+    remote_error,
+    scored,
+    turns_of,
+)
 from assay.scoring.graded import Graded
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, plain, record_parameters
 from assay.scoring.results import finite_number
-from assay.types.codec import Problem
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["AGGREGATE_REQUEST", "REQUEST", "aggregate", "read", "reply"]
+__all__ = ["AGGREGATE_REQUEST", "FORM", "aggregate"]
 
-REQUEST: dict[str, Json] = {
+_SCHEMA: dict[str, Json] = {
     "type": "object",
     "required": ["responses_create_params", "response"],
     "properties": {
@@ -28,7 +40,6 @@ REQUEST: dict[str, Json] = {
         "response": {"type": "object"},
     },
 }
-"""JSON Schema of a rollout to verify."""
 
 AGGREGATE_REQUEST: dict[str, Json] = {
     "type": "object",
@@ -43,29 +54,70 @@ _TASK = "_ng_task_index"
 _OURS = frozenset({"responses_create_params", "response", "question", "expected", "reward"})
 
 
-def read(body: Json) -> tuple[dict[str, Json], Submission]:
-    """A rollout: the body as it came, and what is graded of it.
+def _encode_request(items: Sequence[Item]) -> Json:
+    item, submission = items[0]
+    turns = turns_of(submission)
+    last = turns[-1] if turns else None
+    if isinstance(last, dict) and last.get("role") == "assistant":
+        turns.pop()
+    content: Json = {"type": "output_text", "text": submission.answer or "", "annotations": []}
+    message: Json = {
+        "id": f"msg_{item}",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [content],
+    }
+    response: Json = {
+        "id": f"resp_{item}",
+        "object": "response",
+        "created_at": 0,
+        "model": "unknown",
+        "output": [message],
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+    row = cast("dict[str, Json]", plain(submission.metadata))
+    for name, part in (("question", submission.question), ("expected", submission.expected)):
+        if part is not None:
+            row.setdefault(name, part)
+    return {**row, "responses_create_params": {"input": turns}, "response": response}
+
+
+def _decode_answer(items: Sequence[Item], reply: Json, span: Span) -> list[Graded]:
+    item = items[0][0]
+    if not isinstance(reply, dict):
+        return [bad(item, "the reply is not an object")]
+    failure = reply.get(_FAILURE)
+    if failure is not None:
+        told = reply.get(_CAUSE)
+        return [remote_error(item, {"code": failure, "message": told}, {})]
+    components = reply.get("reward_components")
+    details = record_parameters({"components": components}) if components else {}
+    return [scored(item, reply.get("reward"), span, reason=reason_in(reply), details=details)]
+
+
+def _decode_request(body: Json, server: Server) -> list[Asked]:
+    """What is graded of a rollout.
 
     The answer is the text of the response's last message; a response without any has the empty
     answer. What is expected is the row's ``expected`` or ``expected_answer``; the rest of the row
     is metadata.
-
-    Raises:
-        ProblemError: For a body of another shape.
     """
+    del server
     row = body if isinstance(body, dict) else {}
     asked, response = row.get("responses_create_params"), row.get("response")
     output = response.get("output") if isinstance(response, dict) else None
     if not isinstance(asked, dict) or not isinstance(output, list):
         missing = "responses_create_params" if not isinstance(asked, dict) else "response.output"
-        problem = Problem((missing,), "is missing or of another type")
-        raise ProblemError(422, f"{missing} {problem.message}", errors=[problem])
+        raise malformed("is missing or of another type", missing)
     answer = _answer(output)
     metadata = {k: v for k, v in row.items() if k not in _OURS and not k.startswith("_ng_failure")}
     try:
         thread = StringThread.from_messages(_turns(asked), metadata).assistant(answer)
     except InputError as error:
-        raise ProblemError(422, f"responses_create_params.input: {error.message}") from None
+        raise malformed(error.message, "responses_create_params", "input") from None
     question = row.get("question")
     submission = Submission(
         answer=answer,
@@ -74,7 +126,7 @@ def read(body: Json) -> tuple[dict[str, Json], Submission]:
         expected=row.get("expected", row.get("expected_answer")),
         metadata=metadata,
     )
-    return row, submission
+    return [("0", submission)]
 
 
 def _answer(output: Sequence[Json]) -> str:
@@ -103,19 +155,33 @@ def _turns(asked: Mapping[str, Json]) -> list[Json]:
     return turns
 
 
-def reply(row: Mapping[str, Json], graded: Graded) -> dict[str, Json]:
-    """What ``POST /verify`` answers: the body again, with the reward."""
+def _encode_answer(body: Json, graded: Sequence[Graded], server: Server) -> Json:
+    """The body again, with the reward."""
+    del server
+    row, (outcome,) = cast("dict[str, Json]", body), graded
     # What an earlier verification said, or whoever wrote the row, says nothing about this one.
     kept = {key: value for key, value in row.items() if not key.startswith("_ng_failure")}
-    if graded.score is not None:
-        return {**kept, "reward": graded.score, "reason": graded.reason}
-    failed = graded.status == "error"
+    if outcome.score is not None:
+        return {**kept, "reward": outcome.score, "reason": outcome.reason}
+    failed = outcome.status == "error"
     return {
         **kept,
         "reward": 0.0,
         _FAILURE: "judge_failed" if failed else "skipped",
-        _CAUSE: graded.error if failed else graded.reason,
+        _CAUSE: outcome.error if failed else outcome.reason,
     }
+
+
+FORM = Form(
+    route="/verify",
+    title="Verify a rollout, for NeMo Gym.",
+    schema=_SCHEMA,
+    encode_request=_encode_request,
+    decode_request=_decode_request,
+    encode_answer=_encode_answer,
+    decode_answer=_decode_answer,
+    most=1,
+)
 
 
 def aggregate(body: Json) -> dict[str, Json]:
@@ -124,11 +190,11 @@ def aggregate(body: Json) -> dict[str, Json]:
     Rollouts that could not be graded are left out and counted.
 
     Raises:
-        ProblemError: For a body of another shape.
+        ShapeError: For a body of another shape.
     """
     rollouts = body.get("verify_responses") if isinstance(body, dict) else None
     if not isinstance(rollouts, list):
-        raise ProblemError(422, "the body must be an object with a list 'verify_responses'")
+        raise malformed("the body must be an object with a list 'verify_responses'")
     rewards: list[float] = []
     tasks: dict[int, list[float]] = {}
     for rollout in rollouts:
