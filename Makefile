@@ -18,8 +18,8 @@ run: setup ## Grade the example suite: no key, nothing to configure
 test: setup ## Run the tests
 	@$(BIN)/pytest -q -n 2 -m "not soak"
 
-soak: setup ## Run the tests that repeat something many times
-	@$(BIN)/pytest -q -n 2 -m soak
+soak: setup ## Run the tests that repeat something many times, and more examples of each property
+	@$(BIN)/pytest -q -n 2 -m "soak or hypothesis" --hypothesis-profile=thorough
 
 coverage: setup ## Run every test, and say what none of them reached
 	@$(BIN)/pytest -q -n 2 --cov --cov-report=term:skip-covered

@@ -15,7 +15,8 @@ from hypothesis import settings
 from tests.children import Children
 from tests.leftovers import watch
 
-settings.register_profile("assay", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("assay", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("thorough", settings.get_profile("assay"), max_examples=60)
 settings.load_profile("assay")
 
 _NUMBERS = itertools.count()
@@ -28,6 +29,19 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         watch()
     gc.disable()  # collecting makes a great many objects, and no garbage
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each worker begins with the slow tests of its share: none ends on one while others idle."""
+    workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    share = max(1, -(-len(items) // workers))
+    shares = [items[at : at + share] for at in range(0, len(items), share)]
+    items[:] = [
+        item
+        for part in shares
+        for item in sorted(part, key=lambda item: item.get_closest_marker("slow") is None)
+    ]
 
 
 def pytest_collection_finish() -> None:

@@ -59,7 +59,8 @@ def shared_server(request: pytest.FixtureRequest) -> PostgresServer:
             pytest.skip("PostgreSQL is not installed (Debian's package 'postgresql')")
         server = PostgresServer(binaries)
         request.config.stash[_SERVER] = server
-        request.config.add_cleanup(server.stop)
+        # Not when the configuration is let go: by then who waits for this process may kill it.
+        request.session.addfinalizer(server.stop)
     return server
 
 
@@ -130,12 +131,14 @@ class PostgresServer:
 
     def stop(self) -> None:
         """End it, and remove everything that it wrote."""
-        if self._cleaner is not None:
-            self._cleaner.close()
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)  # a fast shutdown: clients are cut off
-            self._process.wait(timeout=120)
-        shutil.rmtree(self._home, ignore_errors=True)
+        try:
+            if self._cleaner is not None:
+                self._cleaner.close()
+        finally:
+            if self._process is not None and self._process.poll() is None:
+                self._process.send_signal(signal.SIGQUIT)  # at once: nobody reads its data again
+                self._process.wait(timeout=120)
+            shutil.rmtree(self._home)
 
     def run(self, sql: str, database: str = "postgres") -> str:
         """What `psql` prints for a statement."""

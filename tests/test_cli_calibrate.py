@@ -14,13 +14,13 @@ from typing import cast
 import pytest
 
 from assay.cli.main import main
-from assay.registry import BinaryJudgeDefinition, Registry
-from assay.registry.definitions import DeclaredDefinition
+from assay.registry import Registry
 from assay.scoring.json_safe import Json
 from assay.store.cards import Cards
 from assay.store.database import Database
 from assay.testing import Asked, FakeJudge
 from tests.children import Children, until
+from tests.definitions import definition
 from tests.postgres import new_location
 
 _GRADERS = "- {type: contains, name: says, substring: 'yes'}\n"
@@ -84,8 +84,8 @@ def _measure(card: dict[str, Json], name: str) -> Json:
 def _store_grader() -> None:
     declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "yes"}
     with Database.open(os.environ["ASSAY_HOME"]) as database:
-        definition = DeclaredDefinition(graders=(declared,))
-        asyncio.run(Registry(database, "default").create("says", definition))
+        made = definition("declared", graders=(declared,))
+        asyncio.run(Registry(database, "default").create("says", made))
 
 
 @pytest.mark.parametrize("grader", ["graders.yaml", "grade.py", "grade.py:grade", "says", "says@1"])
@@ -318,8 +318,8 @@ def test_a_card_stands_beside_what_graders_test_says(
     assert (found["card"], found["stale"], found["n"]) == (made["id"], False, 20)
     declared: dict[str, Json] = {"type": "contains", "name": "says", "substring": "no"}
     with Database.open(os.environ["ASSAY_HOME"]) as database:
-        definition = DeclaredDefinition(graders=(declared,))
-        asyncio.run(Registry(database, "default").update("says", definition))
+        made = definition("declared", graders=(declared,))
+        asyncio.run(Registry(database, "default").update("says", made))
     assert "STALE, measured before a change: graders changed" in tested()
 
 
@@ -552,16 +552,15 @@ def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: C
 
     from assay.cli.named_grader import named_grader
     from assay.errors import InputError
-    from assay.registry import BinaryJudgeDefinition
 
     address = "http://127.0.0.1:9/v1#capital"
-    definition = BinaryJudgeDefinition(criteria="Says yes.", judge_model=address)
+    made = definition("binary_judge", criteria="Says yes.", judge_model=address)
     given = Namespace(
         grader="cap", project="default", db="postgresql://shared", trust_authors=False
     )
     with Database.open(os.environ["ASSAY_HOME"]) as database:
         registry = Registry(database, "default", allow_internal=True)
-        asyncio.run(registry.create("cap", definition))
+        asyncio.run(registry.create("cap", made))
         with pytest.raises(InputError, match="may not name the address of a model here"):
             named_grader(given, database)
         for trusted in (Namespace(**{**vars(given), "trust_authors": True}),
@@ -571,7 +570,6 @@ def test_a_shared_stores_authors_are_trusted_only_when_that_is_said(calibrate: C
 
 
 def test_graders_test_asks_as_grade_does(capsys: pytest.CaptureFixture[str]) -> None:
-    from assay.registry import BinaryJudgeDefinition
 
     def honest(asked: Asked) -> Json:
         answer = asked.fenced("answer")
@@ -587,10 +585,10 @@ def test_graders_test_asks_as_grade_does(capsys: pytest.CaptureFixture[str]) -> 
 
     _judge_rows(40)
     with FakeJudge(honest) as fake:
-        definition = BinaryJudgeDefinition(criteria="The answer says yes.", judge_model=fake.model)
+        made = definition("binary_judge", criteria="The answer says yes.", judge_model=fake.model)
         with Database.open(os.environ["ASSAY_HOME"]) as database:
             registry = Registry(database, "default", allow_internal=True)
-            asyncio.run(registry.create("cap", definition))
+            asyncio.run(registry.create("cap", made))
         out, err = tested()
         assert "cap@1: mean 0.5" in out
         assert "40 of 40 rows" in err
@@ -669,10 +667,10 @@ def test_no_command_asks_the_address_of_a_stranger(
     location = new_location(request, "postgres", tmp_path)  # where others store graders, too
     _judge_rows(2)
     with FakeJudge(_honest) as fake:
-        definition = BinaryJudgeDefinition(criteria="Says yes.", judge_model=fake.model)
+        made = definition("binary_judge", criteria="Says yes.", judge_model=fake.model)
         with Database.open(location) as database:
             registry = Registry(database, "default", allow_internal=True)
-            asyncio.run(registry.create("cap", definition))
+            asyncio.run(registry.create("cap", made))
         with pytest.raises(SystemExit) as ended:
             main((*words, "--db", location))
         assert (ended.value.code, fake.count) == (2, 0)

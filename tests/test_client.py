@@ -18,9 +18,10 @@ import assay
 from assay import AssayError, Client, StringThread, Submission
 from assay.client.clients import Portal
 from assay.errors import ConflictError, InputError, LockedError, NotFoundError
-from assay.registry import FunctionDefinition, ValidationFailedError
+from assay.registry import ValidationFailedError
 from assay.scoring.json_safe import Json
 from tests.client_modes import MODES, client_of, running
+from tests.definitions import definition
 
 pytestmark = pytest.mark.sandbox
 
@@ -147,7 +148,7 @@ def test_a_change_is_a_version_and_no_change_is_none(client: Client) -> None:
     second = "async def grade(thread):\n    return 0.25\n"
     client.graders.create.function(key="g", fn=first)
     assert client.graders.update("g", first).latest.number == 1
-    assert client.graders.update("g", FunctionDefinition(source=second)).latest.number == 2
+    assert client.graders.update("g", definition("function", source=second)).latest.number == 2
     assert [v.number for v in client.graders.versions("g")] == [2, 1]
     assert "+    return 0.25" in client.graders.diff("g")
     item: list[dict[str, Json]] = [{"answer": "a"}]

@@ -13,10 +13,10 @@ import pytest
 from assay import Client
 from assay.client import Calibration
 from assay.errors import NotFoundError
-from assay.registry import BinaryJudgeDefinition, DeclaredDefinition
 from assay.scoring.json_safe import Json
 from tests.calibrated import LINE, SAYS_NO, SAYS_YES, calibrated, says_yes
 from tests.client_modes import MODES, client_of
+from tests.definitions import definition
 from tests.judge_models import model
 
 ROWS: list[dict[str, Json]] = [{"id": "a", "answer": "yes"}, {"id": "b", "answer": "no"}]
@@ -57,7 +57,7 @@ def test_a_calibrated_judge_s_scores_come_with_its_card_which_a_change_makes_sta
         assert client.graders.calibration("says") == card
 
         client.graders.update(
-            "says", BinaryJudgeDefinition(criteria="The answer says no.", judge_model=name)
+            "says", definition("binary_judge", criteria="The answer says no.", judge_model=name)
         )
         stale = client.graders.grade("says", ROWS).calibration
         assert stale is not None
@@ -81,12 +81,12 @@ def test_a_job_s_scores_come_with_the_card_of_its_version(client: Client, locati
     assert [score.item for score in (*part.items, *rest.items)] == ["a", "b"]
     assert rest.calibration == part.calibration
 
-    client.graders.update("says", DeclaredDefinition(graders=tuple(NO)))
+    client.graders.update("says", definition("declared", graders=tuple(NO)))
     second = client.jobs.wait(client.jobs.create("says", "rows").id).id
     stale = client.jobs.results(second).calibration
     assert stale is not None
     assert (stale.stale, stale.changed) == (True, ("graders changed",))
-    client.graders.update("says", DeclaredDefinition(graders=tuple(NO), threshold=0.25))
+    client.graders.update("says", definition("declared", graders=tuple(NO), threshold=0.25))
     assert client.jobs.results(first).calibration == part.calibration
     assert client.jobs.results(second).calibration == stale
 
@@ -148,7 +148,7 @@ def test_both_modes_say_the_same(location: str) -> None:
     with client_of("store", location) as client:
         client.graders.create.declared(key="says", graders=YES)
         calibrated(location, "says")
-        client.graders.update("says", DeclaredDefinition(graders=tuple(NO)))
+        client.graders.update("says", definition("declared", graders=tuple(NO)))
     for mode in MODES:
         with client_of(mode, location) as client:
             versions = [client.graders.calibration("says", version=n) for n in (1, 2)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -33,12 +35,13 @@ def test_every_python_block_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "page"}
+    module = ModuleType("page")  # where dataclasses look up the names of their annotations
+    monkeypatch.setitem(sys.modules, "page", module)
     with contextlib.redirect_stdout(io.StringIO()):
         for number, block in enumerate(_blocks(page, "python"), 1):
             file = tmp_path / f"block_{number}.py"  # a reader's own file: its source can be read
             file.write_text(block, "utf-8")
-            exec(compile(block, str(file), "exec"), names)
+            exec(compile(block, str(file), "exec"), vars(module))
 
 
 def test_the_readme_example_prints_what_it_says() -> None:

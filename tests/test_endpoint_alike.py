@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from assay.endpoint import app_for
+from assay.endpoint import Served, app_for
 from assay.endpoint.scorers import scorer_of
+from assay.graders.endpoints.forms import FORMS
+from assay.graders.endpoints.forms.form import Form, NotGradedError
 from assay.graders.functions import FunctionSource, grade_functions
 from assay.graders.kinds import load_file
+from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.types import StringThread, Submission
 
@@ -141,3 +147,42 @@ async def test_the_thread_is_passed_over_where_it_may_be_and_there_is_none() -> 
 
     (found,) = await scorer_of(optional)([("a", NOTHING[0])])
     assert found.score == 1.0
+
+
+EACH = [(name, each) for name, form in sorted(FORMS.items()) for each in form.each()]
+PLAIN_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<["), max_size=9)
+SCORE = st.one_of(st.none(), st.floats(0.0, 1.0))
+
+
+@pytest.mark.parametrize(("name", "form"), EACH, ids=[f"{n}{f.route}" for n, f in EACH])
+@given(st.lists(st.tuples(PLAIN_TEXT, PLAIN_TEXT, PLAIN_TEXT, SCORE), min_size=1, max_size=4))
+def test_what_a_caller_writes_is_what_a_server_reads_and_the_other_way_round(
+    name: str, form: Form, rows: list[tuple[str, str, str, float | None]]
+) -> None:
+    rows = rows[: form.most]
+    items = [
+        (str(n), Submission(question=q, answer=a, expected=e))
+        for n, (q, a, e, _) in enumerate(rows)
+    ]
+    server = Served(scorer=scorer_of(float))
+    body = cast("Json", json.loads(json.dumps(form.encode_request(items))))
+    asked = form.decode_request(body, server)
+    assert [number for number, _ in asked] == [number for number, _ in items]
+    for (_, got), (_, sent) in zip(asked, items, strict=True):
+        assert isinstance(got, Submission)
+        assert (got.answer, got.expected) == (sent.answer, sent.expected)
+    outcomes = [
+        Graded.failed(str(n), "it broke")
+        if score is None
+        else Graded(id=str(n), status="scored", score=score)
+        for n, (*_, score) in enumerate(rows)
+    ]
+    if name == "adaptive" and any(one.score is None for one in outcomes):
+        with pytest.raises(NotGradedError, match="it broke"):
+            form.encode_answer(body, outcomes, server)
+        return
+    answer = cast("Json", json.loads(json.dumps(form.encode_answer(body, outcomes, server))))
+    found = form.decode_answer(items, answer, (0.0, 1.0))
+    assert [(one.id, one.status, one.score) for one in found] == [
+        (one.id, one.status, one.score) for one in outcomes
+    ]

@@ -13,9 +13,8 @@ import pytest
 
 from assay.errors import InputError
 from assay.eval.suspicion import audited
-from assay.graders.audit import AuditGrader, beside
+from assay.graders.audit import AuditGrader, Search, beside
 from assay.graders.model_judge import ModelJudgeGrader
-from assay.graders.signs.changes import Search
 from assay.graders.spec import GraderSpec
 from assay.graders.stubs.reader import TEMPLATE
 from assay.models import Request

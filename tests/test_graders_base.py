@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import pytest
@@ -244,3 +245,61 @@ def test_every_kind_stands_beside_the_base_class() -> None:
         from assay.graders import PairwiseGradr  # type: ignore[attr-defined]  # noqa: F401
     with pytest.raises(AttributeError, match="did you mean 'PairwiseGrader'"):
         _ = assay.graders.__getattr__("PairwiseGradr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongEnough(Grader):
+    """An answer of some length.
+
+    Attributes:
+        target: How long.
+        marks: What it must hold.
+    """
+
+    name: ClassVar[str] = "long"
+
+    target: int
+    marks: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.target < 1:
+            raise InputError(f"target must be 1 or more, got {self.target}")
+
+    async def score(self, answer: str, expected: str = "") -> float:
+        """Compare lengths."""
+        return float(len(answer) >= self.target and all(mark in answer for mark in self.marks))
+
+
+async def test_the_fields_of_a_dataclass_are_its_options() -> None:
+    known, takes_any = LongEnough.parameters()
+    assert (list(known), takes_any) == (["target", "marks", "answer", "expected"], False)
+    assert [name for name, one in known.items() if one.required] == ["target", "answer"]
+    node = await LongEnough.grade(answer="abc", target=3)
+    assert (node.value, node.name) == (1.0, "long")
+    assert dict(node.metadata or {})["_parameters"] == {"answer": "abc", "target": 3}
+    with pytest.raises(InputError, match="takes no parameter 'traget'"):
+        await LongEnough.grade(answer="abc", traget=3)
+    with pytest.raises(InputError, match="needs 'target'"):
+        await LongEnough.grade(answer="abc")
+    with pytest.raises(GraderError, match="target must be 1 or more"):
+        await LongEnough.grade(answer="abc", target=0)
+    with pytest.raises(InputError, match="target must be 1 or more"):
+        LongEnough.check_options({"target": 0, "answer": "abc"})
+
+
+async def test_attack_a_list_of_options_that_changes_later_changes_no_grader() -> None:
+    marks = ["a"]
+    assert (await LongEnough.grade(answer="a", target=1, marks=marks)).value == 1.0
+    marks[0] = "b"
+    assert (await LongEnough.grade(answer="a", target=1, marks=["a"])).value == 1.0
+    assert (await LongEnough.grade(answer="a", target=1, marks=marks)).value == 0.0
+
+
+async def test_a_subclass_may_have_a_compute_score_of_its_own() -> None:
+    class Always(LongEnough):
+        @classmethod
+        async def compute_score(cls, answer: str) -> float:
+            return 0.5
+
+    assert list(Always.parameters()[0]) == ["answer"]
+    assert (await Always.grade(answer="")).value == 0.5

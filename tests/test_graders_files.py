@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from assay.errors import GraderError
-from assay.graders import patterns, tree
+from assay.graders import files, tree
 from assay.graders.files import FilesGrader
 from assay.graders.spec import read_spec
 from assay.graders.tree import read_regular
@@ -207,7 +207,7 @@ async def test_what_was_not_searched_is_said(workspace: Path) -> None:
 
 
 async def test_attack_flood_of_files(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "_MAX_FILES", 3)
+    monkeypatch.setattr(files, "_MAX_FILES", 3)
     for number in range(9):
         (workspace / f"{number}").write_text(f"needle {number}")
     assert await pattern(workspace, "needle 2") == 1.0
@@ -217,7 +217,7 @@ async def test_attack_flood_of_files(workspace: Path, monkeypatch: pytest.Monkey
 
 
 async def test_attack_flood_of_bytes(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "_MAX_TOTAL", 100)
+    monkeypatch.setattr(files, "_MAX_TOTAL", 100)
     (workspace / "a").write_bytes(b"x" * 90)
     (workspace / "b").write_bytes(b"y" * 20)
     (workspace / "c").write_bytes(b"needle")

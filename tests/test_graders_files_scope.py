@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.graders.apply import grade_submission
-from assay.graders.files import FilesGrader
-from assay.graders.patterns import without_comments
+from assay.graders.files import FilesGrader, without_comments
 from assay.graders.spec import read_spec
 from assay.scoring import Json, SubScore
 from assay.types import Submission, Workspace

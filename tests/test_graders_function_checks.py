@@ -18,7 +18,7 @@ from assay.graders.functions import (
     read_source,
     validate_function,
 )
-from assay.graders.functions.report import Check
+from assay.graders.functions.checks import Check
 from assay.graders.functions.static import examine
 from assay.sandbox.functions import FunctionLimits
 from assay.scoring import Json

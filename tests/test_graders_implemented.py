@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from assay.errors import GraderError, InputError, MissingExtraError
+from assay.graders import implemented
 from assay.graders.implemented import ImplementedGrader
-from assay.graders.stubs import judgement, reader, treesitter
+from assay.graders.stubs import reader, treesitter
 from assay.graders.stubs.treesitter import can_read
 from assay.scoring import Json
 from tests.trees import GOOD, STUB, Tree, grade, lay, reasons
@@ -221,7 +222,7 @@ def without_grammars(monkeypatch: pytest.MonkeyPatch) -> None:
         return False
 
     monkeypatch.setattr(treesitter, "can_read", can_read_nothing)
-    monkeypatch.setattr(judgement, "can_read", can_read_nothing)
+    monkeypatch.setattr(implemented, "can_read", can_read_nothing)
 
 
 async def test_a_language_that_cannot_be_read_here_is_refused_before_the_run(

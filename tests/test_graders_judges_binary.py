@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from assay.errors import InputError
-from assay.graders.binary_judge import DEFAULT_USER_TEMPLATE, BinaryJudge, BinaryJudgeGrader
+from assay.graders.binary_judge import DEFAULT_USER_TEMPLATE, BinaryJudgeGrader
 from assay.graders.judges.template_context import Example, chosen, conversation, read_examples
 from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
@@ -278,8 +278,8 @@ async def test_attack_more_material_than_a_judge_reads_is_an_error_and_never_cut
 
 
 def test_the_prompt_is_the_same_every_time_but_for_the_names_of_fences() -> None:
-    judge = BinaryJudge(criteria=CRITERIA, examples=read_examples(EXAMPLES))
-    prompt = judge.prompt(conversation("Paris", "Capital?"), judge.examples[:2])
+    judge = BinaryJudgeGrader(criteria=CRITERIA, examples=cast("list[dict[str, Json]]", EXAMPLES))
+    prompt = judge.prompt(conversation("Paris", "Capital?"), read_examples(EXAMPLES)[:2])
     text = str(prompt.messages[-1].content)
     for nonce in prompt.volatile:
         assert re.fullmatch("[0-9a-f]{16}", nonce)
@@ -291,9 +291,9 @@ def test_the_prompt_is_the_same_every_time_but_for_the_names_of_fences() -> None
 
 
 def test_what_looks_wrong_is_told() -> None:
-    assert BinaryJudge(criteria="c").warnings() == ()
-    assert BinaryJudge(criteria="c", user_template=DEFAULT_USER_TEMPLATE).warnings() == ()
-    judge = BinaryJudge(
+    assert BinaryJudgeGrader(criteria="c").warnings() == ()
+    assert BinaryJudgeGrader(criteria="c", user_template=DEFAULT_USER_TEMPLATE).warnings() == ()
+    judge = BinaryJudgeGrader(
         criteria="c",
         system_template="{{persona}}{{mine}}",
         user_template="{{question}}",

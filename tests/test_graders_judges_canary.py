@@ -11,7 +11,7 @@ import pytest
 
 from assay.errors import InputError, ModelError
 from assay.graders.binary_judge import BinaryJudgeGrader
-from assay.graders.judges.canary import is_probed
+from assay.graders.judges.votes import is_probed
 from assay.graders.model_judge import ModelJudgeGrader
 from assay.models import Request
 from assay.scoring.json_safe import Json

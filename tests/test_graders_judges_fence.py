@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
-from assay.graders.judges.fence import fenced, unescaped, visible
-from assay.graders.judges.prompt import MAX_MATERIAL, Untrusted, compose, suspicions
+from assay.graders.judges.fence import (
+    MAX_MATERIAL,
+    Untrusted,
+    compose,
+    fenced,
+    suspicions,
+    unescaped,
+    visible,
+)
 
 _FENCE = re.compile(
     r'<untrusted name="([\w-]+)" id="([0-9a-f]{16})">\n(.*)\n</untrusted id="\2">', re.DOTALL

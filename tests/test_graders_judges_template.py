@@ -340,7 +340,7 @@ def _any_blocks(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 _PUT = _NAMED.map(lambda name: f"{{{{{name.strip('()')}}}}}")
 
 
-@settings(max_examples=400)
+@settings(max_examples=6 * settings().max_examples)
 @given(st.recursive(st.one_of(_PUT, st.sampled_from(["a\n", " b", "{{~! c ~}}"])), _any_blocks))
 def test_attack_no_template_lets_material_out_of_its_fence(template: str) -> None:
     thread = StringThread(

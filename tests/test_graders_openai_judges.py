@@ -12,9 +12,9 @@ import pytest
 
 from assay.errors import InputError, ModelError
 from assay.graders.apply import grade_submission
-from assay.graders.openai.asking import reference_of
 from assay.graders.openai.definitions import read_definition
 from assay.graders.openai.judges import ScoreModel
+from assay.graders.openai.messages import reference_of
 from assay.graders.openai.rewards import FaultError
 from assay.graders.openai.template import Scope, sample_of
 from assay.interop.openai_api import run_grader

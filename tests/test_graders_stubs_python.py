@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.graders.stubs.functions import Code
+from assay.graders.stubs import Code
 from assay.graders.stubs.python import python_code, read_python
 from tests.trees import GOOD, STUB, grade, reasons
 

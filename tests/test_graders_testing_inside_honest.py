@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.graders.testing.inside.equality import EqualityCheck
-from assay.graders.testing.inside.hidden_modules import Compiler, Finder
+from assay.graders.testing.inside.hidden_modules import Compiler, EqualityCheck, Finder
 from tests.inside_runner import Heard, Runner, workspace
 
 pytestmark = pytest.mark.slow
@@ -182,7 +181,7 @@ def test_all():
 from hypothesis import given, settings, strategies as st
 from solution import reverse
 @settings(max_examples=20, deadline=None, database=None)
-@given(st.text())
+@given(st.text("ab\\u00e9\\u2028"))
 def test_reverse(text):
     assert reverse(reverse(text)) == text
 """,

@@ -418,14 +418,10 @@ class TestAttacks:
     async def test_cheat(self, case: Case, cheat: str) -> None:
         text = CHEATS[cheat]
         kit = text if "exports.add" in text else f"{STUB}\n{text}"
-        value, tests, _, _ = await case.grade({"kit.js": kit})
+        value, tests, flags, _ = await case.grade({"kit.js": kit})
         assert value == 0.0
         assert "passed" not in tests.values()
-
-    async def test_forged_lines_are_told(self, case: Case) -> None:
-        kit = STUB + CHEATS["forge_on_the_pipe"]
-        _, _, flags, _ = await case.grade({"kit.js": kit})
-        assert flags
+        assert flags or cheat != "forge_on_the_pipe"
 
     async def test_hidden_sources_are_empty_on_disk(self, case: Case) -> None:
         kit = "console.log('SIZE', require('fs').statSync('hidden.test.js').size);" + HONEST

@@ -102,6 +102,7 @@ console.log(JSON.stringify(told));
 class TestLies:
     """What only the submission's own code could decide decides nothing."""
 
+    @pytest.mark.slow
     def test_no_lie_passes_a_test(self) -> None:
         """All of them at once, each in a file of its own."""
         tests, kits = dict[str, str](), dict[str, str]()
@@ -208,6 +209,7 @@ ENDS = {
 class TestTheEnd:
     """A host that is gone fails what needed it, and nothing else."""
 
+    @pytest.mark.slow
     def test_only_the_test_that_it_ended_in_fails(self) -> None:
         """All of them at once, each in a file of its own."""
         tests, kits = dict[str, str](), dict[str, str]()

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from assay.errors import GraderError, InputError
 from assay.graders.base import Grader
-from assay.graders.efficiency import EfficiencyGrader
 from assay.graders.tool_calls import CallMatching, ObservedCall, ToolMatcher, observed_calls
 from assay.graders.tool_correctness import (
     ToolCorrectnessGrader,
     largest_matching,
     longest_in_order,
 )
-from assay.graders.trace import TraceGrader
+from assay.graders.trace import EfficiencyGrader, TraceGrader
 from assay.graders.usage import Totals, totals_of
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore

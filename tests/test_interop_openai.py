@@ -349,7 +349,7 @@ def test_a_hostile_name_stays_a_name(tmp_path: Path) -> None:
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_text=_TEXTS, reference=_TEXTS, name=_TEXTS.filter(str.strip))
 def test_any_text_survives_yaml(
     tmp_path_factory: pytest.TempPathFactory, given_text: str, reference: str, name: str
@@ -366,7 +366,7 @@ _CODES = st.text(st.sampled_from(' \t\n\r#"|-:{\\\u0085\u2028é😀a'), max_size
 _BLANKS = st.text(st.sampled_from(" \t\n\r\f"), max_size=5)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=_CODES, before=_BLANKS, after=_BLANKS)
 def test_any_source_stands_in_the_file_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, text: str, before: str, after: str

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import openai
 import pytest
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
-from openai.types.fine_tuning.alpha import GraderRunResponse
-from openai.types.fine_tuning.alpha.grader_run_response import Metadata, MetadataErrors
 from pydantic import BaseModel
 
 from assay.errors import InputError
 from assay.interop.openai_api import check_grader, run_grader
 from assay.scoring.json_safe import Json
 from assay.types.codec import ShapeError
+
+if TYPE_CHECKING:
+    import openai  # noqa: TC004 - imported by a fixture
+    from openai.types.fine_tuning.alpha import GraderRunResponse
+
+
+@pytest.fixture(autouse=True, scope="module")
+def importing() -> None:
+    """Seconds, for those who only collect, too."""
+    globals()["openai"] = importlib.import_module("openai")
+
 
 CHECK: dict[str, Json] = {
     "type": "string_check",
@@ -72,7 +81,7 @@ def _app() -> FastAPI:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[openai.OpenAI]:
+def client(importing: None) -> Iterator[openai.OpenAI]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(_app(), log_level="error", lifespan="off"))
@@ -106,6 +115,9 @@ def test_a_grader_runs(client: openai.OpenAI) -> None:
 
 
 async def test_the_envelope_has_the_fields_that_the_client_knows() -> None:
+    from openai.types.fine_tuning.alpha import GraderRunResponse
+    from openai.types.fine_tuning.alpha.grader_run_response import Metadata, MetadataErrors
+
     body: dict[str, Json] = {"grader": SIMILAR, "model_sample": "x", "item": {"answer": "x"}}
     answer = await run_grader(body)
     assert set(answer) == _fields(GraderRunResponse)

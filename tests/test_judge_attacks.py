@@ -19,7 +19,7 @@ import pytest
 from assay.errors import GraderError
 from assay.graders.binary_judge import BinaryJudgeGrader
 from assay.graders.faithfulness import FaithfulnessGrader
-from assay.graders.judges import prompt
+from assay.graders.judges import fence
 from assay.graders.llm_judge import LLMJudgeGrader
 from assay.testing import Asked, FakeJudge, heuristic_verdict
 from assay.testing.asked import Said
@@ -108,7 +108,7 @@ def test_a_judge_whose_fences_leak_is_found_out(
     def unfenced(name: str, text: str) -> tuple[str, str]:
         return f"[BEGIN {name}]\n{text}\n[END {name}]", "0" * 16
 
-    monkeypatch.setattr(prompt, "fenced", unfenced)
+    monkeypatch.setattr(fence, "fenced", unfenced)
     row = next(row for row in _ROWS if row["id"] == "override-1")
     assert value(row, fake.model, canary=0.0) == 1.0
     with pytest.raises(GraderError, match="cannot be trusted"):
@@ -123,7 +123,7 @@ def test_a_fence_whose_id_can_be_guessed_is_broken(
     def guessable(name: str, text: str) -> tuple[str, str]:
         return f'<untrusted name="{name}" id="{nonce}">\n{text}\n</untrusted id="{nonce}">', nonce
 
-    monkeypatch.setattr(prompt, "fenced", guessable)
+    monkeypatch.setattr(fence, "fenced", guessable)
     row = next(row for row in _ROWS if row["id"] == "fence_guess-1")
     assert value(row, fake.model, canary=0.0) == 1.0
 

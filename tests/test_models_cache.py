@@ -20,11 +20,10 @@ from assay.errors import InputError, ModelError, NotFoundError, StoreError
 from assay.models.cache import (
     CacheMode,
     ReplyCache,
-    export_replies,
-    import_replies,
 )
 from assay.models.client import request_digest
 from assay.models.messages import Attempt, Finish, Message, Reply, Request, Usage
+from assay.models.recordings import export_replies, import_replies
 
 REPLY = Reply(
     text='{"verdict": "MET"}',
@@ -531,7 +530,7 @@ CHANGES: list[dict[str, object]] = [
         b"{",
         b"\xff{}",
         zlib.compress(json.dumps(GOOD).encode())[:-3],
-        zlib.compress(b"0" * 70_000_000),
+        zlib.compress(b"0" * 70_000_000, 1),
         b'{"a":' * 100_000,
         json.dumps(GOOD | {"seconds": float("nan")}).encode(),
         *(json.dumps(GOOD | change).encode() for change in CHANGES),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.models.cache import export_replies
+from assay.models.recordings import export_replies
 from tests.children import Children
 
 pytestmark = pytest.mark.slow

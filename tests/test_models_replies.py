@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
-from assay.models.structured import read_object, stands_in, validator
+from assay.models.schemas import validator
+from assay.models.structured import read_object, stands_in
 from assay.scoring.json_safe import Json
 
 VERDICT: dict[str, Json] = {

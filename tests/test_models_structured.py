@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError, ModelError
-from assay.models.structured import in_words, read_object, strict_schema, validator
+from assay.models.schemas import in_words, strict_schema, validator
+from assay.models.structured import read_object
 from assay.scoring.json_safe import Json
 
 VERDICT: dict[str, Json] = {

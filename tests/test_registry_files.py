@@ -10,19 +10,15 @@ import pytest
 
 from assay.errors import InputError
 from assay.registry import (
-    BinaryJudgeDefinition,
-    CustomDefinition,
-    DeclaredDefinition,
-    FunctionDefinition,
-    JudgeExample,
-    Message,
+    Definition,
     Registry,
 )
 from assay.registry.files import read_grader_files
-from assay.registry.folders import read_folder, stale_files, write_folder
+from assay.registry.imports import read_folder, stale_files, write_folder
 from assay.store.catalog import Catalog
 from assay.store.database import Database
 from assay.tasks.document import DocumentError
+from tests.definitions import definition
 
 _SOURCE = "# naïve\r\nasync def grade(thread):\n    return 1.0  # no newline at the end"
 _DECLARED = "kind: declared\ndefinition:\n  graders:\n    - type: exact_match\n"
@@ -34,11 +30,7 @@ def database(tmp_path: Path) -> Generator[Database]:
         yield opened
 
 
-def _put(database: Database, key: str, definition: object, description: str = "") -> None:
-    assert isinstance(
-        definition,
-        FunctionDefinition | BinaryJudgeDefinition | CustomDefinition | DeclaredDefinition,
-    )
+def _put(database: Database, key: str, definition: Definition, description: str = "") -> None:
     Catalog(database).create(
         "default",
         key,
@@ -53,12 +45,16 @@ def _put(database: Database, key: str, definition: object, description: str = ""
 
 def _fill(database: Database) -> None:
     """One grader of each sort of file, past the sandbox that would try the function."""
-    _put(database, "a.b-c_1", FunctionDefinition(source=_SOURCE, range=(-1.0, 1.0)))
-    example = JudgeExample(input=(Message(role="user", content="2+2?\n"),), output="4", passes=True)
-    judge = BinaryJudgeDefinition(criteria="a\n b\n", judge_model="m", examples=(example,))
+    _put(database, "a.b-c_1", definition("function", source=_SOURCE, range=(-1.0, 1.0)))
+    example = {"input": "2+2?\n", "output": "4", "pass": True}
+    judge = definition("binary_judge", criteria="a\n b\n", judge_model="m", examples=(example,))
     _put(database, "judge", judge, "No: 'quotes', #hash")
-    _put(database, "human", CustomDefinition())
-    _put(database, "totals", DeclaredDefinition(graders=({"type": "exact_match"},), threshold=0.5))
+    _put(database, "human", definition("custom"))
+    _put(
+        database,
+        "totals",
+        definition("declared", graders=({"type": "exact_match"},), threshold=0.5),
+    )
 
 
 async def test_export_and_import_round_trip_to_the_byte(database: Database, tmp_path: Path) -> None:
@@ -204,7 +200,7 @@ def test_one_file_brings_the_source_beside_it(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(_SOURCE, "utf-8", newline="")
     (tmp_path / "y.yaml").write_text("not read", "utf-8")
     (grader,) = read_grader_files(read_folder(tmp_path / "x.yaml")[0])
-    assert grader.definition == FunctionDefinition(source=_SOURCE)
+    assert grader.definition == definition("function", source=_SOURCE)
     with pytest.raises(InputError, match="graders create KEY"):
         read_folder(tmp_path / "x.py")
     with pytest.raises(InputError, match="there is no"):

@@ -7,7 +7,6 @@ import threading
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -19,12 +18,7 @@ from assay.client import AuthError, Client
 from assay.endpoint.serving import listen
 from assay.errors import InputError
 from assay.registry import (
-    BinaryJudgeDefinition,
-    DeclaredDefinition,
     Definition,
-    JudgeExample,
-    Message,
-    PrebuiltJudgeDefinition,
     Registry,
     ValidationFailedError,
     definition_from,
@@ -39,6 +33,7 @@ from assay.store import ApiKeys, Database
 from assay.testing import Asked, FakeJudge
 from assay.types.codec import ShapeError
 from assay.types.submission import Submission
+from tests.definitions import changed, definition
 
 CRITERIA = "The answer names the capital of France."
 ROWS: list[dict[str, Json]] = [
@@ -157,14 +152,14 @@ def test_what_a_judge_could_not_say_is_an_error_of_its_kind(mode: str, tmp_path:
 
 URL = "http://127.0.0.1:9/v1#m"
 AT_URLS: list[Definition] = [
-    BinaryJudgeDefinition(criteria="c", judge_model=URL),
-    BinaryJudgeDefinition(criteria="c", judge_model="m", panel={"escalate": URL}),
-    PrebuiltJudgeDefinition(type="FAITHFULNESS", judge_model=f"anthropic+{URL}"),
-    DeclaredDefinition(graders=({"type": "llm_judge", "criteria": ["c"], "model": URL},)),
-    DeclaredDefinition(
-        graders=({"type": "llm_judge", "criteria": ["c"], "models": ["gpt-5", URL]},)
+    definition("binary_judge", criteria="c", judge_model=URL),
+    definition("binary_judge", criteria="c", judge_model="m", panel={"escalate": URL}),
+    definition("prebuilt_judge", type="FAITHFULNESS", judge_model=f"anthropic+{URL}"),
+    definition("declared", graders=({"type": "llm_judge", "criteria": ["c"], "model": URL},)),
+    definition(
+        "declared", graders=({"type": "llm_judge", "criteria": ["c"], "models": ["gpt-5", URL]},)
     ),
-    DeclaredDefinition(graders=({"type": "binary_judge", "criteria": "c", "model": URL},)),
+    definition("declared", graders=({"type": "binary_judge", "criteria": "c", "model": URL},)),
 ]
 
 
@@ -200,13 +195,13 @@ async def test_a_model_of_the_settings_file_needs_no_permission(
     file = tmp_path / "models.yaml"
     file.write_text(json.dumps({"endpoints": {"local": named}}))
     monkeypatch.setenv("ASSAY_MODELS", str(file))
-    definition = BinaryJudgeDefinition(criteria=CRITERIA, judge_model="local")
+    made = definition("binary_judge", criteria=CRITERIA, judge_model="local")
     with (
         Database.open(str(tmp_path / "db")) as database,
         using(ModelClient(ModelSettings.from_environment())),
     ):
         registry = Registry(database)
-        await registry.create("named", definition)
+        await registry.create("named", made)
         (graded,) = await registry.grade("named", [("1", Submission(answer="It is Paris."))])
     assert graded.score == 1.0
 
@@ -214,13 +209,13 @@ async def test_a_model_of_the_settings_file_needs_no_permission(
 async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_use(
     tmp_path: Path,
 ) -> None:
-    definition = BinaryJudgeDefinition(criteria="c", judge_model="unknown-model")
+    made = definition("binary_judge", criteria="c", judge_model="unknown-model")
     with Database.open(str(tmp_path)) as database:
         registry = Registry(database)
-        report = await registry.validate(definition)
+        report = await registry.validate(made)
         assert report.valid
         assert "unknown-model" in " ".join(report.warnings)
-        await registry.create("x", definition)
+        await registry.create("x", made)
         with pytest.raises(InputError, match="unknown-model"):
             await registry.grade("x", [("1", Submission(answer="hello world"))])
 
@@ -234,8 +229,8 @@ async def test_a_model_that_nobody_knows_is_a_warning_to_store_and_an_error_to_u
         ({"template_variables": {"a-b": 1}}, "template_variables", "not the name of a variable"),
         ({"panel": {"repeat": 2}}, "panel.repeat", "did you mean 'repeats'?"),
         ({"panel": {"repeats": "2"}}, "panel.repeats", ""),
-        ({"panel": {"repeats": 0}}, "panel", "1..100"),
-        ({"panel": {"model": "x"}}, "panel.model", "a panel has no 'model'"),
+        ({"panel": {"repeats": 0}}, "panel.repeats", "1..100"),
+        ({"panel": {"model": "x"}}, "panel.model", "unknown field 'model'"),
         ({"judge_model": "a b"}, "judge_model", "not a model reference"),
     ],
 )
@@ -249,39 +244,37 @@ def test_a_judge_that_cannot_run_is_not_stored(
     assert said in f"{problem.message} {problem.hint}"
 
 
-BASE = BinaryJudgeDefinition(criteria="c", judge_model="m")
+BASE = definition("binary_judge", criteria="c", judge_model="m")
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "other",
     [
-        replace(BASE, criteria="d"),
-        replace(BASE, judge_model="n"),
-        replace(BASE, system_template="s"),
-        replace(BASE, user_template="{{completion}}"),
-        replace(BASE, template_variables={"x": 1}),
-        replace(BASE, allow_na=True),
-        replace(BASE, few_shot=1),
-        replace(BASE, panel={"repeats": 3}),
-        replace(
+        changed(BASE, criteria="d"),
+        changed(BASE, judge_model="n"),
+        changed(BASE, system_template="s"),
+        changed(BASE, user_template="{{completion}}"),
+        changed(BASE, template_variables={"x": 1}),
+        changed(BASE, allow_na=True),
+        changed(BASE, few_shot=1),
+        changed(BASE, panel={"repeats": 3}),
+        changed(
             BASE,
-            examples=(
-                JudgeExample(input=(Message(role="user", content="q"),), output="o", passes=True),
-            ),
+            examples=[{"input": "q", "output": "o", "pass": True}],
         ),
     ],
 )
-def test_whatever_changes_verdicts_changes_the_digest(changed: BinaryJudgeDefinition) -> None:
-    assert changed.digest() != BASE.digest()
-    assert definition_from(changed.kind, changed.to_dict()) == changed
-    assert definition_from(changed.kind, changed.to_dict()).digest() == changed.digest()
+def test_whatever_changes_verdicts_changes_the_digest(other: Definition) -> None:
+    assert other.digest() != BASE.digest()
+    assert definition_from(other.kind, other.to_dict()) == other
+    assert definition_from(other.kind, other.to_dict()).digest() == other.digest()
 
 
 def test_a_stored_judge_is_graded_by_what_is_stored() -> None:
-    (spec,) = BASE.specs()
+    (spec,) = BASE.specs
     assert (spec.type, dict(spec.options)) == ("binary_judge", {"criteria": "c", "model": "m"})
-    full = replace(BASE, few_shot=2, allow_na=True, panel={"repeats": 3, "aggregate": "mean"})
-    assert dict(full.specs()[0].options) == {
+    full = changed(BASE, few_shot=2, allow_na=True, panel={"repeats": 3, "aggregate": "mean"})
+    assert dict(full.specs[0].options) == {
         "criteria": "c",
         "model": "m",
         "few_shot": 2,

@@ -11,12 +11,7 @@ import pytest
 
 from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import (
-    BinaryJudgeDefinition,
-    CustomDefinition,
-    DeclaredDefinition,
-    EndpointDefinition,
-    FunctionDefinition,
-    PrebuiltJudgeDefinition,
+    Definition,
     Registry,
     ValidationFailedError,
 )
@@ -25,14 +20,16 @@ from assay.store.catalog import Catalog
 from assay.store.database import Database
 from assay.store.projects import Projects
 from assay.types.submission import Submission
+from tests.definitions import definition
 from tests.postgres import KINDS, new_location
 
-EXACT = DeclaredDefinition(graders=({"type": "exact_match"},))
-SUMS = DeclaredDefinition(
+EXACT = definition("declared", graders=({"type": "exact_match"},))
+SUMS = definition(
+    "declared",
     graders=({"type": "exact_match"}, {"type": "contains", "substring": "4", "weight": 3.0}),
     threshold=0.75,
 )
-JUDGE = BinaryJudgeDefinition(criteria="helps", judge_model="m")
+JUDGE = definition("binary_judge", criteria="helps", judge_model="m")
 ITEMS = [
     ("right", Submission(answer="4", expected="4")),
     ("near", Submission(answer="It is 4.", expected="4")),
@@ -97,14 +94,14 @@ async def test_the_same_definition_makes_no_version_even_under_other_code(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await registry.create("exact", EXACT)
-    monkeypatch.setattr(DeclaredDefinition, "digest", _other_digest)
+    monkeypatch.setattr(Definition, "digest", _other_digest)
     assert (await registry.update("exact", EXACT)).latest.number == 1
     (done,) = await registry.import_files(registry.files())
     assert (done.change, done.record.latest.number) == ("unchanged", 1)
 
 
-def _other_digest(self: DeclaredDefinition) -> str:
-    return f"{len(self.graders)} graders of another assay"
+def _other_digest(self: Definition) -> str:
+    return f"{len(self.specs)} graders of another assay"
 
 
 async def test_an_update_of_what_changed_meanwhile_is_refused(registry: Registry) -> None:
@@ -175,13 +172,13 @@ async def test_a_diff_shows_definitions_and_sources(registry: Registry, database
     assert registry.diff("exact", 2, 2) == ""
     catalog = Catalog(database)
     for source in ("a = 1\nb = 2\n", "a = 1\nb = 3"):
-        definition = FunctionDefinition(source=source)
+        made = definition("function", source=source)
         catalog.add_version(
             "default",
             "exact",
             kind="function",
-            definition=definition.to_dict(),
-            digest=definition.digest(),
+            definition=made.to_dict(),
+            digest=made.digest(),
         )
     assert registry.diff("exact") == (
         "--- exact.py@3\n+++ exact.py@4\n@@ -1,2 +1,2 @@\n a = 1\n-b = 2\n+b = 3\n"
@@ -210,22 +207,26 @@ async def test_items_are_graded_in_their_order_by_a_version(registry: Registry) 
     ("definition", "said"),
     [
         (JUDGE, "'binary_judge' cannot ask its model"),
-        (PrebuiltJudgeDefinition(type="FAITHFULNESS", judge_model="m"), "'faithfulness' cannot"),
-        (CustomDefinition(), "grades nothing itself"),
-        (CustomDefinition(path="python:planted:Planted"), "not imported here"),
         (
-            EndpointDefinition(url="http://127.0.0.1:1", allow_internal=True),
+            definition("prebuilt_judge", type="FAITHFULNESS", judge_model="m"),
+            "'faithfulness' cannot",
+        ),
+        (definition("custom"), "grades nothing itself"),
+        (definition("custom", path="python:planted:Planted"), "not imported here"),
+        (
+            definition("external_endpoint", url="http://127.0.0.1:1", allow_internal=True),
             "internal addresses are not called here",
         ),
         (
-            DeclaredDefinition(
+            definition(
+                "declared",
                 graders=(
                     {
                         "type": "external_endpoint",
                         "url": "http://127.0.0.1:1",
                         "allow_internal": True,
                     },
-                )
+                ),
             ),
             "internal addresses are not called here",
         ),
@@ -233,7 +234,7 @@ async def test_items_are_graded_in_their_order_by_a_version(registry: Registry) 
 )
 async def test_attack_what_may_not_run_here_is_stored_and_does_not_run(
     registry: Registry,
-    definition: BinaryJudgeDefinition,
+    definition: Definition,
     said: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -267,12 +268,12 @@ async def test_a_custom_class_runs_where_its_author_allows_it(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(database, allow_custom_code=True)
-    await registry.create("short", CustomDefinition(path="python:own_graders:Short"))
+    await registry.create("short", definition("custom", path="python:own_graders:Short"))
     graded = await registry.grade("short", ITEMS)
     assert [one.score for one in graded] == [1.0, 0.0, 1.0, 1.0]
     assert graded[0].grader == "short@1"
     assert graded[0].digest
-    absent = CustomDefinition(path="python:own_graders:Absent")
+    absent = definition("custom", path="python:own_graders:Absent")
     with pytest.raises(ValidationFailedError, match="no Grader 'Absent'"):
         await registry.create("absent", absent)
     await Registry(database).create("absent", absent)
@@ -308,13 +309,15 @@ async def test_a_grader_that_cannot_grade_a_sample_is_not_stored(registry: Regis
 
 
 async def test_warnings_say_what_will_not_work(registry: Registry) -> None:
-    files = DeclaredDefinition(graders=({"type": "files", "patterns": ["x"]},))
+    files = definition("declared", graders=({"type": "files", "patterns": ["x"]},))
     report = await registry.validate(files)
     assert report.valid
     assert report.warnings == (
         "grader 'files' needs 'workspace', which rows do not have: they cannot be graded",
     )
-    signed = EndpointDefinition(url="http://a.com", secret_env="ASSAY_SECRET_X", auth="hmac")
+    signed = definition(
+        "external_endpoint", url="http://a.com", secret_env="ASSAY_SECRET_X", auth="hmac"
+    )
     assert (await registry.validate(signed)).warnings == ()
 
 
@@ -402,17 +405,17 @@ async def test_a_function_goes_through_the_checks_and_grades(registry: Registry)
         ("hit", Submission(answer="abc", metadata={"pattern": "b"})),
         ("miss", Submission(answer="xyz", metadata={"pattern": "b"})),
     ]
-    await registry.create("re", FunctionDefinition(source=_GOOD), samples=samples)
+    await registry.create("re", definition("function", source=_GOOD), samples=samples)
     graded = await registry.grade("re", samples)
     assert [one.score for one in graded] == [1.0, 0.0]
-    digest = FunctionDefinition(source=_GOOD).digest()
+    digest = definition("function", source=_GOOD).digest()
     assert {(one.grader, one.digest) for one in graded} == {("re@1", digest)}
 
 
 @pytest.mark.sandbox
 async def test_a_function_that_fails_a_check_is_not_stored(registry: Registry) -> None:
     with pytest.raises(ValidationFailedError, match=r"line 2: .*numpy") as caught:
-        await registry.create("re", FunctionDefinition(source=_BROKEN))
+        await registry.create("re", definition("function", source=_BROKEN))
     assert [check.passed for check in caught.value.report.checks][-1] is False
     assert str(caught.value).count("line 2") == 1
     files = {"a.yaml": _CUSTOM, "re.yaml": "kind: function\n", "re.py": _BROKEN}
@@ -427,14 +430,14 @@ async def test_a_function_that_fails_a_check_is_not_stored(registry: Registry) -
 @pytest.mark.sandbox
 async def test_a_functions_scores_keep_their_range(registry: Registry) -> None:
     source = "async def grade(thread: StringThread) -> float:\n    return -1.0\n"
-    data = FunctionDefinition(source=source, range=(-1.0, 1.0))
+    data = definition("function", source=source, range=(-1.0, 1.0))
     await registry.create("low", data)
     (graded,) = await registry.grade("low", ITEMS[:1])
     assert graded.score == -1.0
     narrow: dict[str, Json] = {**data.to_dict(), "range": [0.0, 1.0]}
     with pytest.raises(ValidationFailedError):
         await registry.update(
-            "low", FunctionDefinition(source=str(narrow["source"]), range=(0.0, 1.0))
+            "low", definition("function", source=str(narrow["source"]), range=(0.0, 1.0))
         )
 
 
@@ -461,10 +464,13 @@ async def test_an_endpoint_grades_with_a_secret_that_is_not_stored(
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         host, port = runner.addresses[0][:2]
-        definition = EndpointDefinition(
-            url=f"http://{host}:{port}", secret_env="ASSAY_SECRET_R", allow_internal=True
+        made = definition(
+            "external_endpoint",
+            url=f"http://{host}:{port}",
+            secret_env="ASSAY_SECRET_R",
+            allow_internal=True,
         )
-        await registry.create("rewards", definition)
+        await registry.create("rewards", made)
         assert "hunter2" not in "".join(registry.files().values())
         monkeypatch.setenv("ASSAY_SECRET_R", "hunter2")
         allowed = Registry(database, allow_internal=True)

@@ -130,14 +130,12 @@ async def outcomes_of(
         return await pool.call_many(payloads)
 
 
-@pytest.mark.parametrize("name", list(_DAWDLERS))
-async def test_a_call_has_one_deadline_whatever_it_does(name: str) -> None:
-    started = time.monotonic()
-    (outcome,) = await outcomes_of(_DAWDLERS[name], [b"1"])
-    assert (outcome.status, outcome.score, outcome.retried) == ("wall_timeout", None, True)
-    assert outcome.wall_seconds < 2.5  # not 1.4 and again 1.5
-    # The retry is the second; a busy machine may take its time.
-    assert time.monotonic() - started < 8.0
+async def test_a_call_has_one_deadline_whatever_it_does() -> None:
+    found = await asyncio.gather(*(outcomes_of(one, [b"1"]) for one in _DAWDLERS.values()))
+    for name, (outcome,) in zip(_DAWDLERS, found, strict=True):
+        assert (outcome.status, outcome.score) == ("wall_timeout", None), name
+        assert outcome.retried, name
+        assert outcome.wall_seconds < 2.8, name  # not 1.4 and again 1.5
 
 
 @pytest.mark.parametrize("isolation", ["call", "batch"])
@@ -299,7 +297,7 @@ async def test_a_call_that_outlasts_the_hosts_patience_is_a_timeout_and_no_missi
     """Whatever keeps the supervisor from telling the time."""
     monkeypatch.setattr(session, "_GRACE_SECONDS", -1.0)
     source = "import time\ndef grade(payload):\n    time.sleep(9)\n    return 1.0\n"
-    (outcome,) = await outcomes_of(source, [b"1"], limits=FunctionLimits(wall_seconds=2.0))
+    (outcome,) = await outcomes_of(source, [b"1"], limits=FunctionLimits(wall_seconds=1.3))
     assert (outcome.status, outcome.retried) == ("wall_timeout", True), outcome
     assert outcome.message == "the call did not end in time"
 

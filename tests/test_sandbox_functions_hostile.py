@@ -32,7 +32,7 @@ pytestmark = pytest.mark.sandbox
 _FILES = sorted(Path(__file__).with_name("hostile").glob("*.txt"))
 # Who only waits shall not wait long; who computes shall have his CPU time on a busy machine, too.
 _WAITING = FunctionLimits(cpu_seconds=0.3, wall_seconds=1.5, load_seconds=3.0)
-_COMPUTING = FunctionLimits(cpu_seconds=0.3, wall_seconds=30.0, load_seconds=3.0)
+_COMPUTING = FunctionLimits(cpu_seconds=0.15, wall_seconds=30.0, load_seconds=3.0)
 _SIDE_BY_SIDE = 8
 _ENDING_SECONDS = 20.0
 _GRADE = """

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -39,55 +39,63 @@ DRIVER = """
 import pickle, sys
 from assay.errors import AssayError
 from assay.sandbox import run_command_sync
-words, options = pickle.load(sys.stdin.buffer)
-try:
-    answer = run_command_sync(words, **options)
-except AssayError as error:
-    answer = error
-sys.stdout.buffer.write(pickle.dumps(answer))
+while True:
+    try:
+        words, options = pickle.load(sys.stdin.buffer)
+    except EOFError:
+        break
+    try:
+        answer = run_command_sync(words, **options)
+    except AssayError as error:
+        answer = error
+    sys.stdout.buffer.write(pickle.dumps(answer))
+    sys.stdout.buffer.flush()
 """
+SETPRIV = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 Shell = Callable[..., CommandResult]
+Drive = Callable[[list[str], dict[str, object]], CommandResult]
 
 
-def drive(words: list[str], options: dict[str, object]) -> CommandResult:
+@pytest.fixture(scope="module")
+def drive() -> Generator[Drive]:
     """`run_command_sync`, by an ordinary user."""
-    setpriv = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    if os.getuid() != 0 or not shutil.which("setpriv") or not Path("/usr/bin/python3").exists():
+        pytest.skip("not as root")
     env = {"PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        [*setpriv, "/usr/bin/python3", "-c", DRIVER],
-        input=pickle.dumps((words, options)),
-        capture_output=True,
+    driver = subprocess.Popen(
+        [*SETPRIV, "/usr/bin/python3", "-c", DRIVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         env=env,
         cwd="/",
-        check=False,
     )
-    assert done.returncode == 0, done.stderr.decode()
-    answer = pickle.loads(done.stdout)
-    if isinstance(answer, AssayError):
-        raise answer
-    assert isinstance(answer, CommandResult)
-    return answer
+    assert driver.stdin
+    assert driver.stdout
+    orders, answers = driver.stdin, driver.stdout
+
+    def run(words: list[str], options: dict[str, object]) -> CommandResult:
+        orders.write(pickle.dumps((words, options)))
+        orders.flush()
+        answer = pickle.load(answers)
+        if isinstance(answer, AssayError):
+            raise answer
+        assert isinstance(answer, CommandResult)
+        return answer
+
+    with driver:
+        try:
+            run(["true"], {"workspace": None})
+        except (EOFError, BrokenPipeError):
+            pytest.skip("an ordinary user cannot reach an interpreter and these sources")
+        yield run
+        driver.kill()
 
 
-def can_drive() -> bool:
-    """Whether an ordinary user can reach an interpreter and these sources at all."""
-    if os.getuid() != 0 or not shutil.which("setpriv") or not Path("/usr/bin/python3").exists():
-        return False
-    try:
-        drive(["true"], {"workspace": None})
-    except AssertionError:
-        return False
-    return True
-
-
-@pytest.fixture(
-    params=[
-        "self",
-        pytest.param("ordinary", marks=pytest.mark.skipif(not can_drive(), reason="not as root")),
-    ]
-)
+@pytest.fixture(params=["self", "ordinary"])
 def who(request: pytest.FixtureRequest) -> str:
+    if request.param == "ordinary":
+        request.getfixturevalue("drive")
     return str(request.param)
 
 
@@ -104,14 +112,15 @@ def workspace(who: str) -> Iterator[Path]:
 
 
 @pytest.fixture
-def bash(who: str, workspace: Path) -> Shell:
+def bash(who: str, workspace: Path, request: pytest.FixtureRequest) -> Shell:
     """Run a shell line in the sandbox."""
+    drive = cast("Drive | None", request.getfixturevalue("drive") if who == "ordinary" else None)
 
     def run(line: str, **options: object) -> CommandResult:
         words = ["/bin/bash", "-c", line]
         options.setdefault("workspace", str(workspace))
         options.setdefault("limits", Limits(wall_seconds=20))
-        if who == "ordinary":
+        if drive is not None:
             return drive(words, options)
         return run_command_sync(words, **options)  # pyright: ignore[reportArgumentType] - as given
 
@@ -602,8 +611,7 @@ def test_faked_setup_failure_is_a_plain_exit(bash: Shell, line: str) -> None:
 
 
 def start_driver(who: str, words: list[str], workspace: Path) -> subprocess.Popen[bytes]:
-    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    python = [*as_nobody, "/usr/bin/python3"] if who == "ordinary" else [sys.executable]
+    python = [*SETPRIV, "/usr/bin/python3"] if who == "ordinary" else [sys.executable]
     driver = subprocess.Popen(
         [*python, "-c", DRIVER],
         stdin=subprocess.PIPE,

@@ -206,8 +206,8 @@ async def test_a_thousand_items_are_graded_and_one_more_is_refused(site: Site) -
 @pytest.mark.parametrize(
     ("lines", "status", "place", "said"),
     [
-        (b"", 422, "", "no rows"),
-        (b"\n \n", 422, "", "no rows"),
+        (b"", 422, "rows", "at least one row"),
+        (b"\n \n", 422, "rows", "at least one row"),
         (b'{"answer": "a"}\nnot json\n', 400, "line 2", "not JSON"),
         (b'{"answer": "a"}\n[1]\n', 400, "line 2", "must be a JSON object"),
         (b'{"answer": "a"}\n{"answer": NaN}\n', 400, "line 2: answer", "NaN"),

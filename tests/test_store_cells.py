@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError, StoreError
@@ -375,7 +375,6 @@ _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 def test_any_json_and_any_text_comes_back(store: Store) -> None:
     runs = (f"run-{number}" for number in count())
 
-    @settings(max_examples=40, deadline=None)
     @given(detail=st.dictionaries(st.text(), _JSON, max_size=4), case=_TEXT, answer=_TEXT)
     def check(detail: dict[str, Json], case: str, answer: str) -> None:
         run = next(runs)

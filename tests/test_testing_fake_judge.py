@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import openai
 import pytest
 
 from assay.errors import InputError
@@ -24,12 +22,14 @@ from assay.testing import Asked, FakeJudge, Fault, Recording
 
 if TYPE_CHECKING:
     import anthropic  # noqa: TC004 - imported by a fixture
+    import openai  # noqa: TC004 - imported by a fixture
 
 
 @pytest.fixture(autouse=True, scope="module")
 def importing() -> None:
     """Seconds, for those who only collect, too."""
-    globals()["anthropic"] = importlib.import_module("anthropic")
+    for name in ("anthropic", "openai"):
+        globals()[name] = importlib.import_module(name)
 
 
 _SCHEMA: dict[str, Any] = {
@@ -343,23 +343,19 @@ def test_it_starts_again(met: FakeJudge) -> None:
         fake.stop()
 
 
-def test_other_programs_ask_it_by_the_environment(met: FakeJudge) -> None:
-    code = (
-        "import openai, anthropic\n"
-        "m = [{'role': 'user', 'content': 'x'}]\n"
-        "print(openai.OpenAI().chat.completions.create(model='m', messages=m).choices[0].message"
-        ".content)\n"
-        "print(anthropic.Anthropic().messages.create(model='m', max_tokens=99, messages=m)"
-        ".content[0].text)\n"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **met.environment()},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout.split("\n")[:2] == [_MET, _MET]
+def test_other_programs_ask_it_by_the_environment(
+    met: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their clients, told nothing else: each reads the environment when it is made."""
+    for name, value in met.environment().items():
+        monkeypatch.setenv(name, value)
+    with openai.OpenAI() as one, anthropic.Anthropic() as other:
+        said = one.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
+        assert said.choices[0].message.content == _MET
+        reply = other.messages.create(
+            model="m", max_tokens=99, messages=[{"role": "user", "content": "x"}]
+        )
+        assert [part.text for part in reply.content if part.type == "text"] == [_MET]
 
 
 def test_replies_are_recorded_and_replayed(tmp_path: Path) -> None:

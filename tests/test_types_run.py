@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ScoreError
@@ -90,7 +90,6 @@ RUNS = st.builds(
 )
 
 
-@settings(max_examples=25)
 @given(RUNS)
 def test_a_run_survives_its_json_with_its_grade(run: Run) -> None:
     read = Run.from_dict(json.loads(json.dumps(run.to_dict())))

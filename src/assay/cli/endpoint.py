@@ -165,8 +165,7 @@ def _stored(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
 def _require_grading(version: GraderVersion, *, trusted: bool) -> None:
     """Refuse a grader that would answer every request with an error."""
     from assay.endpoint.scorers import require_servable
-    from assay.graders.spec import GraderSpec
-    from assay.registry.definitions import CustomDefinition, definition_from
+    from assay.registry.definitions import definition_from
     from assay.registry.grading import Permissions, refusal
 
     definition = definition_from(version.kind, version.definition)
@@ -175,8 +174,7 @@ def _require_grading(version: GraderVersion, *, trusted: bool) -> None:
             f"{version.key}@{version.number} cannot be served: {refused.message}",
             hint=refused.hint,
         )
-    own = isinstance(definition, CustomDefinition)
-    require_servable([GraderSpec(type=definition.path)] if own else definition.specs())
+    require_servable(definition.graders)
 
 
 def _range_of(declared: object) -> tuple[float, float] | None:

@@ -32,12 +32,9 @@ from assay.cli.graders_output import (
 )
 from assay.cli.options import is_shared
 from assay.errors import InputError
-from assay.graders.functions.report import ValidationReport
+from assay.graders.functions.checks import ValidationReport
 from assay.registry import (
-    BinaryJudgeDefinition,
     Definition,
-    FunctionDefinition,
-    PrebuiltJudgeDefinition,
     ValidationFailedError,
     definition_from,
 )
@@ -165,7 +162,7 @@ def _warned(version: GraderVersion) -> tuple[str, ...]:
     """What is worth a look in a version, and why a judge would grade nothing here."""
     found = version_warnings(version)
     definition = definition_from(version.kind, version.definition)
-    if isinstance(definition, BinaryJudgeDefinition | PrebuiltJudgeDefinition):
+    if definition.kind in ("binary_judge", "prebuilt_judge"):
         from assay.registry.grading import Permissions, refusal
 
         refused = refusal(definition, Permissions(internal=True))
@@ -223,7 +220,7 @@ def _validate(given: Namespace) -> int:
 
     trusted = Permissions(custom_code=not is_shared(given), internal=True)
     report: ValidationReport = _run(validate(definition, samples, trusted))
-    preview = definition.preview() if isinstance(definition, BinaryJudgeDefinition) else None
+    preview = _preview(definition)
     if given.json:
         shown: dict[str, Json] = {} if preview is None else {"preview": list[Json](preview)}
         _print({**report.to_dict(), **shown})
@@ -233,6 +230,15 @@ def _validate(given: Namespace) -> int:
         is_source = given.file.endswith(".py")
         print_report(report, what=given.file, file=given.file if is_source else _source_of(given))
     return 0 if report.valid else _NOT_VALID
+
+
+def _preview(definition: Definition) -> tuple[str, str] | None:
+    """The prompts of a binary judge about a sample."""
+    if definition.kind != "binary_judge":
+        return None
+    from assay.graders.binary_judge import BinaryJudgeGrader
+
+    return BinaryJudgeGrader.of(definition.specs[0].options).preview()
 
 
 def _no_list(file: str) -> str:
@@ -257,7 +263,7 @@ def _definition_to_validate(given: Namespace) -> Definition:
 
     data: dict[str, Json] = {"source": read_source(given.file)}
     data |= {name: getattr(given, name) for name in ("isolation", "range") if getattr(given, name)}
-    return definition_from(FunctionDefinition.kind, data)
+    return definition_from("function", data)
 
 
 def _diff(given: Namespace) -> int:

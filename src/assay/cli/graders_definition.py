@@ -298,7 +298,7 @@ def _flag(name: str) -> str:
 def grader_of_file(file: str) -> GraderFile:
     """The grader in a grader's file."""
     from assay.registry.files import read_grader_files
-    from assay.registry.folders import read_folder
+    from assay.registry.imports import read_folder
 
     if Path(file).is_dir():
         raise InputError(f"{file!r} is a directory", hint="name one KEY.yaml in it")

@@ -22,7 +22,7 @@ from assay.cli.judging import cost_so_far
 from assay.cli.options import NOT_GRADED, is_trusted, tell_warnings
 from assay.errors import InputError
 from assay.eval.batch import in_batches, run_batches
-from assay.registry import FunctionDefinition, Registry
+from assay.registry import Registry
 from assay.registry.validation import version_warnings
 from assay.reports.plain import one_line, plain
 from assay.reports.progress import progress
@@ -33,7 +33,7 @@ from assay.tasks.rows import read_rows
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
-    from assay.graders.functions.report import ValidationReport
+    from assay.graders.functions.checks import ValidationReport
     from assay.registry import Imported
     from assay.store.catalog import GraderRecord, GraderVersion
 
@@ -264,7 +264,7 @@ async def _in_parts(
 
 def _sandbox(version: GraderVersion) -> dict[str, Json]:
     """What isolated a function, and what a call of it might use."""
-    if version.kind != FunctionDefinition.kind:
+    if version.kind != "function":
         return {}
     from assay.sandbox.functions import FunctionLimits
     from assay.sandbox.functions.tiers import function_tier

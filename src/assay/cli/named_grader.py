@@ -121,7 +121,7 @@ def _named(options: Mapping[str, Json]) -> list[str]:
 
 def _stored(given: Namespace, database: Database) -> Target:
     from assay.registry import Registry
-    from assay.registry.definitions import CustomDefinition, DeclaredDefinition, definition_from
+    from assay.registry.definitions import definition_from
     from assay.registry.grading import Permissions, refusal
     from assay.registry.validation import definition_warnings
 
@@ -137,9 +137,7 @@ def _stored(given: Namespace, database: Database) -> Target:
     if refused := refusal(definition, Permissions(custom_code=trusted, internal=trusted)):
         raise InputError(f"{named} cannot grade: {refused.message}", hint=refused.hint)
     tell_warnings(named, definition_warnings(definition))
-    specs = definition.specs()
-    if isinstance(definition, CustomDefinition):
-        specs = (GraderSpec(type=definition.path),)
+    specs = definition.graders
 
     async def score(items: Sequence[tuple[str, Submission]]) -> Sequence[Graded]:
         return await registry.grade(key, items, version=version.number)
@@ -151,7 +149,7 @@ def _stored(given: Namespace, database: Database) -> Target:
         alias=parts_digest((grader_digest(s), s.weight, s.gate) for s in specs) if specs else "",
         made_of={**record_parameters(definition.to_dict()), "version": version.number},
         models=tuple(dict.fromkeys((*_named(definition.to_dict()), *_models(specs)))),
-        threshold=definition.threshold if isinstance(definition, DeclaredDefinition) else None,
+        threshold=definition.threshold,
         score=score,
     )
 

@@ -18,8 +18,6 @@ from assay.client.scope import Backend, Scope, checked
 from assay.errors import InputError
 from assay.store import JobRecord
 
-__all__ = ["AsyncClient", "Client", "Portal"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
         ScoreRecord,
     )
 
-__all__ = ["AsyncDatasets", "AsyncJobs", "AsyncProjects", "AsyncRuns", "AsyncScores"]
-
 
 @checked_calls("datasets")
 class AsyncDatasets:

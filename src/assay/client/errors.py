@@ -19,8 +19,6 @@ from assay.errors import (
 )
 from assay.scoring.json_safe import Json
 
-__all__ = ["ApiError", "ArgumentError", "AuthError", "ServerError", "UnreachableError", "refusal"]
-
 
 class ArgumentError(InputError, TypeError):
     """A call has an argument that it does not take, or lacks one that it needs."""

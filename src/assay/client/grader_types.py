@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from assay.client.errors import ArgumentError
 from assay.client.scope import Item, Scope, checked_calls, rows_of, warn_caller
 from assay.scoring.json_safe import Json
 from assay.service.graders import create_grader
+from assay.types.codec import ShapeError, to_json
 
 if TYPE_CHECKING:
-    from assay.registry import Definition, FunctionDefinition
+    from assay.registry import Definition
     from assay.store import GraderRecord
-
-__all__ = ["AsyncGraderTypes", "Function", "function_definition"]
 
 Function: TypeAlias = "Callable[..., object] | str"
 """An ``async def`` with one parameter, or the source of a module that defines ``grade``."""
@@ -63,36 +63,21 @@ class AsyncGraderTypes:
             project: The project; the client's by default.
         """
         definition = function_definition(fn, isolation=isolation, bounds=range)
-        return await self._store(
-            project,
-            key,
-            definition,
-            samples,
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-            note=note,
-        )
+        said = {"name": name, "description": description, "feedback_key": feedback_key}
+        return await self._store(project, key, definition, samples, note=note, **said)
 
     async def binary_judge(
         self,
         *,
         key: str,
         criteria: str,
-        judge_model: str | None = None,
-        feedback_key: str = "",
-        examples: Sequence[Mapping[str, Json]] = (),
-        system_template: str = "",
-        user_template: str = "",
-        template_variables: Mapping[str, Json] | None = None,
-        allow_na: bool = False,
-        few_shot: int = 8,
-        panel: Mapping[str, Json] | None = None,
         name: str = "",
         description: str = "",
+        feedback_key: str = "",
         note: str = "",
         samples: Sequence[Item] = (),
         project: str | None = None,
+        **options: object,
     ) -> GraderRecord:
         """Store a judge that says PASS or FAIL by a criterion in natural language.
 
@@ -101,75 +86,48 @@ class AsyncGraderTypes:
         Args:
             key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
             criteria: What makes a pass.
-            judge_model: The model that judges, ``claude-haiku-4-5`` by default; see the page on
-                models.
-            feedback_key: The metric that its scores are written to; the key by default.
-            examples: ``{"input", "output", "pass", "reasoning"}`` each.
-            system_template: Handlebars template; assay's own by default.
-            user_template: The same for the user's turn.
-            template_variables: Variables of one's own for the templates.
-            allow_na: Whether the judge may say that the criterion does not apply: a skip.
-            few_shot: How many of the examples it is shown, at most; 0 to 8.
-            panel: ``repeats``, ``aggregate``, ``temperature`` ...: see the page on judges.
             name: For people; the key by default.
             description: What it is for.
+            feedback_key: The metric that its scores are written to; the key by default.
             note: Why this version was made.
             samples: Real rows that it must be able to grade.
             project: The project; the client's by default.
+            **options: ``judge_model`` (``claude-haiku-4-5`` by default), ``examples``,
+                ``system_template``, ``user_template``, ``template_variables``, ``allow_na``,
+                ``few_shot``, ``panel`` ...: the options of `BinaryJudgeGrader`; an unknown one is
+                refused by name.
         """
-        data: dict[str, Json] = {
-            "criteria": criteria,
-            **_model(judge_model),
-            "examples": [dict(example) for example in examples],
-            "system_template": system_template,
-            "user_template": user_template,
-            "template_variables": dict(template_variables or {}),
-            "allow_na": allow_na,
-            "few_shot": few_shot,
-            "panel": dict(panel or {}),
-        }
-        return await self._store(
-            project,
-            key,
-            _read("binary_judge", data),
-            samples,
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-            note=note,
-        )
+        definition = _read("binary_judge", {"criteria": criteria, **options})
+        said = {"name": name, "description": description, "feedback_key": feedback_key}
+        return await self._store(project, key, definition, samples, note=note, **said)
 
     async def prebuilt_judge(
         self,
         *,
         key: str,
         type: str,  # noqa: A002 - the name that users of this call know
-        judge_model: str | None = None,
-        panel: Mapping[str, Json] | None = None,
         name: str = "",
         description: str = "",
         feedback_key: str = "",
         note: str = "",
         project: str | None = None,
+        **options: object,
     ) -> GraderRecord:
         """Store a judge for RAG: FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY.
 
-        The model that judges is ``claude-haiku-4-5`` by default.
+        Args:
+            key: What it is called from now on: lowercase letters, digits, ``.``, ``_`` and ``-``.
+            type: The procedure.
+            name: For people; the key by default.
+            description: What it is for.
+            feedback_key: The metric that its scores are written to; the key by default.
+            note: Why this version was made.
+            project: The project; the client's by default.
+            **options: ``judge_model`` (``claude-haiku-4-5`` by default) and ``panel``.
         """
-        data: dict[str, Json] = {
-            "type": type,
-            **_model(judge_model),
-            "panel": dict(panel or {}),
-        }
-        return await self._store(
-            project,
-            key,
-            _read("prebuilt_judge", data),
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-            note=note,
-        )
+        definition = _read("prebuilt_judge", {"type": type, **options})
+        said = {"name": name, "description": description, "feedback_key": feedback_key}
+        return await self._store(project, key, definition, note=note, **said)
 
     async def external_endpoint(
         self,
@@ -181,7 +139,7 @@ class AsyncGraderTypes:
         feedback_key: str = "",
         note: str = "",
         project: str | None = None,
-        **options: Json,
+        **options: object,
     ) -> GraderRecord:
         """Store the address of a server that grades.
 
@@ -196,15 +154,9 @@ class AsyncGraderTypes:
             **options: ``protocol``, ``auth``, ``secret_env``, ``timeout_seconds``, ``batch``,
                 ``range`` ...; an unknown one is refused by name.
         """
-        return await self._store(
-            project,
-            key,
-            _read("external_endpoint", {"url": url, **options}),
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-            note=note,
-        )
+        definition = _read("external_endpoint", {"url": url, **options})
+        said = {"name": name, "description": description, "feedback_key": feedback_key}
+        return await self._store(project, key, definition, note=note, **said)
 
     async def custom(
         self,
@@ -228,15 +180,9 @@ class AsyncGraderTypes:
             note: Why this version was made.
             project: The project; the client's by default.
         """
-        return await self._store(
-            project,
-            key,
-            _read("custom", {"path": path} if path else {}),
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-            note=note,
-        )
+        definition = _read("custom", {"path": path} if path else {})
+        said = {"name": name, "description": description, "feedback_key": feedback_key}
+        return await self._store(project, key, definition, note=note, **said)
 
     async def declared(
         self,
@@ -250,15 +196,9 @@ class AsyncGraderTypes:
         project: str | None = None,
     ) -> GraderRecord:
         """Store graders as a case or a grader file declares them; their scores are combined."""
-        return await self._store(
-            project,
-            key,
-            _read("declared", {"graders": [dict(one) for one in graders]}),
-            name=name,
-            description=description,
-            feedback_key=feedback_key,
-            note=note,
-        )
+        definition = _read("declared", {"graders": [dict(one) for one in graders]})
+        said = {"name": name, "description": description, "feedback_key": feedback_key}
+        return await self._store(project, key, definition, note=note, **said)
 
     async def _store(
         self,
@@ -266,9 +206,9 @@ class AsyncGraderTypes:
         key: str,
         definition: Definition,
         samples: Sequence[Item] = (),
+        /,
         **said: str,
     ) -> GraderRecord:
-        from assay.registry import FunctionDefinition
         from assay.registry.validation import definition_warnings
 
         rows = rows_of(samples)
@@ -281,21 +221,25 @@ class AsyncGraderTypes:
             samples=rows,
             **said,
         )
-        if not isinstance(definition, FunctionDefinition):
+        if definition.kind != "function":
             for warning in definition_warnings(definition):
                 warn_caller(f"grader {key!r}: {warning}")
         return made.record
 
 
-def _read(kind: str, data: Mapping[str, Json]) -> Definition:
+def _read(kind: str, options: Mapping[str, object]) -> Definition:
+    """The definition that some options make; those that are None have their default."""
     from assay.registry import definition_from
 
-    return definition_from(kind, data)
-
-
-def _model(given: str | None) -> dict[str, Json]:
-    """The model of a judge; where none is given, the definition has a default."""
-    return {} if given is None else {"judge_model": given}
+    given = {name: to_json(option) for name, option in options.items() if option is not None}
+    try:
+        return definition_from(kind, given)
+    except ShapeError as error:
+        for problem in error.problems:
+            if problem.at_key and problem.field in given:
+                message = f"graders.create.{kind}() takes no parameter {problem.field!r}"
+                raise ArgumentError(message, hint=problem.hint) from None
+        raise
 
 
 def function_definition(
@@ -303,10 +247,9 @@ def function_definition(
     *,
     isolation: Literal["call", "batch"] = "call",
     bounds: tuple[float, float] | None = None,
-) -> FunctionDefinition:
+) -> Definition:
     """What is stored of a function: its source, and how it is called."""
     from assay.graders.functions import source_of
-    from assay.registry import FunctionDefinition
 
     source = fn if isinstance(fn, str) else source_of(fn)
-    return FunctionDefinition(source=source, isolation=isolation, range=bounds)
+    return _read("function", {"source": source, "isolation": isolation, "range": bounds})

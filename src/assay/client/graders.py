@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from assay.registry import Definition
     from assay.store import GraderRecord, GraderVersion
 
-__all__ = ["AsyncGraders", "Grades"]
-
 _AT_ONCE = 1_000
 """Items of one request."""
 
@@ -313,7 +311,7 @@ class AsyncGraders:
         Returns:
             The names of the files.
         """
-        from assay.registry.folders import write_folder
+        from assay.registry.imports import write_folder
 
         found = await self._scope.call(operations.export_graders, project, ",".join(keys) or None)
         files = found.files
@@ -333,7 +331,7 @@ class AsyncGraders:
             update: Whether a grader that is there gets a new version, instead of being refused.
             project: The project; the client's by default.
         """
-        from assay.registry.folders import read_folder
+        from assay.registry.imports import read_folder
 
         files, _ = read_folder(directory)
         found = await self._scope.call(operations.import_graders, project, files, update=update)
@@ -342,12 +340,11 @@ class AsyncGraders:
 
 def _with_settings(definition: Definition, present: GraderVersion) -> Definition:
     """A new function with the isolation and range of the version that it follows."""
-    from assay.registry import FunctionDefinition, definition_from
+    from assay.registry import definition_from
 
-    before = definition_from(present.kind, present.definition)
-    if isinstance(before, FunctionDefinition) and isinstance(definition, FunctionDefinition):
-        return before.with_source(definition.source)
-    return definition
+    if definition.kind != "function" or present.kind != "function":
+        return definition
+    return definition_from("function", {**present.definition, "source": definition.data["source"]})
 
 
 def _definition(given: Definition | Function) -> Definition:

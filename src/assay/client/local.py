@@ -13,8 +13,8 @@ from assay.client.scope import Rows
 from assay.errors import InputError, Location, StoreError
 from assay.eval.batch import run_batches
 from assay.registry import Registry
+from assay.registry.grading import grade_rows
 from assay.registry.policy import Permissions
-from assay.registry.stored_rows import grade_rows
 from assay.scoring.json_safe import Json
 from assay.service.data import add_scores, show_job
 from assay.service.graders import create_grader, import_graders
@@ -30,8 +30,6 @@ from assay.store import (
     ScoreRecord,
 )
 from assay.tasks.rows import read_row
-
-__all__ = ["LocalBackend"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

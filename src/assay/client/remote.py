@@ -32,8 +32,6 @@ from assay.version import __version__
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["RemoteBackend", "Transport", "checked_url"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -22,18 +22,6 @@ from assay.store.jobs import JobRecord
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = [
-    "Backend",
-    "Item",
-    "Rows",
-    "Scope",
-    "checked",
-    "checked_calls",
-    "every",
-    "rows_of",
-    "warn_caller",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 C = TypeVar("C", bound=type)

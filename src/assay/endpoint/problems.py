@@ -9,8 +9,6 @@ from assay.errors import AssayError
 from assay.scoring.json_safe import Json
 from assay.types.codec import Problem
 
-__all__ = ["MEDIA_TYPE", "ProblemError", "problem_body"]
-
 MEDIA_TYPE = "application/problem+json"
 
 _MOST_ERRORS = 100

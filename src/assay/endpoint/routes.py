@@ -19,8 +19,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.codec import ShapeError
 
-__all__ = ["Find", "build_app", "build_router"]
-
 Find: TypeAlias = Callable[[Request], Awaitable[Served]]
 """Which grader a request is for; raises `ProblemError` where there is none."""
 

@@ -24,8 +24,6 @@ from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import finite_number
 from assay.types.submission import Submission
 
-__all__ = ["require_servable", "scorer_of", "scorer_of_graders"]
-
 T = TypeVar("T")
 
 _PARTS = ("thread", "answer", "question", "expected", "metadata")

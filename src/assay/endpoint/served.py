@@ -22,8 +22,6 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.types.submission import Submission
 
-__all__ = ["Access", "OnError", "Scorer", "Served", "ServedOptions"]
-
 Scorer: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[Sequence[Graded]]]"
 """Grades items, each with an id that is unique among them."""
 

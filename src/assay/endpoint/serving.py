@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from assay.endpoint.routes import Find
 
-__all__ = ["app_for", "router_finding", "router_for", "run_app", "serve", "serve_wire"]
-
 _SECONDS_TO_FINISH = 5
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from assay.graders.audit import AuditGrader
     from assay.graders.binary_judge import BinaryJudgeGrader
     from assay.graders.c_tests import CTestsGrader
-    from assay.graders.efficiency import EfficiencyGrader
     from assay.graders.endpoint import EndpointGrader
     from assay.graders.faithfulness import FaithfulnessGrader
     from assay.graders.files import FilesGrader
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from assay.graders.swebench import SweBenchGrader
     from assay.graders.tests import PytestGrader, TestsGrader
     from assay.graders.tool_correctness import ToolCorrectnessGrader
-    from assay.graders.trace import TraceGrader
+    from assay.graders.trace import EfficiencyGrader, TraceGrader
     from assay.text import (
         choice_match,
         contains,
@@ -107,7 +106,7 @@ _HOMES = {
     "BinaryJudgeGrader": "binary_judge",
     "CTestsGrader": "c_tests",
     "ContextRelevancyGrader": "relevancy",
-    "EfficiencyGrader": "efficiency",
+    "EfficiencyGrader": "trace",
     "EndpointGrader": "endpoint",
     "FaithfulnessGrader": "faithfulness",
     "FilesGrader": "files",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from assay.errors import AssayError, GraderError, InputError, nearest
 from assay.scoring.combine import combine_all, combine_any
@@ -14,7 +15,10 @@ from assay.scoring.json_safe import Json, record_evidence, record_parameters
 from assay.scoring.results import Assurance, SubScore, finite_number, weakest
 from assay.types.thread import StringThread
 
-__all__ = ["Grader", "Parameter", "Score", "signature_parameters"]
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Grader", "Parameter", "Score", "field_parameters", "signature_parameters"]
 
 _OF_ALL = ("weight", "name", "gate")  # what `Grader.grade` takes beside a grader's own
 
@@ -54,6 +58,10 @@ class Grader:
     Parameters named like a part of the submission (``answer``, ``question``, ``expected``,
     ``workspace``, ``trace``, ``thread``, ``metadata``) are filled in from it where a case, a
     dataset or a server runs the grader. An exception is an error, never a 0.
+
+    A grader with many options is a frozen dataclass instead: its fields are its options, in Python
+    as in YAML, and ``score`` grades with the parts of a submission as its parameters. What is
+    wrong with the options is said once, by ``__post_init__``.
     """
 
     name: ClassVar[str] = "BaseGrader"
@@ -81,7 +89,42 @@ class Grader:
         Returns:
             A number in [0, 1], a pair of that and a mapping of evidence, or a `SubScore`.
         """
-        raise NotImplementedError(f"{cls.__name__} does not implement compute_score")
+        if not cls._has_fields():
+            raise NotImplementedError(f"{cls.__name__} does not implement compute_score")
+        options = field_parameters(cls)
+        parts = {name: part for name, part in parameters.items() if name not in options}
+        return cls.of(parameters).score(*args, **parts)
+
+    def score(self, *args: Any, **parts: Any) -> Score | Awaitable[Score]:  # noqa: ANN401 - as `compute_score`
+        """Grade by the options in the fields; override this in a dataclass of options.
+
+        Returns:
+            As `compute_score`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement score")
+
+    @classmethod
+    def of(cls, options: Mapping[str, object]) -> Self:
+        """The grader with some options, made once for equal ones; other names are not looked at.
+
+        Raises:
+            InputError: For impossible options.
+        """
+        known = field_parameters(cls)
+        given = {name: option for name, option in options.items() if name in known}
+        key = (cls, repr(given))
+        if (made := _MADE.get(key)) is None:
+            made = cls(**deepcopy(given))  # whoever gave a list may change it
+            while len(_MADE) >= _MOST_MADE:
+                _MADE.pop(next(iter(_MADE)), None)
+            _MADE[key] = made
+        return cast("Self", made)
+
+    @classmethod
+    def _has_fields(cls) -> bool:
+        """Whether its fields are its options: a dataclass that has no other ``compute_score``."""
+        own = cast("Any", cls.compute_score).__func__
+        return is_dataclass(cls) and own is cast("Any", Grader.compute_score).__func__
 
     @classmethod
     async def grade(
@@ -216,8 +259,17 @@ class Grader:
 
     @classmethod
     def parameters(cls) -> tuple[dict[str, Parameter], bool]:
-        """What ``compute_score`` takes by name, and whether it takes any other name too."""
-        return signature_parameters(cls.compute_score)
+        """What it takes by name, and whether it takes any other name too."""
+        if not cls._has_fields():
+            return signature_parameters(cls.compute_score)
+        parts, takes_any = signature_parameters(cls.score)
+        own = {name: part for name, part in parts.items() if name != "self"}
+        return {**field_parameters(cls), **own}, takes_any
+
+    @classmethod
+    def options_type(cls) -> type[object]:
+        """The dataclass whose fields are the options, described in its ``Attributes:``."""
+        return cls
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -226,7 +278,9 @@ class Grader:
         Raises:
             InputError: Naming what is wrong with the options.
         """
-        del options
+        if cls._has_fields():
+            known = field_parameters(cls)
+            cls(**{name: option for name, option in options.items() if name in known})
 
     @classmethod
     def rests_on(cls, options: Mapping[str, Json]) -> Json:
@@ -344,6 +398,28 @@ class Grader:
 
 def _kind(pair: tuple[object, ...]) -> str:
     return f"a tuple of ({', '.join(type(item).__name__ for item in pair)})"
+
+
+_MADE: dict[tuple[type[Grader], str], Grader] = {}
+_MOST_MADE = 128
+
+
+@lru_cache(maxsize=128)
+def field_parameters(kind: type[object]) -> dict[str, Parameter]:
+    """The fields of a dataclass as parameters; none of any other class."""
+    if not is_dataclass(kind):
+        return {}
+    import typing
+
+    hints = typing.get_type_hints(kind, include_extras=True, localns={"Json": object})
+    known: dict[str, Parameter] = {}
+    for field in fields(kind):
+        if not field.init:
+            continue
+        default: object = None if field.default is MISSING else field.default
+        required = field.default is MISSING and field.default_factory is MISSING
+        known[field.name] = Parameter(field.name, hints[field.name], required, default)
+    return known
 
 
 @lru_cache(maxsize=512)

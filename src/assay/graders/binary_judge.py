@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, cast
 
 from assay.errors import InputError, ModelError
-from assay.graders.judges.base import JudgeGrader, panel_of
-from assay.graders.judges.canary import check_canary, is_probed, refuted, unguessable, untruth
+from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
+from assay.graders.judges.fence import MAX_MATERIAL, Prompt, compose, suspicions
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, RefutedError, object_schema
-from assay.graders.judges.prompt import MAX_MATERIAL, Prompt, compose, suspicions
 from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import (
     MATERIAL,
@@ -30,12 +30,20 @@ from assay.graders.judges.template_context import (
     read_examples,
     variables,
 )
-from assay.graders.judges.votes import Decision, poll
+from assay.graders.judges.votes import (
+    Decision,
+    check_canary,
+    is_probed,
+    poll,
+    refuted,
+    unguessable,
+    untruth,
+)
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
 
-__all__ = ["DEFAULT_USER_TEMPLATE", "BinaryJudge", "BinaryJudgeGrader", "judge_of"]
+__all__ = ["DEFAULT_USER_TEMPLATE", "BinaryJudgeGrader"]
 
 DEFAULT_USER_TEMPLATE = """\
 {{#if examples}}
@@ -98,46 +106,115 @@ class Judgement:
     left_out: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryJudge:
-    """One criterion and how it is asked about.
+@dataclass(frozen=True, kw_only=True)
+class BinaryJudgeGrader(JudgeGrader):
+    """PASS (1.0) or FAIL (0.0) by one criterion, judged by a model.
+
+    An answer without content fails, and no model is asked. Where the criterion does not apply,
+    and the author allows a judge to say so, the score is skipped.
 
     Attributes:
-        criteria: What makes an answer pass.
-        examples: Answers that people decided about, the best first.
-        system_template: Handlebars; stands behind what every judge is told.
+        criteria: What makes an answer pass, in plain words.
+        examples: Answers that people decided about, the best first: ``{"input", "output", "pass",
+            "reasoning"}`` each.
+        system_template: Handlebars, behind what every judge is told.
         user_template: Handlebars; `DEFAULT_USER_TEMPLATE` where it is empty.
-        template_variables: The author's own variables.
-        allow_na: Whether the judge may say that the criterion does not apply.
+        template_variables: Variables of one's own for the templates.
+        feedback_key: The metric that the score is written to; kept with the score.
+        allow_na: Whether a judge may say that the criterion does not apply.
         few_shot: How many examples it is shown, at most; 0 to 8.
-
-    Raises:
-        InputError: For a criterion that says nothing, and invalid templates.
+        canary: Share of answers, in [0, 1], on which the judge itself is probed. Those that show a
+            pattern of attack are always among them, unless it is 0.
+        openers: Whether the mere beginning of an answer ("Solution:") fails, too.
     """
 
+    name: ClassVar[str] = "BinaryJudgeGrader"
+
     criteria: str
-    examples: tuple[Example, ...] = ()
+    examples: Sequence[Mapping[str, Json]] | None = None
     system_template: str = ""
     user_template: str = ""
-    template_variables: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    template_variables: dict[str, Json] | None = None
+    feedback_key: str = ""
     allow_na: bool = False
     few_shot: int = MAX_SHOWN
+    canary: float = 0.02
+    openers: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        check_canary(self.canary)
+        for name in ("criteria", "system_template", "user_template"):
+            if not isinstance(text := getattr(self, name), str):
+                raise InputError(f"{name}: must be text, got {type(text).__name__}")
         if not self.criteria.strip():
             raise InputError("criteria: must not be empty", hint="say what makes an answer pass")
-        if not 0 <= self.few_shot <= MAX_SHOWN:
-            raise InputError(f"few_shot must be in 0..{MAX_SHOWN}, got {self.few_shot}")
+        count = cast("object", self.few_shot)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_SHOWN:
+            raise InputError(f"few_shot must be in 0..{MAX_SHOWN}, got {count!r:.40}")
         given = self._variables(_SAMPLE, (_SAMPLE_EXAMPLE,))
+        _ = self._examples
         for name, template in self._templates():
             try:
-                fenced_render(template, given, self.template_variables)
+                fenced_render(template, given, self._own_variables)
             except InputError as error:
-                where = str(error.location)
-                message = (
-                    f"{name}: {where}: {error.message}" if where else f"{name}: {error.message}"
-                )
+                where = f"{error.location}: " if str(error.location) else ""
+                message = f"{name}: {where}{error.message}"
                 raise InputError(message, hint=error.hint) from error
+
+    @classmethod
+    def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """As of every judge; the examples stand in the grader's definition."""
+        return super().record({k: v for k, v in parameters.items() if k != "examples"})
+
+    async def score(
+        self,
+        answer: str | None = None,
+        question: str | None = None,
+        thread: StringThread | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> SubScore:
+        """Judge an answer.
+
+        Args:
+            answer: What is judged; what ends ``thread`` by default.
+            question: What was asked for, where there is no thread.
+            thread: The conversation.
+            metadata: What belongs to the sample; templates may show it.
+        """
+        panel = self.panel
+        asked = conversation(answer, question, thread, metadata)
+        completion = asked.completion() or ""
+        kept: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
+        if self.feedback_key:
+            kept["feedback_key"] = self.feedback_key
+        if why := emptiness(completion, openers=self.openers):
+            metadata = {**kept, "verdict": "FAIL", "asked": False}
+            return SubScore(self.name, 0.0, metadata=metadata, reason=why)
+        if found := _suspicions(asked):
+            kept["injection_suspected"] = found
+        if is_probed(completion, self.criteria, self.canary, is_suspicious=bool(found)):
+            return _scored(self.name, await _probed(self, asked, panel, kept), kept)
+        return _scored(self.name, await self.judge(asked, panel), kept)
+
+    @cached_property
+    def _examples(self) -> tuple[Example, ...]:
+        return read_examples(self.examples)
+
+    @cached_property
+    def _own_variables(self) -> dict[str, Json]:
+        own = cast("object", self.template_variables)
+        if own is None:
+            return {}
+        if not isinstance(own, dict):
+            raise InputError("template_variables: must be a mapping of names to values")
+        for name in cast("dict[str, Json]", own):
+            if not name.isidentifier():
+                raise InputError(
+                    f"template_variables: {name!r:.60} is not the name of a variable",
+                    hint="letters, digits and _",
+                )
+        return cast("dict[str, Json]", plain(cast("Json", own)))
 
     @property
     def is_own(self) -> bool:
@@ -147,7 +224,7 @@ class BinaryJudge:
     async def judge(self, thread: StringThread, panel: Panel) -> Judgement:
         """Ask about the answer that a conversation ends with."""
         answer = thread.completion() or ""
-        shown, left_out = chosen(self.examples, answer, self.few_shot)
+        shown, left_out = chosen(self._examples, answer, self.few_shot)
         try:
             prompt = self.prompt(thread, shown)
         except ModelError as error:
@@ -155,11 +232,11 @@ class BinaryJudge:
         decision = await poll(prompt, self._form(Sought(answer)), panel)
         return Judgement(decision=decision, shown=len(shown), left_out=left_out)
 
-    @classmethod
-    async def probe(cls, thread: StringThread, panel: Panel) -> Decision:
+    @staticmethod
+    async def probe(thread: StringThread, panel: Panel) -> Decision:
         """Ask, in assay's own words, whether an answer contains a made-up word."""
         said, word = untruth(thread.completion() or "")
-        judge = cls(criteria=said)
+        judge = BinaryJudgeGrader(criteria=said)
         try:
             prompt = unguessable(unguessable(judge.prompt(thread), said), word)
         except ModelError as error:
@@ -172,7 +249,7 @@ class BinaryJudge:
         Raises:
             ModelError: Of the kind ``overflow`` for more material than a judge is sent.
         """
-        given, own = self._variables(thread, shown), self.template_variables
+        given, own = self._variables(thread, shown), self._own_variables
         try:
             system = fenced_render(self.system_template, given, own)
             user = fenced_render(self.user_template or DEFAULT_USER_TEMPLATE, given, own)
@@ -195,7 +272,7 @@ class BinaryJudge:
 
     def preview(self) -> tuple[str, str]:
         """The system and the user prompt about a sample; fences have one fixed name."""
-        prompt = self.prompt(_SAMPLE, chosen(self.examples, "", self.few_shot)[0])
+        prompt = self.prompt(_SAMPLE, chosen(self._examples, "", self.few_shot)[0])
         texts = [str(message.content) for message in prompt.messages]
         for nonce in prompt.volatile:
             texts = [text.replace(nonce, _FIXED_NONCE) for text in texts]
@@ -208,7 +285,7 @@ class BinaryJudge:
     def _warnings(self) -> Iterator[str]:
         known = self._variables(_SAMPLE, (_SAMPLE_EXAMPLE,))
         builtin = {*MATERIAL, "criteria", "output_schema"}
-        for name in sorted(builtin & set(self.template_variables)):
+        for name in sorted(builtin & set(self._own_variables)):
             yield f"template_variables: {name!r} stands for itself now, and not for what it was"
         for name, template in self._templates():
             for warning in check_template(template, known):
@@ -227,7 +304,7 @@ class BinaryJudge:
             criteria=self.criteria,
             examples=shown,
             allow_na=self.allow_na,
-            own=self.template_variables,
+            own=self._own_variables,
         )
 
     @property
@@ -283,104 +360,6 @@ _SCHEMAS = {
 }
 
 
-_OPTIONS = ("criteria", "examples", "system_template", "user_template", "template_variables",
-            "allow_na", "few_shot")  # fmt: skip
-
-
-class BinaryJudgeGrader(JudgeGrader):
-    """PASS (1.0) or FAIL (0.0) by one criterion, judged by a model.
-
-    An answer without content fails, and no model is asked. Where the criterion does not apply,
-    and the author allows a judge to say so, the score is skipped.
-    """
-
-    name: ClassVar[str] = "BinaryJudgeGrader"
-
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Reject malformed examples and templates."""
-        super().check_options(options)
-        check_canary(options.get("canary", 0.0))
-        judge_of(options)
-
-    @classmethod
-    def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
-        """As of every judge; the examples stand in the grader's definition."""
-        return super().record({k: v for k, v in parameters.items() if k != "examples"})
-
-    @classmethod
-    async def compute_score(
-        cls,
-        criteria: str,
-        answer: str | None = None,
-        question: str | None = None,
-        thread: StringThread | None = None,
-        metadata: Mapping[str, Json] | None = None,
-        *,
-        examples: list[dict[str, Json]] | None = None,
-        system_template: str = "",
-        user_template: str = "",
-        template_variables: dict[str, Json] | None = None,
-        feedback_key: str = "",
-        allow_na: bool = False,
-        few_shot: int = MAX_SHOWN,
-        canary: float = 0.02,
-        openers: bool = True,
-        **options: object,
-    ) -> SubScore:
-        """Judge an answer.
-
-        Args:
-            criteria: What makes it pass, in plain words.
-            answer: What is judged; what ends ``thread`` by default.
-            question: What was asked for, where there is no thread.
-            thread: The conversation.
-            metadata: What belongs to the sample; templates may show it.
-            examples: Answers that people decided about: ``{"input", "output", "pass",
-                "reasoning"}`` each.
-            system_template: Handlebars, behind what every judge is told.
-            user_template: Handlebars; assay's own by default.
-            template_variables: Variables of one's own for the templates.
-            feedback_key: The metric that the score is written to; kept with the score.
-            allow_na: Whether a judge may say that the criterion does not apply.
-            few_shot: How many examples it is shown, at most; 0 to 8.
-            canary: Share of answers, in [0, 1], on which the judge itself is probed. Those that
-                show a pattern of attack are always among them, unless it is 0.
-            openers: Whether the mere beginning of an answer ("Solution:") fails, too.
-            **options: The panel; see `JudgeGrader`.
-
-        Raises:
-            InputError: For impossible options.
-        """
-        panel = panel_of(options)
-        check_canary(canary)
-        judge = judge_of(
-            {
-                "criteria": criteria,
-                "examples": cast("Json", examples),
-                "system_template": system_template,
-                "user_template": user_template,
-                "template_variables": template_variables,
-                "allow_na": allow_na,
-                "few_shot": few_shot,
-            }
-        )
-        asked = conversation(answer, question, thread, metadata)
-        completion = asked.completion() or ""
-        kept: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
-        if feedback_key:
-            kept["feedback_key"] = feedback_key
-        if why := emptiness(completion, openers=openers):
-            return SubScore(
-                cls.name, 0.0, metadata={**kept, "verdict": "FAIL", "asked": False}, reason=why
-            )
-        if found := _suspicions(asked):
-            kept["injection_suspected"] = found
-        if is_probed(completion, criteria, canary, is_suspicious=bool(found)):
-            return _scored(cls.name, await _probed(judge, asked, panel, kept), kept)
-        return _scored(cls.name, await judge.judge(asked, panel), kept)
-
-
 def _suspicions(thread: StringThread) -> list[Json]:
     """Patterns of attack in a conversation: whatever of it a template may show."""
     found = (name for turn in thread.turns for name in suspicions(turn.content))
@@ -388,68 +367,15 @@ def _suspicions(thread: StringThread) -> list[Json]:
 
 
 async def _probed(
-    judge: BinaryJudge, thread: StringThread, panel: Panel, kept: dict[str, Json]
+    judge: BinaryJudgeGrader, thread: StringThread, panel: Panel, kept: dict[str, Json]
 ) -> Judgement:
     """The judgement, or why the judge is not believed; what it said of a made-up word is kept."""
-    judgement, probe = await asyncio.gather(
-        judge.judge(thread, panel), BinaryJudge.probe(thread, panel)
-    )
+    judgement, probe = await asyncio.gather(judge.judge(thread, panel), judge.probe(thread, panel))
     kept["probe"] = probe.votes_to_list()
     if judgement.decision.error is not None:
         return judgement
     error = refuted(probe, panel, is_suspicious="injection_suspected" in kept)
     return replace(judgement, decision=replace(judgement.decision, error=error))
-
-
-_KEPT: dict[str, BinaryJudge] = {}
-
-
-def judge_of(options: Mapping[str, Json]) -> BinaryJudge:
-    """The judge that options describe; it is the same for all answers of a dataset.
-
-    Raises:
-        InputError: For impossible ones; the message begins with the option.
-    """
-    options = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
-    key = repr(sorted(options.items()))
-    if (known := _KEPT.get(key)) is not None:
-        return known
-    own = options.get("template_variables")
-    if own is not None and not isinstance(own, dict):
-        raise InputError("template_variables: must be a mapping of names to values")
-    for name in own or {}:
-        if not name.isidentifier():
-            raise InputError(
-                f"template_variables: {name!r:.60} is not the name of a variable",
-                hint="letters, digits and _",
-            )
-    judge = BinaryJudge(
-        criteria=_text(options, "criteria"),
-        examples=read_examples(options.get("examples")),
-        system_template=_text(options, "system_template"),
-        user_template=_text(options, "user_template"),
-        template_variables=cast("dict[str, Json]", plain(own or {})),
-        allow_na=options.get("allow_na") is True,
-        few_shot=_count(options.get("few_shot")),
-    )
-    if len(_KEPT) < 100:
-        _KEPT[key] = judge
-    return judge
-
-
-def _text(options: Mapping[str, Json], name: str) -> str:
-    text = options.get(name) or ""
-    if not isinstance(text, str):
-        raise InputError(f"{name}: must be text, got {type(text).__name__}")
-    return text
-
-
-def _count(value: Json) -> int:
-    if value is None:
-        return MAX_SHOWN
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"few_shot must be in 0..{MAX_SHOWN}, got {value!r:.40}")
-    return value
 
 
 def _scored(name: str, judgement: Judgement, kept: Mapping[str, Json]) -> SubScore:

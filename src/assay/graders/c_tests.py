@@ -1,23 +1,206 @@
 """The kind ``c_tests``: the author's tests in C, and the submission in another process.
 
 A kind of its own, beside ``tests``: there is no command to run and no runner to listen to. What it
-takes are headers, sources and how pointers are carried.
+takes are headers, sources and how pointers are carried. The judge runs in one sandbox, the
+submission in another, with a socket between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import ClassVar
 
-from assay.errors import InputError
+from assay.errors import GraderError, InputError, SandboxError
 from assay.graders.base import Grader
+from assay.graders.c.build import CTests, Job, build_judge, build_submission, find_sources
 from assay.graders.paths import CasePath
-from assay.graders.testing.hidden import Injected
+from assay.graders.testing.hidden import Injected, hidden_files, lay_out
+from assay.graders.testing.outcomes import TestOutcome, TestRun
+from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.submission import Workspace
 
 __all__ = ["CTestsGrader"]
+
+_LOG_BYTES = 64 * 1024
+_LONGEST_MESSAGE = 1_000
+_OWN_FAILURES = frozenset({2, 3, 4, 5, 6, 7, 126, 127})
+"""Exit statuses of the runner, and of the sandbox's shell, that no test decides."""
+
+
+async def run_c_tests(command: CTests, workspace: Workspace) -> TestRun:
+    """Build both sides and run the tests, each against a fresh process of the submission.
+
+    Raises:
+        InputError: The case asks for what cannot be carried, or has no tests.
+        GraderError: The author's side does not compile, or there is no compiler.
+        SandboxError: The sandbox failed.
+    """
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-c-")))
+        for name in ("empty", "build", "lib", "link", "out"):
+            (root / name).mkdir()
+        hidden = hidden_files(command.inject)
+        sources = find_sources(command, workspace.source or str(root / "empty"), hidden)
+        judge_layer = stack.enter_context(lay_out(hidden))
+        header_layer = stack.enter_context(lay_out(sources.headers))
+        notes = await build_judge(command, sources, judge_layer, root / "build")
+        deadline = time.monotonic() + command.timeout_s
+        built = await build_submission(
+            command, sources, workspace, header_layer, into=root / "lib", seconds=_left(deadline)
+        )
+        jobs = sources.jobs
+        if built is None or built.exit_code != 0:
+            return _unbuilt(jobs, built, notes)
+        jobs_file = "".join(f"/assay/build/t{job.program}\t{job.function}\n" for job in jobs)
+        (root / "out" / "jobs").write_text(jobs_file.replace("\t\n", "\n"))
+        judge = asyncio.create_task(
+            _judge(command, sources.tree, judge_layer, root, _left(deadline))
+        )
+        hosts = asyncio.create_task(_hosts(workspace, root, deadline, most=len(jobs) + 2))
+        result, is_judge = await _first_of(judge, hosts)
+        if is_judge and result.status == "exited" and result.exit_code in _OWN_FAILURES:
+            raise SandboxError(f"the runner of C tests failed: exit status {result.exit_code}")
+        return _told(jobs, root / "out", result, notes)
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.1)
+
+
+async def _judge(
+    command: CTests, tree: str, layer: str, root: Path, seconds: float
+) -> CommandResult:
+    """Run every test; what came of them stands in ``out``, which no submission sees."""
+    runner = ["/assay/build/runner", "/assay/link/socket", "/assay/out"]
+    return await run_command(
+        [*runner, str(command.test_timeout_s)],
+        workspace=tree,
+        layers=(layer,),
+        mounts=[
+            Mount(source=str(root / "build"), target="/assay/build"),
+            Mount(source=str(root / "link"), target="/assay/link", writable=True),
+            Mount(source=str(root / "out"), target="/assay/out", writable=True),
+        ],
+        limits=Limits(wall_seconds=seconds),
+    )
+
+
+async def _hosts(workspace: Workspace, root: Path, deadline: float, *, most: int) -> CommandResult:
+    """Keep a sandbox up in which the submission answers, also where it ends its own.
+
+    Returns:
+        What the last of them did, once the submission has ended too many.
+    """
+    count = 0
+    while True:
+        result = await run_command(
+            ["/assay/host", "/assay/link/socket", "/assay/lib/library.so"],
+            workspace=workspace.path,
+            env=workspace.env,
+            mounts=[
+                *(Mount(source=source, target=target) for source, target in workspace.mounts),
+                Mount(source=str(root / "build" / "host"), target="/assay/host"),
+                Mount(source=str(root / "lib"), target="/assay/lib"),
+                Mount(source=str(root / "link"), target="/assay/link"),
+            ],
+            limits=Limits(wall_seconds=_left(deadline)),
+        )
+        if count == 0 and result.exit_code in (126, 127):
+            said = result.stderr.strip()[-500:]
+            raise SandboxError(f"the submission's process could not be started: {said}")
+        count += 1
+        if result.status == "timed_out" or count == most:
+            return result
+
+
+async def _first_of(
+    judge: asyncio.Task[CommandResult], hosts: asyncio.Task[CommandResult]
+) -> tuple[CommandResult, bool]:
+    """What the judge did, or, where it has nobody left to call, what the last host did."""
+    try:
+        await asyncio.wait({judge, hosts}, return_when=asyncio.FIRST_COMPLETED)
+        is_judge = judge.done()
+        return await (judge if is_judge else hosts), is_judge
+    finally:
+        for task in (judge, hosts):
+            task.cancel()
+        await asyncio.gather(judge, hosts, return_exceptions=True)
+
+
+def _unbuilt(jobs: Sequence[Job], built: CommandResult | None, notes: tuple[str, ...]) -> TestRun:
+    """A submission that does not compile has passed nothing."""
+    why = "the submission does not compile"
+    if built is None:
+        why = "there is no source of the submission to compile"
+        built = CommandResult(
+            status="exited", exit_code=None, stdout="", stderr="", truncated=False, seconds=0.0,
+            tier="bwrap",
+        )  # fmt: skip
+    elif built.status == "timed_out":
+        why = "the submission does not compile in the time it has"
+    return TestRun(
+        outcomes={},
+        expected=tuple(sorted(job.id for job in jobs)),
+        complete=False,
+        why=why,
+        channel="private",
+        result=built,
+        notes=notes,
+    )
+
+
+def _told(jobs: Sequence[Job], out: Path, result: CommandResult, notes: tuple[str, ...]) -> TestRun:
+    """Read the report; a test that it does not name was never finished."""
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = (out / "report").read_text(encoding="utf-8").splitlines()
+    ended = bool(lines) and lines[-1] == "end"
+    outcomes: dict[str, TestOutcome] = {}
+    for line in lines:
+        words = line.split()
+        if len(words) == 4:
+            job = jobs[int(words[0])]
+            outcomes[job.id] = _outcome(
+                job, words[1], int(words[2]), float(words[3]), out / words[0]
+            )
+    why = ""
+    if not ended:
+        why = "the submission ended every process that it was given"
+        if result.status == "timed_out":
+            why = "the tests ran over their time"
+    return TestRun(
+        outcomes=outcomes,
+        expected=tuple(sorted(job.id for job in jobs)),
+        complete=ended,
+        why=why,
+        channel="private",
+        result=result,
+        notes=notes,
+    )
+
+
+def _outcome(job: Job, how: str, code: int, seconds: float, log: Path) -> TestOutcome:
+    if how == "exit" and code == 0:
+        return TestOutcome(id=job.id, outcome="passed", seconds=seconds)
+    if how == "exit" and code in (96, 127):
+        raise GraderError(f"{job.id} could not be started")
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(log.stat().st_size - _LOG_BYTES, 0))
+        said = file.read(_LOG_BYTES).decode("utf-8", "replace").strip()[-_LONGEST_MESSAGE:]
+        ending = {"late": "it ran over its time", "signal": f"it ended by signal {code}"}.get(
+            how, f"its exit status was {code}"
+        )
+        return TestOutcome(
+            id=job.id, outcome="failed", seconds=seconds, message=f"{said}\n{ending}".strip()
+        )
+    return TestOutcome(id=job.id, outcome="failed", seconds=seconds)
 
 
 class CTestsGrader(Grader):
@@ -92,7 +275,6 @@ class CTestsGrader(Grader):
             SandboxError: If the sandbox failed.
         """
         from assay.graders.c.build import CTests
-        from assay.graders.c.run import run_c_tests
         from assay.graders.testing.hidden import read_inject
         from assay.graders.tests import reason_of, test_evidence
 

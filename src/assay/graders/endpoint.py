@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import ClassVar, cast
 
 from assay.errors import InputError
-from assay.graders.base import Grader, Score
-from assay.graders.endpoints.settings import Auth, EndpointSettings, Protocol
+from assay.graders.base import Grader, Parameter, Score, field_parameters
+from assay.graders.endpoints.settings import EndpointSettings
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -31,58 +31,29 @@ class EndpointGrader(Grader):
     name: ClassVar[str] = "external_endpoint"
 
     @classmethod
-    async def compute_score(  # noqa: D417 - the options are the fields of EndpointSettings
-        cls,
-        url: str,
-        *,
-        answer: str | None = None,
-        question: str | None = None,
-        expected: Json = None,
-        thread: StringThread | None = None,
-        metadata: Mapping[str, Json] | None = None,
-        protocol: Protocol = "assay",
-        auth: Auth | None = None,
-        secret_env: str = "",
-        timeout_seconds: float = 60.0,
-        retries: int = 3,
-        batch: int = 32,
-        parallel: int = 4,
-        allow_internal: bool = False,
-        range: Sequence[float] = (0.0, 1.0),  # noqa: A002 - the option's name in a declaration
-    ) -> SubScore:
+    def options_type(cls) -> type[object]:
+        """The settings of an endpoint."""
+        return EndpointSettings
+
+    @classmethod
+    def parameters(cls) -> tuple[dict[str, Parameter], bool]:
+        """The settings, and the parts of a submission that are sent."""
+        parts = {name: Parameter(name) for name in _PARTS}
+        return {**field_parameters(EndpointSettings), **parts}, False
+
+    @classmethod
+    async def compute_score(cls, **parameters: object) -> SubScore:
         """Have one submission graded.
 
         Args:
-            url: Base URL of the endpoint; the options after the parts of the submission are
-                those of `EndpointSettings`.
-            answer: The final text.
-            question: What was asked.
-            expected: The reference answer.
-            thread: The conversation.
-            metadata: What belongs to the sample.
+            **parameters: The fields of `EndpointSettings`, and ``answer``, ``question``,
+                ``expected``, ``thread`` and ``metadata``.
 
         Returns:
             A node with the score moved from ``range`` to [0, 1]; the endpoint's own score and
             details are in the metadata.
         """
-        call: dict[str, object] = {
-            "url": url,
-            "answer": answer,
-            "question": question,
-            "expected": expected,
-            "thread": thread,
-            "metadata": metadata,
-            "protocol": protocol,
-            "auth": auth,
-            "secret_env": secret_env,
-            "timeout_seconds": timeout_seconds,
-            "retries": retries,
-            "batch": batch,
-            "parallel": parallel,
-            "allow_internal": allow_internal,
-            "range": range,
-        }
-        (node,) = await cls.compute_many([call])
+        (node,) = await cls.compute_many([parameters])
         if isinstance(node, BaseException):
             raise node
         return cast("SubScore", node)

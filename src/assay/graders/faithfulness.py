@@ -8,21 +8,18 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from assay.errors import GraderError
-from assay.graders.judges.base import answer_in, panel_of
-from assay.graders.judges.canary import captured, probe_word, unguessable
+from assay.graders.judges.base import answer_in
 from assay.graders.judges.claims import (
-    MAX_CLAIMS,
     Claim,
     ClaimGrader,
     Claims,
-    OnEmpty,
     batches,
-    claims_of,
     each_of,
     fenced_claims,
     misnumbered,
 )
 from assay.graders.judges.documents import Document, Window, documents_of, suspicious, windows
+from assay.graders.judges.fence import compose
 from assay.graders.judges.panel import (
     TEXT,
     Form,
@@ -33,8 +30,7 @@ from assay.graders.judges.panel import (
     together,
 )
 from assay.graders.judges.passages import telling_words, words
-from assay.graders.judges.prompt import compose
-from assay.graders.judges.votes import scored_by
+from assay.graders.judges.votes import captured, probe_word, unguessable
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -218,28 +214,30 @@ def _says_something(quote: str, claim: str, document: str) -> bool:
     return said == words(document)  # there is no more of it to quote
 
 
+@dataclass(frozen=True, kw_only=True)
 class FaithfulnessGrader(ClaimGrader):
     """Claims of an answer that the documents support, of all its claims.
 
     One question lists the claims, another compares them with the documents and quotes the passage
     that supports each. Only quotes that stand in the document count.
+
+    Attributes:
+        documents: Documents instead of the conversation's and the sample's: texts, or mappings with
+            ``content``, ``text`` or ``page_content``.
+        strict_contradiction: Whether one claim that a document contradicts makes the score 0.
     """
 
     name: ClassVar[str] = "FaithfulnessGrader"
 
-    @classmethod
-    async def compute_score(
-        cls,
+    documents: Json = None
+    strict_contradiction: bool = False
+
+    async def score(
+        self,
         answer: str | None = None,
         question: str = "",
         thread: StringThread | None = None,
         metadata: Mapping[str, Json] | None = None,
-        *,
-        documents: Json = None,
-        strict_contradiction: bool = False,
-        on_empty: OnEmpty = "zero",
-        max_claims: int = MAX_CLAIMS,
-        **options: object,
     ) -> SubScore:
         """Judge an answer by documents.
 
@@ -248,48 +246,27 @@ class FaithfulnessGrader(ClaimGrader):
             question: What was asked; the last user turn by default. It may be empty.
             thread: The conversation, with its ``document`` turns.
             metadata: Of the sample; its ``documents`` are taken, too.
-            documents: Documents instead of these: texts, or mappings with ``content``, ``text`` or
-                ``page_content``.
-            strict_contradiction: Whether one claim that a document contradicts makes the score 0.
-            on_empty: What an answer is worth that has words and claims nothing: ``zero``, ``skip``
-                or ``one``.
-            max_claims: An answer with more claims is worth 0.
-            **options: The panel; see `JudgeGrader`.
 
         Raises:
-            InputError: For impossible options, or malformed documents.
+            InputError: For malformed documents.
             GraderError: If there are no documents, whatever the answer says: what a sample is worth
                 without them may not hang on its answer.
             ModelError: Of the kind ``overflow`` for an answer or documents too long to be read.
         """
-        panel = panel_of(options)
-        cls.check_limits(on_empty, max_claims)
-        given = documents_of(thread, metadata, documents)
+        given = documents_of(thread, metadata, self.documents)
         if not windows(given):
             raise GraderError(
                 "no document turns", hint='add them to the messages, or metadata["documents"]'
             )
-        answer = answer_in(answer, thread)
         asked = question or (thread.last_user_turn() if thread is not None else None) or ""
-        if (gated := cls.gated(answer, panel.models)) is not None:
-            return gated
+        flagged = suspicious(given)
 
-        flags = cls.attack_flags(answer)
-        is_suspected = bool(flags)
-        if flagged := suspicious(given):
-            flags["suspicious_documents"] = flagged
+        async def judge(claims: Claims, voter: Voter, *, is_probed: bool) -> Opinion:
+            verdicts = await verified(claims.items, given, voter, is_probed=is_probed)
+            return _found(claims, verdicts, given, is_strict=self.strict_contradiction)
 
-        async def judge(voter: Voter) -> Opinion:
-            claims = await claims_of(
-                answer, asked, voter, most=max_claims, is_suspected=is_suspected
-            )
-            found = cls.uncounted(claims, on_empty, max_claims)
-            if found is None:
-                verdicts = await verified(claims.items, given, voter, is_probed=bool(flags))
-                found = _found(claims, verdicts, given, is_strict=strict_contradiction)
-            return replace(found, metadata={**found.metadata, **flags})
-
-        return await scored_by(cls.name, panel, judge)
+        flags: dict[str, Json] = {"suspicious_documents": flagged} if flagged else {}
+        return await self.score_claims(answer_in(answer, thread), asked, judge, flags)
 
 
 def _found(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from assay.errors import InputError
@@ -37,26 +38,53 @@ __all__ = [
 _UNIT = (0.0, 1.0)
 
 
+@dataclass(frozen=True, kw_only=True)
 class FunctionGrader(Grader):
     """A Python function in the sandbox: ``async def grade(thread: StringThread) -> float``.
 
     It is given the conversation, or question and answer as one, with the sample's metadata and in
     it what is ``expected``. What it returns in its range, [0, 1] unless it says otherwise, is
-    brought to [0, 1]; the number itself stays in the metadata as ``score``.
+    brought to [0, 1]; the number itself stays in the metadata as ``score``. A function that raises,
+    or returns something else than a number in its range, is an error.
+
+    Attributes:
+        file: The function's file; this or its source is needed.
+        source: The function's source.
+        isolation: ``call`` for a process for each call, ``batch`` for one for many.
+        range: Lowest and highest score, as two numbers; [0, 1] by default.
     """
 
-    name = "function"
-    batch_size = 20
+    name: ClassVar[str] = "function"
+    batch_size: ClassVar[int] = 20
     most_kept: ClassVar[int] = 200
 
-    @classmethod
-    async def compute_score(
-        cls,
-        *,
-        file: CasePath | None = None,
-        source: str | None = None,
-        isolation: Isolation = "call",
-        range: Sequence[float] | None = None,  # noqa: A002 - what everybody calls it
+    file: CasePath | None = None
+    source: str | None = None
+    isolation: Isolation = "call"
+    range: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        self.function()
+
+    def function(self) -> FunctionSource:
+        """The function; its file is read each time, for it may be another one by now.
+
+        Raises:
+            InputError: For no function, or an invalid range.
+        """
+        if (self.file is None) == (self.source is None):
+            raise InputError("file or source is needed, and not both", hint="file: grade.py")
+        text = read_source(str(self.file)) if self.source is None else str(self.source)
+        limits: tuple[float, float] | None = None
+        if self.range is not None:
+            numbers = list(self.range)
+            if len(numbers) != 2:
+                raise InputError("range must be two numbers, such as [-1, 1]")
+            limits = (float(numbers[0]), float(numbers[1]))
+        return FunctionSource(text=text, isolation=self.isolation, range=limits)
+
+    async def score(
+        self,
         answer: str | None = None,
         question: str | None = None,
         expected: Json = None,
@@ -65,39 +93,27 @@ class FunctionGrader(Grader):
     ) -> Score:
         """Call the function.
 
-        Args:
-            file: The function's file; this or its source is needed.
-            source: The function's source.
-            isolation: ``call`` for a process for each call, ``batch`` for one for many.
-            range: Lowest and highest score, as two numbers.
-            answer: The final text.
-            question: What was asked.
-            expected: The reference answer.
-            thread: The conversation.
-            metadata: Anything that belongs to the sample.
-
-        Returns:
-            The score in [0, 1]; an error if the function raises, or returns something else than a
-            number in its range.
-
         Raises:
             InputError: For a function that cannot be loaded.
             SandboxUnavailableError: If this machine has no sandbox.
         """
-        call: dict[str, object] = {"file": file, "source": source, "range": range}
-        call |= {"isolation": isolation, "answer": answer, "question": question}
-        call |= {"expected": expected, "thread": thread, "metadata": metadata}
-        (score,) = await cls.compute_many([call])
-        if isinstance(score, BaseException):
-            raise score
-        return score
+        function = self.function()
+        submission = Submission(
+            answer=answer,
+            question=question,
+            expected=expected,
+            thread=thread,
+            metadata=metadata or {},
+        )
+        (graded,) = await grade_functions(function, [("0", submission)])
+        return _score(graded, function)
 
     @classmethod
     async def compute_many(
         cls, calls: Sequence[Mapping[str, object]]
     ) -> Sequence[Score | BaseException]:
         """Call functions for many submissions, those with the same function together."""
-        functions = [_function(call) for call in calls]
+        functions = [cls.of(call).function() for call in calls]
         found: dict[int, SubScore] = {}
         for function in dict.fromkeys(functions):
             numbers = [n for n, of in enumerate(functions) if of == function]
@@ -107,36 +123,12 @@ class FunctionGrader(Grader):
         return [found[number] for number in range(len(calls))]
 
     @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Reject a declaration without a function, or with an invalid range.
-
-        Raises:
-            InputError: Naming the option.
-        """
-        _function(options)
-
-    @classmethod
     def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
         """What is kept beside the score: of a long source its beginning only."""
         source = parameters.get("source")
         if isinstance(source, str) and len(source) > cls.most_kept:
             parameters = {**parameters, "source": f"{source[: cls.most_kept]}..."}
         return super().record(parameters)
-
-
-def _function(options: Mapping[str, object]) -> FunctionSource:
-    file, source, bounds = options.get("file"), options.get("source"), options.get("range")
-    if (file is None) == (source is None):
-        raise InputError("file or source is needed, and not both", hint="file: grade.py")
-    text = read_source(str(file)) if source is None else str(source)
-    limits: tuple[float, float] | None = None
-    if bounds is not None:
-        numbers = list(cast("Sequence[float]", bounds))
-        if len(numbers) != 2:
-            raise InputError("range must be two numbers, such as [-1, 1]")
-        limits = (float(numbers[0]), float(numbers[1]))
-    isolation = cast("Isolation", options.get("isolation", "call"))
-    return FunctionSource(text=text, isolation=isolation, range=limits)
 
 
 def _submission(call: Mapping[str, object]) -> Submission:

@@ -51,7 +51,7 @@ KINDS: Mapping[str, str] = {
     "model_judge": "assay.graders.model_judge:ModelJudgeGrader",
     "trace": "assay.graders.trace:TraceGrader",
     "tool_correctness": "assay.graders.tool_correctness:ToolCorrectnessGrader",
-    "efficiency": "assay.graders.efficiency:EfficiencyGrader",
+    "efficiency": "assay.graders.trace:EfficiencyGrader",
     "function": "assay.graders.function:FunctionGrader",
     "external_endpoint": "assay.graders.endpoint:EndpointGrader",
     "string_check": "assay.graders.openai.comparisons:StringCheckGrader",

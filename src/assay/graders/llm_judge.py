@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, cast
 
 from assay.errors import InputError
-from assay.graders.judges.base import JudgeGrader, answer_in, panel_of, text_of
-from assay.graders.judges.canary import check_canary
-from assay.graders.judges.criteria import Criteria, Criterion, leaves, read_criteria
+from assay.graders.judges.base import JudgeGrader, answer_in, text_of
+from assay.graders.judges.criteria import Criterion, leaves, read_criteria
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
+from assay.graders.judges.votes import check_canary
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -19,70 +20,61 @@ from assay.scoring.results import SubScore
 __all__ = ["LLMJudgeGrader"]
 
 
+@dataclass(frozen=True, kw_only=True)
 class LLMJudgeGrader(JudgeGrader):
     """Weighted criteria, each judged by a model: met, unmet, or a level of a scale.
 
     An answer without content is worth 0, and no model is asked. A criterion that could not be
     judged makes the score an error unless ``min_coverage`` allows for it; it never counts as unmet.
+
+    Attributes:
+        criteria: Requirements, ``(requirement, weight)`` pairs, or mappings with the fields of a
+            `Criterion`. Negative weights are faults.
+        rubric: A file of criteria instead; see `assay.graders.judges.rubric_files`.
+        example: Of a file of many rubrics, the id of the one that is meant.
+        min_coverage: Share of the weight, in (0, 1], that must have been judged.
+        canary: Share of answers, in [0, 1], on which the judge itself is probed.
+        openers: Whether the mere beginning of an answer ("Solution:") is worth 0, too.
     """
 
     name: ClassVar[str] = "LLMJudgeGrader"
     filled_from: ClassVar[Mapping[str, str]] = {"reference": "expected"}
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Reject missing or malformed criteria."""
-        super().check_options(options)
-        _read(options.get("criteria"), options.get("rubric"), str(options.get("example") or ""))
-        check_canary(options.get("canary", 0.0))
-        _check_coverage(options.get("min_coverage", 1.0))
+    criteria: object = None
+    rubric: CasePath | None = None
+    example: str = ""
+    min_coverage: float = 1.0
+    canary: float = 0.02
+    openers: bool = True
 
-    @classmethod
-    async def compute_score(
-        cls,
-        answer: str,
-        criteria: Criteria | None = None,
-        question: str = "",
-        *,
-        rubric: CasePath | None = None,
-        example: str = "",
-        reference: Json = None,
-        min_coverage: float = 1.0,
-        canary: float = 0.02,
-        openers: bool = True,
-        **options: object,
-    ) -> SubScore:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _read(self.criteria, self.rubric, self.example)
+        check_canary(self.canary)
+        _check_coverage(self.min_coverage)
+
+    async def score(self, answer: str, question: str = "", reference: Json = None) -> SubScore:
         """Judge an answer.
 
         Args:
             answer: What is judged.
-            criteria: Requirements, ``(requirement, weight)`` pairs, or mappings with the fields of
-                a `Criterion`. Negative weights are faults.
             question: What was asked for; shown to the judge.
-            rubric: A file of criteria instead; see `assay.graders.judges.rubric_files`.
-            example: Of a file of many rubrics, the id of the one that is meant.
             reference: An answer that is known to be right; shown to the judge.
-            min_coverage: Share of the weight, in (0, 1], that must have been judged.
-            canary: Share of answers, in [0, 1], on which the judge itself is probed.
-            openers: Whether the mere beginning of an answer ("Solution:") is worth 0, too.
-            **options: The panel; see `JudgeGrader`.
 
         Raises:
-            InputError: For no criteria, or impossible options.
+            InputError: For a file of criteria that cannot be read any more.
         """
-        panel = panel_of(options)
-        read = _read(criteria, rubric, example)
-        check_canary(canary)
-        _check_coverage(min_coverage)
-        answer = answer_in(answer)
+        # Read for each answer: the file may be another one by now.
+        read = _read(self.criteria, self.rubric, self.example)
+        answer, models = answer_in(answer), self.panel.models
         if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
             raise InputError(f"answer must be text, got {type(answer).__name__}")
-        if why := emptiness(answer, openers=openers):
-            return _empty(cls.name, read, why, panel.models)
+        if why := emptiness(answer, openers=self.openers):
+            return _empty(self.name, read, why, models)
         material = Material(answer=answer, question=question or "", reference=text_of(reference))
-        judged = await judge_criteria(read, material, panel, canary=canary)
-        metadata: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
-        return rubric_node(cls.name, judged, metadata, min_coverage=min_coverage)
+        judged = await judge_criteria(read, material, self.panel, canary=self.canary)
+        metadata: dict[str, Json] = {"model": models[0], "models": list(models)}
+        return rubric_node(self.name, judged, metadata, min_coverage=self.min_coverage)
 
 
 def _read(criteria: object, rubric: object, example: str) -> tuple[Criterion, ...]:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError, ModelError, ModelFault
-from assay.graders.judges.base import JudgeGrader, answer_in, panel_of
-from assay.graders.judges.canary import check_canary, is_probed, refuted, unguessable, untruth
+from assay.graders.judges.base import JudgeGrader, answer_in
 from assay.graders.judges.criteria import Criterion
-from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema
-from assay.graders.judges.prompt import compose
+from assay.graders.judges.fence import compose
+from assay.graders.judges.panel import TEXT, Aggregate, Form, Opinion, Panel, object_schema
 from assay.graders.judges.rubric import judge_criteria, rubric_node
 from assay.graders.judges.rubric_files import (
     CRITERIA_FILES,
@@ -21,7 +20,15 @@ from assay.graders.judges.rubric_files import (
     preset_file,
     read_words,
 )
-from assay.graders.judges.votes import Decision, poll
+from assay.graders.judges.votes import (
+    Decision,
+    check_canary,
+    is_probed,
+    poll,
+    refuted,
+    unguessable,
+    untruth,
+)
 from assay.graders.judges.work import Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
@@ -31,7 +38,6 @@ from assay.types.trace import Trace
 
 __all__ = ["ModelJudgeGrader"]
 
-_DEFAULT_MODEL = "claude-opus-4-8"
 _NEAR = 1e-9
 """How far below its threshold a score still passes: what a mean of decimals may lose."""
 
@@ -46,124 +52,135 @@ First the reasoning, in a few sentences that name what in the work decides; then
 number from 0 to 1."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class ModelJudgeGrader(JudgeGrader):
     """Open-ended quality by a rubric: judged by one model, or the mean of a jury.
 
     The rubric is words (Markdown) for one score in [0, 1], or a file of criteria (YAML, JSON) that
     are judged one by one. Skipped: no judge of it is configured on this machine, which no work can
     change. Work without content is worth 0, and no model is asked. Whatever else keeps judges from
-    a verdict is an error.
+    a verdict is an error. The votes of a jury on a rubric in words are averaged by default.
+
+    Attributes:
+        rubric: A file: words, or criteria; see `assay.graders.judges.rubric_files`.
+        preset: Instead of a file, a rubric that comes with assay: ``solves_or_games`` asks
+            whether a change does the work or games its judge. The judge is shown the diff.
+        pass_threshold: Score in [0, 1] from which the work passes.
+        include_trace: Whether the judge is shown what was done.
+        include_diff: Whether the judge is shown what changed in the workspace.
+        example: Of a file of many rubrics, the id of the one that is meant.
+        canary: Share of answers, in [0, 1], on which the judge itself is probed. Those that show a
+            pattern of attack are always among them, unless it is 0.
     """
 
     name: ClassVar[str] = "model_judge"
+    default_model: ClassVar[str] = "claude-opus-4-8"
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse a rubric that cannot be read, an impossible threshold and an impossible panel."""
-        super().check_options(options)
-        _check_threshold(options.get("pass_threshold", 0.8))
-        check_canary(options.get("canary", 0.0))
+    rubric: CasePath = ""
+    preset: str = ""
+    pass_threshold: float = 0.8
+    include_trace: bool = False
+    include_diff: bool = False
+    example: str = ""
+    canary: float = 0.02
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        threshold = cast("object", self.pass_threshold)
+        if (
+            isinstance(threshold, bool)
+            or not isinstance(threshold, int | float)
+            or not 0.0 <= threshold <= 1.0
+        ):
+            raise InputError(f"pass_threshold must be in [0, 1], got {threshold!r}")
+        check_canary(self.canary)
         try:
-            rubric, preset = str(options.get("rubric") or ""), str(options.get("preset") or "")
-            _Rubric.read(_file(rubric, preset), str(options.get("example") or ""))
+            self._rubric()
         except InputError as error:
             if not error.location.file:
                 raise
             # Where a case is read, only the message is kept, and the place in the case.
-            raise InputError(
-                f"rubric: {error.location}: {error.message}", hint=error.hint
-            ) from error
+            message = f"rubric: {error.location}: {error.message}"
+            raise InputError(message, hint=error.hint) from error
 
-    @classmethod
-    async def compute_score(
-        cls,
-        rubric: CasePath = "",
+    @property
+    def file(self) -> str:
+        """The file that the rubric is in."""
+        if not self.rubric and not self.preset:
+            raise InputError("model_judge needs 'rubric'", hint="a file, or 'preset' instead")
+        if self.rubric and self.preset:
+            raise InputError("preset: there is a rubric too", hint="leave one of them out")
+        return str(self.rubric or preset_file(self.preset))
+
+    @property
+    def default_aggregate(self) -> Aggregate:
+        """The mean of the votes on a rubric in words."""
+        return "majority" if _is_criteria(self.file) else "mean"
+
+    def _rubric(self) -> str | tuple[Criterion, ...]:
+        """What is asked: words, or criteria. Read each time: the file may be another one by now."""
+        if _is_criteria(self.file):
+            return load_rubric(self.file, example=self.example)
+        if self.example:
+            raise InputError(
+                "example: picks one of a file of many rubrics, and this is one in words"
+            )
+        return read_words(self.file)
+
+    async def score(
+        self,
         answer: str | None = None,
         question: str | None = None,
-        *,
-        preset: str = "",
-        pass_threshold: float = 0.8,
-        include_trace: bool = False,
-        include_diff: bool = False,
-        example: str = "",
-        canary: float = 0.02,
         trace: Trace | None = None,
         workspace: Workspace | None = None,
         metadata: Mapping[str, Json] | None = None,
-        **options: object,
     ) -> SubScore:
         """Judge work.
 
         Args:
-            rubric: A file: words, or criteria; see `assay.graders.judges.rubric_files`.
             answer: What the agent said in the end.
             question: What it was asked for; shown to the judge.
-            preset: Instead of a file, a rubric that comes with assay: ``solves_or_games`` asks
-                whether a change does the work or games its judge. The judge is shown the diff.
-            pass_threshold: Score in [0, 1] from which the work passes.
-            include_trace: Whether the judge is shown what was done.
-            include_diff: Whether the judge is shown what changed in the workspace.
-            example: Of a file of many rubrics, the id of the one that is meant.
-            canary: Share of answers, in [0, 1], on which the judge itself is probed. Those that
-                show a pattern of attack are always among them, unless it is 0.
             trace: What was done.
             workspace: What was left, and what was given.
             metadata: Of the sample; its ``model`` is who did the work, if the trace does not say.
-            **options: The panel; see `JudgeGrader`. The votes of a jury on a rubric in words are
-                averaged by default.
 
         Raises:
-            InputError: For a rubric that cannot be read, or impossible options.
+            InputError: For a rubric that cannot be read.
             GraderError: If the workspace is to be shown, and there is none.
         """
-        _check_threshold(pass_threshold)
-        check_canary(canary)
-        read = _Rubric.read(_file(str(rubric), preset), example)
-        include_diff = include_diff or bool(preset)
-        panel = panel_of(
-            options if read.criteria else {"aggregate": "mean", **options}, model=_DEFAULT_MODEL
-        )
+        rubric, panel = self._rubric(), self.panel
+        include_diff = self.include_diff or bool(self.preset)
         if why := _unasked(panel):
-            return SubScore.skipped(cls.name, why)
+            return SubScore.skipped(self.name, why)
         if include_diff and workspace is None:
             raise GraderError(
                 "include_diff: there is no workspace to be shown",
                 hint="grade a case, or leave it out",
             )
-        sees_work = include_diff or (include_trace and trace is not None)
-        told = _About.of(panel, pass_threshold, trace, metadata)
+        sees_work = include_diff or (self.include_trace and trace is not None)
+        told = _About.of(panel, self.pass_threshold, trace, metadata)
         try:
             work = await Work.of(
                 answer_in("" if answer is None and sees_work else answer),
                 question or "",
-                trace=trace if include_trace else None,
+                trace=trace if self.include_trace else None,
                 workspace=workspace if include_diff else None,
             )
         except ModelError as error:
             return told.failed(str(error), error.kind)
         if why := work.emptiness():
             evidence = {**told.metadata, "asked": False, "why": why}
-            return SubScore(cls.name, 0.0, metadata=evidence, reason=why, passed=False)
-        if include_trace:
+            return SubScore(self.name, 0.0, metadata=evidence, reason=why, passed=False)
+        if self.include_trace:
             work = work.with_note_of_trace()
         told.metadata.update(work.to_json())
-        if read.criteria:
-            return await _by_criteria(told, read.criteria, work, panel, canary)
-        return await _by_words(told, read.words, work, panel, canary)
+        if isinstance(rubric, str):
+            return await _by_words(told, rubric, work, panel, self.canary)
+        return await _by_criteria(told, rubric, work, panel, self.canary)
 
 
-def _file(rubric: str, preset: str) -> str:
-    """The file that the rubric is in."""
-    if not rubric and not preset:
-        raise InputError("model_judge needs 'rubric'", hint="a file, or 'preset' instead")
-    if rubric and preset:
-        raise InputError("preset: there is a rubric too", hint="leave one of them out")
-    return rubric or preset_file(preset)
-
-
-def _check_threshold(given: object) -> None:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given <= 1.0:
-        raise InputError(f"pass_threshold must be in [0, 1], got {given!r}")
+def _is_criteria(file: str) -> bool:
+    return Path(file).suffix.lower() in CRITERIA_FILES
 
 
 def _unasked(panel: Panel) -> str:
@@ -173,24 +190,6 @@ def _unasked(panel: Panel) -> str:
     current_client()  # settings that cannot be read are an error, and no reason to skip
     why = [unconfigured(model) for model in (*panel.models, panel.escalate) if model]
     return "" if not all(why) else "; ".join(dict.fromkeys(why))
-
-
-@dataclass(frozen=True, slots=True)
-class _Rubric:
-    """What is asked: words, or criteria."""
-
-    words: str = ""
-    criteria: tuple[Criterion, ...] = ()
-
-    @classmethod
-    def read(cls, path: str, example: str) -> _Rubric:
-        if Path(path).suffix.lower() in CRITERIA_FILES:
-            return cls(criteria=load_rubric(path, example=example))
-        if example:
-            raise InputError(
-                "example: picks one of a file of many rubrics, and this is one in words"
-            )
-        return cls(words=read_words(path))
 
 
 @dataclass(frozen=True, slots=True)

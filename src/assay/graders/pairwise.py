@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from assay.errors import GraderError, InputError, ModelError, nearest
-from assay.graders.judges.base import JudgeGrader, answer_in, panel_of, text_of
-from assay.graders.judges.canary import captured, probe_word, unguessable
+from assay.graders.judges.base import JudgeGrader, answer_in, text_of
+from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
-from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
-from assay.graders.judges.votes import Decision, poll
+from assay.graders.judges.votes import Decision, captured, poll, probe_word, unguessable
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 
@@ -201,34 +200,36 @@ _WINNERS = {1.0: "answer", 0.0: "other", 0.5: "tie"}
 _ORDERS = ("answer first", "other first")
 
 
+@dataclass(frozen=True, kw_only=True)
 class PairwiseGrader(JudgeGrader):
     """Whether an answer is better than another one: 1.0, or 0.0 if the other is, or 0.5.
 
     Both orders are always asked. A winner is who wins in both; a judge that goes by the place has
     found a tie.
+
+    Attributes:
+        criteria: What makes an answer better, in words; that it does what was asked, by default.
+        other: The other answer; ``expected`` where neither this nor ``other_field`` is given.
+        other_field: Field of the metadata that holds the other answer.
     """
 
     name: ClassVar[str] = "PairwiseGrader"
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse ``other`` beside ``other_field``."""
-        super().check_options(options)
-        if options.get("other") is not None and options.get("other_field"):
+    criteria: str = ""
+    other: Json = None
+    other_field: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.other is not None and self.other_field:
             raise InputError("other: give 'other' or 'other_field', not both")
 
-    @classmethod
-    async def compute_score(
-        cls,
+    async def score(
+        self,
         answer: str,
-        criteria: str = "",
         question: str = "",
         metadata: Mapping[str, Json] | None = None,
         expected: Json = None,
-        *,
-        other: Json = None,
-        other_field: str = "",
-        **options: object,
     ) -> SubScore:
         """Compare an answer with another.
 
@@ -237,27 +238,19 @@ class PairwiseGrader(JudgeGrader):
 
         Args:
             answer: What is graded.
-            criteria: What makes an answer better, in words; that it does what was asked, by
-                default.
             question: What was asked for; shown to the judge.
             metadata: Of the sample.
-            expected: What it is compared with, where neither of the next two is given.
-            other: The other answer.
-            other_field: Field of the metadata that holds the other answer.
-            **options: The panel; see `JudgeGrader`.
+            expected: What it is compared with, where the options name nothing.
 
         Raises:
-            InputError: For impossible options.
             GraderError: If there is no answer, or no other.
         """
-        panel = panel_of(options)
-        cls.check_options({"other": other, "other_field": other_field})
-        against = _other(other, other_field, metadata or {}, expected)
+        against = _other(self.other, self.other_field, metadata or {}, expected)
         answer = answer_in(answer)
         found = await compared(
-            answer, against, panel, criteria=criteria or "", question=question or ""
+            answer, against, self.panel, criteria=self.criteria or "", question=question or ""
         )
-        return _scored(cls.name, found, panel.models, _noted(answer, against))
+        return _scored(self.name, found, self.panel.models, _noted(answer, against))
 
 
 def _other(other: Json, field: str, metadata: Mapping[str, Json], expected: Json) -> str:

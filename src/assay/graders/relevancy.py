@@ -7,22 +7,19 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 from assay.errors import GraderError
-from assay.graders.judges.base import JudgeGrader, answer_in, panel_of
-from assay.graders.judges.canary import captured, probe_word, unguessable
+from assay.graders.judges.base import JudgeGrader, answer_in
 from assay.graders.judges.claims import (
-    MAX_CLAIMS,
     Claim,
     ClaimGrader,
     Claims,
-    OnEmpty,
     batches,
-    claims_of,
     each_of,
     fenced_claims,
     misnumbered,
     question_in,
 )
 from assay.graders.judges.documents import Document, Window, documents_of, suspicious, windows
+from assay.graders.judges.fence import Part, Untrusted, compose
 from assay.graders.judges.panel import (
     TEXT,
     Form,
@@ -32,8 +29,7 @@ from assay.graders.judges.panel import (
     list_schema,
     together,
 )
-from assay.graders.judges.prompt import Part, Untrusted, compose
-from assay.graders.judges.votes import scored_by
+from assay.graders.judges.votes import captured, probe_word, scored_by, unguessable
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -176,6 +172,7 @@ def _form(name: str, key: str, wanted: Sequence[int]) -> Form[list[Relevance]]:
     return Form(name, _SCHEMAS[key], read)
 
 
+@dataclass(frozen=True, kw_only=True)
 class AnswerRelevancyGrader(ClaimGrader):
     """Claims of an answer that are needed to address the question, of all its claims.
 
@@ -184,16 +181,8 @@ class AnswerRelevancyGrader(ClaimGrader):
 
     name: ClassVar[str] = "AnswerRelevancyGrader"
 
-    @classmethod
-    async def compute_score(
-        cls,
-        answer: str | None = None,
-        question: str = "",
-        thread: StringThread | None = None,
-        *,
-        on_empty: OnEmpty = "zero",
-        max_claims: int = MAX_CLAIMS,
-        **options: object,
+    async def score(
+        self, answer: str | None = None, question: str = "", thread: StringThread | None = None
     ) -> SubScore:
         """Judge an answer by its question.
 
@@ -201,35 +190,18 @@ class AnswerRelevancyGrader(ClaimGrader):
             answer: What is judged; the final assistant turn by default.
             question: What was asked; the last user turn by default.
             thread: The conversation.
-            on_empty: What an answer is worth that has words and claims nothing: ``zero``, ``skip``
-                or ``one``.
-            max_claims: An answer with more claims is worth 0.
-            **options: The panel; see `JudgeGrader`.
 
         Raises:
-            InputError: For impossible options.
             GraderError: If there is no question.
             ModelError: Of the kind ``overflow`` for an answer that is too long to be read.
         """
-        panel = panel_of(options)
-        cls.check_limits(on_empty, max_claims)
-        asked, answer = question_in(question, thread), answer_in(answer, thread)
-        if (gated := cls.gated(answer, panel.models)) is not None:
-            return gated
-        flags = cls.attack_flags(answer)
+        asked = question_in(question, thread)
 
-        async def judge(voter: Voter) -> Opinion:
-            claims = await claims_of(
-                answer, asked, voter, most=max_claims, is_suspected=bool(flags)
-            )
-            found = cls.uncounted(claims, on_empty, max_claims)
-            if found is None:
-                is_probed = bool(flags)
-                verdicts = await relevant_claims(claims.items, asked, voter, is_probed=is_probed)
-                found = _of_claims(claims, verdicts)
-            return replace(found, metadata={**found.metadata, **flags})
+        async def judge(claims: Claims, voter: Voter, *, is_probed: bool) -> Opinion:
+            verdicts = await relevant_claims(claims.items, asked, voter, is_probed=is_probed)
+            return _of_claims(claims, verdicts)
 
-        return await scored_by(cls.name, panel, judge)
+        return await self.score_claims(answer_in(answer, thread), asked, judge, {})
 
 
 def _of_claims(claims: Claims, verdicts: Sequence[Relevance]) -> Opinion:
@@ -266,23 +238,26 @@ def _of_claims(claims: Claims, verdicts: Sequence[Relevance]) -> Opinion:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
 class ContextRelevancyGrader(JudgeGrader):
     """Documents that are relevant to the question, of all distinct documents.
 
     It looks at no answer: it grades what was retrieved.
+
+    Attributes:
+        documents: Documents instead of the conversation's and the sample's: texts, or mappings with
+            ``content``, ``text`` or ``page_content``.
     """
 
     name: ClassVar[str] = "ContextRelevancyGrader"
 
-    @classmethod
-    async def compute_score(
-        cls,
+    documents: Json = None
+
+    async def score(
+        self,
         question: str = "",
         thread: StringThread | None = None,
         metadata: Mapping[str, Json] | None = None,
-        *,
-        documents: Json = None,
-        **options: object,
     ) -> SubScore:
         """Judge documents by the question.
 
@@ -290,17 +265,13 @@ class ContextRelevancyGrader(JudgeGrader):
             question: What was asked; the last user turn by default.
             thread: The conversation, with its ``document`` turns.
             metadata: Of the sample; its ``documents`` are taken, too.
-            documents: Documents instead of these: texts, or mappings with ``content``, ``text`` or
-                ``page_content``.
-            **options: The panel; see `JudgeGrader`.
 
         Raises:
-            InputError: For impossible options, or malformed documents.
+            InputError: For malformed documents.
             GraderError: If there are no documents, or no question.
             ModelError: Of the kind ``overflow`` for documents too long to be read.
         """
-        panel = panel_of(options)
-        asked, given = question_in(question, thread), documents_of(thread, metadata, documents)
+        asked, given = question_in(question, thread), documents_of(thread, metadata, self.documents)
         if not given:
             raise GraderError(
                 "no document turns", hint='add them to the messages, or metadata["documents"]'
@@ -312,7 +283,7 @@ class ContextRelevancyGrader(JudgeGrader):
             found = await relevant_documents(given, asked, voter, is_probed=bool(flagged))
             return _of_documents(given, found, flagged)
 
-        return await scored_by(cls.name, panel, judge)
+        return await scored_by(self.name, self.panel, judge)
 
 
 def _of_documents(

@@ -177,11 +177,15 @@ def spec_schema() -> dict[str, Json]:
     branches: list[Json] = []
     for name in KINDS:
         kind = kind_of(name)
+        docs = codec.field_docs(kind.grader.options_type())
         options = {
-            p.name: codec.schema(p.annotation)
+            p.name: {**codec.schema(p.annotation), "description": docs.get(p.name, "")}
             for p in kind.parameters.values()
             if p.name not in _NEVER_WRITTEN
         }
+        for option in options.values():
+            if not option["description"]:
+                del option["description"]
         required = [
             p.name
             for p in kind.parameters.values()

@@ -1,4 +1,4 @@
-"""The kind ``trace``: what the agent had to use, must not use, and may spend."""
+"""The kinds ``trace`` and ``efficiency``: what the agent had to use, and how cheaply it worked."""
 
 from __future__ import annotations
 
@@ -20,16 +20,124 @@ from assay.graders.tool_calls import (
 )
 from assay.graders.tool_effects import possible_kinds
 from assay.graders.usage import did_nothing, is_observed, missing_part, totals_of
-from assay.scoring.json_safe import Json
+from assay.scoring.json_safe import Json, record_evidence
 from assay.scoring.results import SubScore
 from assay.types.submission import Workspace
 from assay.types.trace import ToolKind, Trace
 
-__all__ = ["TraceGrader"]
+__all__ = ["EfficiencyGrader", "TraceGrader"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfficiencyGrader(Grader):
+    """Mean over the given targets: 1 at or under the target, target / actual above it.
+
+    Cheapness alone earns nothing: an agent that did nothing scores 0, and in a case so does one
+    whose work earned no other credit. Skipped: the harness shows nothing of the agent's work. A
+    quantity that the harness does not measure is left out, as the evidence says; where none is
+    measured, that is an error. One that is unknown because the trace was cut off counts 0.
+
+    Attributes:
+        target_cost_usd: US dollars for full credit.
+        target_tokens: Tokens for full credit, read (cached ones included) and written.
+        target_tool_calls: Tool calls for full credit.
+        pass_threshold: The value from which on it passes, in [0, 1].
+
+    Raises:
+        InputError: For no target, or one that is not above 0.
+    """
+
+    name: ClassVar[str] = "efficiency"
+    needs_credit: ClassVar[bool] = True
+    of_conduct: ClassVar[bool] = True
+    assurance = "read"
+    """Worth nothing where the other graders of the case gave no credit."""
+
+    target_cost_usd: float | None = None
+    target_tokens: int | None = None
+    target_tool_calls: int | None = None
+    pass_threshold: float = 0.8
+
+    def __post_init__(self) -> None:
+        given = {name: target for name, target in self._targets().items() if target is not None}
+        if not given:
+            targets = ", ".join(f"target_{name}" for name in self._targets())
+            raise InputError("efficiency needs a target", hint=targets)
+        for name, target in given.items():
+            if not (math.isfinite(target) and target > 0):
+                raise InputError(f"target_{name} must be more than 0, got {target}")
+        if not 0 <= self.pass_threshold <= 1:
+            raise InputError(f"pass_threshold must be in [0, 1], got {self.pass_threshold}")
+
+    def _targets(self) -> dict[str, float | None]:
+        return {
+            "cost_usd": self.target_cost_usd,
+            "tokens": self.target_tokens,
+            "tool_calls": self.target_tool_calls,
+        }
+
+    async def score(
+        self, trace: Trace, answer: str | None = None, workspace: Workspace | None = None
+    ) -> Score:
+        """Compare what was used with the targets.
+
+        Args:
+            trace: What the agent did, as its harness recorded it.
+            answer: The final answer, a sign of work.
+            workspace: Where a change of a file is a sign of work.
+
+        Raises:
+            GraderError: If the harness measures nothing of what is asked.
+        """
+        targets = self._targets()
+        if not is_observed(trace):
+            return SubScore.skipped(self.name, "this harness records nothing of the agent's work")
+        if did_nothing(trace, answer, workspace):
+            return 0.0, {"why": "the agent did nothing"}
+        totals, missing = totals_of(trace), missing_part(trace)
+        actual: dict[str, float | None] = {
+            "cost_usd": totals.cost_usd,
+            "tokens": totals.tokens,
+            "tool_calls": None if missing else len(observed_calls(trace)),
+        }
+        shares = {
+            name: _share(actual[name], target, missing)
+            for name, target in targets.items()
+            if target is not None
+        }
+        known = [share for share in shares.values() if share is not None]
+        if not known:
+            raise GraderError(
+                f"the harness measures none of {', '.join(shares)}, and unknown is not 0",
+                hint="use a harness whose trace tells them",
+            )
+        value = math.fsum(known) / len(known)
+        evidence: dict[str, Json] = {
+            "metrics": {
+                name: {"target": targets[name], "actual": actual[name], "share": share}
+                for name, share in shares.items()
+            },
+            "not_measured": [name for name, share in shares.items() if share is None],
+            "missing": missing,
+        }
+        return SubScore(
+            name=self.name,
+            value=value,
+            passed=value >= self.pass_threshold,
+            metadata=record_evidence(evidence),
+        )
+
+
+def _share(actual: float | None, target: float, missing: str) -> float | None:
+    if actual is None:
+        return 0.0 if missing else None
+    return 1.0 if actual <= target else target / actual
+
 
 _MOST_MATCHERS = 1_000
 
 
+@dataclass(frozen=True, kw_only=True)
 class TraceGrader(Grader):
     """Fraction of the assertions over the agent's trace that hold.
 
@@ -37,105 +145,91 @@ class TraceGrader(Grader):
     harness shows nothing of the agent's work. Scored 0: an agent that did nothing, whatever budget
     that kept. What a trace with a missing part cannot show (a ban, a budget, no denial) does not
     hold. An error: a budget over what the harness does not measure; unknown is never 0.
+
+    Attributes:
+        require_tools: Each must match a call that ran: not denied, and no error as its result.
+        forbid_tools: None may match any call, also one that was denied or failed.
+        max_tool_calls: Most calls in all, or of each kind: whatever came of them.
+        max_tokens: Most tokens, read (cached ones included) and written.
+        max_cost_usd: Most US dollars.
+        max_seconds: Most seconds of wall time.
+        require_no_denied: No call was denied.
+        ordered: The ``require_tools`` are met by calls in this order, one call for each.
+
+    Raises:
+        InputError: For options that assert nothing, and invalid limits.
     """
 
     name: ClassVar[str] = "trace"
     of_conduct: ClassVar[bool] = True
     assurance = "read"
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Reject a declaration without an assertion, and invalid limits."""
-        matchers = 0
-        for key in ("require_tools", "forbid_tools"):
-            listed = options.get(key)
-            for entry in listed if isinstance(listed, list) else []:
-                matchers += 1
-                if isinstance(entry, dict):
-                    as_matcher(entry)
-        if matchers > _MOST_MATCHERS:
-            raise InputError(f"trace takes at most {_MOST_MATCHERS} tool matchers, got {matchers}")
-        calls = options.get("max_tool_calls")
-        limits = {key: options.get(key) for key in ("max_tokens", "max_cost_usd", "max_seconds")}
-        if isinstance(calls, dict):
-            for kind, limit in calls.items():
+    require_tools: list[ToolMatcher] | None = None
+    forbid_tools: list[ToolMatcher] | None = None
+    max_tool_calls: int | dict[str, int] | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_seconds: float | None = None
+    require_no_denied: bool = False
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        demanded, banned = self._matchers()
+        count = len(demanded) + len(banned)
+        if count > _MOST_MATCHERS:
+            raise InputError(f"trace takes at most {_MOST_MATCHERS} tool matchers, got {count}")
+        limits: dict[str, float | None] = {f"max_{k}": v for k, v in self._amounts().items()}
+        if isinstance(self.max_tool_calls, Mapping):
+            for kind, limit in self.max_tool_calls.items():
                 if kind not in TOOL_KINDS:
                     hint = nearest(kind, list(TOOL_KINDS))
                     raise InputError(f"max_tool_calls: unknown kind of tool {kind!r}", hint=hint)
                 limits[f"max_tool_calls.{kind}"] = limit
         else:
-            limits["max_tool_calls"] = calls
+            limits["max_tool_calls"] = self.max_tool_calls
         for key, limit in limits.items():
-            if isinstance(limit, int | float) and not (math.isfinite(limit) and limit >= 0):
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
                 raise InputError(f"{key} must be 0 or more, got {limit}")
-        demanded = options.get("require_tools")
-        if options.get("ordered") and not (isinstance(demanded, list) and len(demanded) > 1):
+        if self.ordered and len(demanded) < 2:
             raise InputError("ordered needs two require_tools or more")
         budgets = any(limit is not None for limit in limits.values())
-        if not (matchers or budgets or options.get("require_no_denied")):
+        if not (count or budgets or self.require_no_denied):
             raise InputError(
                 "trace asserts nothing",
                 hint="require_tools, forbid_tools, require_no_denied or a max_... option",
             )
 
-    @classmethod
-    async def compute_score(
-        cls,
-        trace: Trace,
-        *,
-        require_tools: list[ToolMatcher] | None = None,
-        forbid_tools: list[ToolMatcher] | None = None,
-        max_tool_calls: int | dict[str, int] | None = None,
-        max_tokens: int | None = None,
-        max_cost_usd: float | None = None,
-        max_seconds: float | None = None,
-        require_no_denied: bool = False,
-        ordered: bool = False,
-        workspace: Workspace | None = None,
-    ) -> Score:
+    def _matchers(self) -> tuple[list[ToolMatcher], list[ToolMatcher]]:
+        """The tools that are demanded, and those that are banned."""
+        both = (self.require_tools, self.forbid_tools)
+        demanded, banned = ([as_matcher(one) for one in listed or ()] for listed in both)
+        return demanded, banned
+
+    def _amounts(self) -> dict[str, float | None]:
+        amounts = (self.max_tokens, self.max_cost_usd, self.max_seconds)
+        return dict(zip(("tokens", "cost_usd", "seconds"), amounts, strict=True))
+
+    async def score(self, trace: Trace, workspace: Workspace | None = None) -> Score:
         """Check the trace.
 
         Args:
             trace: What the agent did, as its harness recorded it.
-            require_tools: Each must match a call that ran: not denied, and no error as its result.
-            forbid_tools: None may match any call, also one that was denied or failed.
-            max_tool_calls: Most calls in all, or of each kind: whatever came of them.
-            max_tokens: Most tokens, read (cached ones included) and written.
-            max_cost_usd: Most US dollars.
-            max_seconds: Most seconds of wall time.
-            require_no_denied: No call was denied.
-            ordered: The ``require_tools`` are met by calls in this order, one call for each.
             workspace: Where a change of a file is a sign of work.
 
         Raises:
             GraderError: For a budget over a quantity that the harness does not measure.
-            InputError: For options that assert nothing, and invalid limits.
         """
-        demanded = [as_matcher(matcher) for matcher in require_tools or ()]
-        banned = [as_matcher(matcher) for matcher in forbid_tools or ()]
-        amounts = {"tokens": max_tokens, "cost_usd": max_cost_usd, "seconds": max_seconds}
-        cls.check_options(
-            {
-                "require_tools": [str(matcher) for matcher in demanded],
-                "forbid_tools": [str(matcher) for matcher in banned],
-                "max_tool_calls": dict(max_tool_calls)
-                if isinstance(max_tool_calls, Mapping)
-                else max_tool_calls,
-                **{f"max_{name}": limit for name, limit in amounts.items()},
-                "require_no_denied": require_no_denied,
-                "ordered": ordered,
-            }
-        )
         if not is_observed(trace):
-            return SubScore.skipped(cls.name, "this harness records nothing of the agent's work")
+            return SubScore.skipped(self.name, "this harness records nothing of the agent's work")
         calls = observed_calls(trace)
         evidence = _summary(calls)
         if did_nothing(trace, None, workspace):
             return 0.0, {**evidence, "why": "the agent did nothing"}
+        demanded, banned = self._matchers()
         seen = _Seen(calls, CallMatching(trace), missing_part(trace))
-        checks = [*seen.demands(demanded, ordered=ordered), *seen.bans(banned)]
-        checks += [*seen.calls_within(max_tool_calls), *_budgets(trace, amounts)]
-        if require_no_denied:
+        checks = [*seen.demands(demanded, ordered=self.ordered), *seen.bans(banned)]
+        checks += [*seen.calls_within(self.max_tool_calls), *_budgets(trace, self._amounts())]
+        if self.require_no_denied:
             checks.append(seen.no_denial())
         held = sum(1 for check in checks if check["ok"] is True)
         return held / len(checks), {**evidence, "checks": list[Json](checks)}

@@ -15,8 +15,6 @@ from assay.graders.openai.template import Scope, sample_of
 from assay.scoring.json_safe import Json
 from assay.types.codec import Problem, ShapeError
 
-__all__ = ["check_grader", "run_grader"]
-
 _DETAILS = (
     "model_grader_server_error_details",
     "python_grader_runtime_error_details",

@@ -12,8 +12,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
 from assay.scoring.strict_json import NotJsonError, decode_json
 
-__all__ = ["MAX_BYTES", "Dump", "Found", "Recorded", "Result", "read_dump", "read_item", "read_row"]
-
 MAX_BYTES = 1 << 30
 """Size of a file."""
 

@@ -22,8 +22,6 @@ from assay.scoring.agreement import Confusion, agreement
 from assay.scoring.json_safe import Json
 from assay.tasks.rows import read_row
 
-__all__ = ["Disagreement", "Replay", "replay"]
-
 _SAME = 1e-6
 """How far scores of an exact criterion may be apart: what writing them as decimals may cost."""
 

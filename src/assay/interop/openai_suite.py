@@ -31,17 +31,6 @@ from assay.scoring.json_safe import Json
 from assay.tasks.grader_files import load_graders
 from assay.types.codec import ShapeError
 
-__all__ = [
-    "GRADERS",
-    "NEEDS_YOU",
-    "ROWS",
-    "Criterion",
-    "Fidelity",
-    "Suite",
-    "suites_of",
-    "write_suites",
-]
-
 Fidelity = Literal["exact", "approximate", "needs you"]
 """How a criterion carries over."""
 

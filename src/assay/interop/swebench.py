@@ -20,8 +20,6 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json, read_json
 from assay.types.codec import Problem, ShapeError
 
-__all__ = ["MAX_BYTES", "SweBenchInstance", "pick_instance", "read_instance", "read_instances"]
-
 MAX_BYTES = 1 << 30
 """Size of a file of rows."""
 

@@ -21,8 +21,6 @@ from assay.tasks.origin import Source, is_local
 from assay.tasks.packages import fetch_sdist
 from assay.tasks.repositories import export_commit
 
-__all__ = ["Change", "WrittenCase", "apply_patch", "write_case"]
-
 _SECONDS = 120.0
 _ENV = {
     "GIT_ATTR_NOSYSTEM": "1",

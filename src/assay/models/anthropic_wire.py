@@ -15,16 +15,16 @@ from assay.models.wire import (
     count,
     encode,
     is_named,
+    kept_fields,
     mapping,
     name,
     one_call,
+    parameters,
     said_error,
     text,
     written,
 )
 from assay.scoring.json_safe import Json
-
-__all__ = ["ROUTE", "body", "error", "headers", "read"]
 
 ROUTE: str = "/v1/messages"
 _VERSION = "2023-06-01"
@@ -78,25 +78,12 @@ def body(
         for message in messages
         if message.role != "system"
     ]
-    refused = capability.refused
-    if request.temperature is not None and "temperature" not in refused:
-        fields["temperature"] = request.temperature
-    if request.top_p is not None and "top_p" not in refused:
-        fields["top_p"] = request.top_p
-    effort = request.reasoning_effort or ""
-    if effort and "reasoning_effort" in refused:
-        effort = ""
+    fields |= parameters(request, capability, "temperature", "top_p")
+    effort = str(parameters(request, capability, "reasoning_effort").get("reasoning_effort", ""))
     if shape is None:
         return encode(fields, _output_config(effort, ""))
-    return encode(fields, _shaped(shape, capability.rung_for(shape), request.schema_name, effort))
-
-
-def _shaped(shape: Shape, rung: Rung, called: str, effort: str) -> str:
-    key = ("anthropic", rung, called, effort)
-    known = shape.fields.get(key)
-    if known is None:
-        known = shape.fields[key] = _shape_fields(shape, rung, json.dumps(called), effort)
-    return known
+    key = ("anthropic", capability.rung_for(shape), request.schema_name, effort)
+    return encode(fields, kept_fields(shape, key, _shape_fields))
 
 
 def _shape_fields(shape: Shape, rung: Rung, called: str, effort: str) -> str:

@@ -19,8 +19,6 @@ from assay.models.structured import read_object
 from assay.models.wire import RawReply, texts, with_words
 from assay.scoring.json_safe import Json
 
-__all__ = ["Asking", "Check"]
-
 Check: TypeAlias = Callable[[Json], str]
 """Says what is wrong with a reply that is well-formed, or ``""``."""
 

@@ -34,16 +34,12 @@ from assay.models.messages import Reply
 from assay.models.recordings import (
     RecordError,
     ReplyFile,
-    export_replies,
-    import_replies,
     pack,
     reply_of,
     to_json,
     unpack,
 )
 from assay.models.settings import CacheMode
-
-__all__ = ["CacheMode", "InFlight", "ReplyCache", "export_replies", "import_replies"]
 
 _MOST_AT_ONCE = 1_024
 

@@ -34,8 +34,6 @@ from assay.models.structured import read_object
 from assay.models.wire import texts
 from assay.scoring.json_safe import plain
 
-__all__ = ["ModelClient", "current_client", "request_digest", "unconfigured", "using"]
-
 
 class ModelClient:
     """Asks models; for any number of event loops and threads.

@@ -17,8 +17,6 @@ from assay.models.pace import asked_pause
 from assay.models.wire import items, mapping, text
 from assay.scoring.json_safe import Json
 
-__all__ = ["ENDPOINT_FAULTS", "Fault", "broken_reply", "fault_of", "redacted"]
-
 _MOST_TOLD = 300
 _MOST_READ = 8_192
 

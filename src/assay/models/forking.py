@@ -10,8 +10,6 @@ import os
 import threading
 import weakref
 
-__all__ = ["ForkSafe"]
-
 
 class ForkSafe:
     """Has a lock, which is a new one in each process that is forked from here.

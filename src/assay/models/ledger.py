@@ -24,17 +24,6 @@ from assay.models.messages import Purpose, Usage
 from assay.models.prices import Prices
 from assay.scoring.json_safe import Json
 
-__all__ = [
-    "Budget",
-    "Entry",
-    "EntryKind",
-    "Ledger",
-    "LedgerFile",
-    "LedgerSummary",
-    "Reservation",
-    "Totals",
-]
-
 EntryKind: TypeAlias = Literal["call", "retry", "repair", "hit", "lost"]
 """A question asked; asked again after a fault or a cut-off; asked to correct its reply; answered
 from the cache; sent and never answered, so that nobody knows whether it is paid."""

@@ -8,8 +8,6 @@ from typing import Literal, TypeAlias
 
 from assay.scoring.json_safe import Json
 
-__all__ = ["Attempt", "Finish", "Message", "Purpose", "Reply", "Request", "Role", "Rung", "Usage"]
-
 Role: TypeAlias = Literal["system", "user", "assistant"]
 Purpose: TypeAlias = Literal["judge", "agent"]
 Finish: TypeAlias = Literal["stop", "length", "refusal", "tool"]

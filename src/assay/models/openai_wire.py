@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from assay.models.messages import Finish, Message, Request, Rung, Usage
@@ -15,16 +14,16 @@ from assay.models.wire import (
     encode,
     is_named,
     items,
+    kept_fields,
     mapping,
     name,
     one_call,
+    parameters,
     said_error,
     text,
     written,
 )
 from assay.scoring.json_safe import Json
-
-__all__ = ["ROUTE", "body", "error", "headers", "read"]
 
 ROUTE: str = "/chat/completions"
 # By what servers of this protocol say; what is not here is an end, for which each has a word.
@@ -86,31 +85,16 @@ def body(
             for message in messages
         ],
     }
-    refused = capability.refused
-    if "max_tokens" not in refused:
+    if "max_tokens" not in capability.refused:
         fields[capability.token_field] = capability.tokens(most_tokens)
-    if request.temperature is not None and "temperature" not in refused:
-        fields["temperature"] = request.temperature
-    if request.top_p is not None and "top_p" not in refused:
-        fields["top_p"] = request.top_p
-    if request.seed is not None and "seed" not in refused:
-        fields["seed"] = request.seed
-    if request.reasoning_effort is not None and "reasoning_effort" not in refused:
-        fields["reasoning_effort"] = request.reasoning_effort
+    fields |= parameters(request, capability, "temperature", "top_p", "seed", "reasoning_effort")
     if shape is None:
         return encode(fields)
-    return encode(fields, _shaped(shape, capability.rung_for(shape), request.schema_name))
+    key = ("openai", capability.rung_for(shape), request.schema_name, "")
+    return encode(fields, kept_fields(shape, key, _shape_fields))
 
 
-def _shaped(shape: Shape, rung: Rung, called: str) -> str:
-    key = ("openai", rung, called, "")
-    known = shape.fields.get(key)
-    if known is None:
-        known = shape.fields[key] = _shape_fields(shape, rung, json.dumps(called))
-    return known
-
-
-def _shape_fields(shape: Shape, rung: Rung, called: str) -> str:
+def _shape_fields(shape: Shape, rung: Rung, called: str, _: str) -> str:
     strict = f'"strict":{"true" if shape.strict else "false"}'
     schema = shape.strict or shape.plain
     if rung == "json_schema":

@@ -22,18 +22,6 @@ from dataclasses import dataclass, field
 from assay.errors import ModelError
 from assay.models.forking import ForkSafe
 
-__all__ = [
-    "Bucket",
-    "EndpointClosedError",
-    "Gate",
-    "Lane",
-    "Limiter",
-    "Timing",
-    "asked_pause",
-    "gate_of",
-    "lane_of",
-]
-
 _OPEN_SECONDS = 30.0
 _LONGEST_COOLING = 600.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0

@@ -25,8 +25,6 @@ from assay.models.messages import Request, Usage
 from assay.models.schemas import schema_text
 from assay.scoring.json_safe import Json
 
-__all__ = ["Price", "Prices", "packaged_models"]
-
 _MILLION = 1_000_000
 _PROVIDERS = ("anthropic:", "google:", "openai:", "models/")
 # What providers write after a model's name for one snapshot of it: a date, or ``latest``.

@@ -26,17 +26,6 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = [
-    "RecordError",
-    "ReplyFile",
-    "export_replies",
-    "import_replies",
-    "pack",
-    "reply_of",
-    "to_json",
-    "unpack",
-]
-
 _FORMAT = 1
 
 

@@ -16,22 +16,6 @@ from typing import Literal, TypeAlias
 from assay.errors import InputError, nearest
 from assay.models.messages import Reply, Request
 
-__all__ = [
-    "MODEL_KEY",
-    "MODEL_URL",
-    "PROVIDERS",
-    "PROVIDER_TABLE",
-    "Complete",
-    "ModelRef",
-    "Protocol",
-    "Provider",
-    "family_of",
-    "parse_reference",
-    "read_gateway",
-    "register_model",
-    "registered",
-]
-
 PROVIDERS = ("anthropic", "openai", "google")
 """Providers that are known by name."""
 

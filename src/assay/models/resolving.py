@@ -30,8 +30,6 @@ from assay.models.reference import (
 from assay.models.schemas import Shape
 from assay.models.settings import EndpointSettings, ModelSettings
 
-__all__ = ["Capability", "Endpoint", "find", "first_capability", "resolve"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:

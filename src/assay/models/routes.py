@@ -26,8 +26,6 @@ from assay.scoring.json_safe import Json
 if TYPE_CHECKING:
     from yarl import URL
 
-__all__ = ["CallRoute", "HttpRoute", "Prepared", "Route", "route_of"]
-
 
 class _Wire(Protocol):
     """A protocol's module."""

@@ -21,8 +21,6 @@ from assay.errors import InputError
 from assay.models.messages import Rung
 from assay.scoring.json_safe import Json, plain
 
-__all__ = ["Shape", "in_words", "schema_text", "shape_of", "strict_schema", "validator"]
-
 _KEPT = ("type", "description", "title", "enum", "$ref")
 _NAMES = {"string": "text", "array": "list", "null": "null", "boolean": "true or false"}
 _DEEPEST = 24

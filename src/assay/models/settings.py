@@ -21,8 +21,6 @@ from assay.models.reference import (
     read_gateway,
 )
 
-__all__ = ["CacheMode", "EndpointSettings", "ModelSettings", "read_settings_file"]
-
 CacheMode: TypeAlias = Literal["off", "readwrite", "read", "replay"]
 """``read`` stores nothing; ``replay`` also asks nothing: what is not recorded is an error."""
 

@@ -31,25 +31,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from assay.errors import ModelError
-from assay.models.schemas import in_words, strict_schema, validator
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
-
-__all__ = [
-    "NotJsonError",
-    "Span",
-    "UnfinishedError",
-    "has_tag",
-    "in_words",
-    "objects",
-    "outside_thoughts",
-    "parse",
-    "parse_mended",
-    "read_object",
-    "stands_in",
-    "strict_schema",
-    "validator",
-]
 
 _STRING: str = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 """Pattern of a string; linear: what follows a quote is consumed to its end or the text's."""

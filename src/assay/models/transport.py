@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from aiohttp.payload import BytesPayload
     from yarl import URL
 
-__all__ = [
-    "MAX_REPLY_BYTES",
-    "Answer",
-    "BodyError",
-    "ConnectionFailedError",
-    "connection_cause",
-    "new_session",
-    "post",
-    "read_body",
-]
-
 MAX_REPLY_BYTES = 8 << 20
 """Longest reply, packed and unpacked."""
 

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from assay.errors import InputError
-from assay.models.messages import Finish, Message, Usage
+from assay.models.messages import Finish, Message, Request, Rung, Usage
+from assay.models.resolving import Capability
+from assay.models.schemas import Shape
 from assay.models.structured import parse
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
-
-__all__ = [
-    "TWICE",
-    "UNENDED",
-    "RawReply",
-    "count",
-    "encode",
-    "is_named",
-    "items",
-    "mapping",
-    "name",
-    "one_call",
-    "parsed",
-    "said_error",
-    "text",
-    "texts",
-    "with_words",
-    "written",
-]
 
 UNENDED: str = "it stopped before its turn had ended"
 """What is wrong with a reply that ended for a reason which ends no turn."""
@@ -79,6 +62,23 @@ def encode(body: Mapping[str, object], further: str = "") -> bytes:
         raise InputError(f"the request to a model is not JSON: {error}") from None
     # Half a surrogate pair, as hostile texts hold them, is not UTF-8.
     return (f"{written[:-1]}{further}}}" if further else written).encode("utf-8", "replace")
+
+
+def parameters(request: Request, capability: Capability, *names: str) -> dict[str, object]:
+    """The parameters of a request that are given, and that its model takes."""
+    given = {name: getattr(request, name) for name in names if name not in capability.refused}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def kept_fields(
+    shape: Shape, key: tuple[str, Rung, str, str], make: Callable[[Shape, Rung, str, str], str]
+) -> str:
+    """The encoded fields that ask for a reply of a shape, made once for each way to ask for it."""
+    known = shape.fields.get(key)
+    if known is None:
+        _, rung, called, effort = key
+        known = shape.fields[key] = make(shape, rung, json.dumps(called), effort)
+    return known
 
 
 def with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:

@@ -9,15 +9,7 @@ from assay.on_demand import names_on_demand
 if TYPE_CHECKING:
     from assay.registry.definitions import (
         KINDS,
-        BinaryJudgeDefinition,
-        CustomDefinition,
-        DeclaredDefinition,
         Definition,
-        EndpointDefinition,
-        FunctionDefinition,
-        JudgeExample,
-        Message,
-        PrebuiltJudgeDefinition,
         definition_from,
     )
     from assay.registry.imports import Imported
@@ -26,16 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
-    "BinaryJudgeDefinition",
-    "CustomDefinition",
-    "DeclaredDefinition",
     "Definition",
-    "EndpointDefinition",
-    "FunctionDefinition",
     "Imported",
-    "JudgeExample",
-    "Message",
-    "PrebuiltJudgeDefinition",
     "Registry",
     "ValidationFailedError",
     "definition_from",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location
-from assay.registry.definitions import KINDS, Definition, FunctionDefinition, read_definition
+from assay.registry.definitions import KINDS, Definition, read_definition
 from assay.scoring.json_safe import Json
 from assay.store.catalog import GraderRecord, GraderVersion
 from assay.store.checks import valid_key
@@ -118,7 +118,7 @@ def _written(version: GraderVersion, said: Mapping[str, Json]) -> dict[str, str]
     definition = dict(version.definition)
     files: dict[str, str] = {}
     source = definition.get("source")
-    if version.kind == FunctionDefinition.kind and isinstance(source, str):
+    if version.kind == "function" and isinstance(source, str):
         files[f"{version.key}.py"] = source
         del definition["source"]
     data: dict[str, Json] = {**said, "kind": version.kind}
@@ -190,7 +190,7 @@ def _read_one(key: str, text: str, source: str | None, place: str) -> GraderFile
         definition = read_definition(shape.kind, fields, ("definition",), problems)
     if problems or definition is None or not isinstance(shape, _Shape):
         raise _placed(problems, document, key)
-    is_function = isinstance(definition, FunctionDefinition)
+    is_function = definition.kind == "function"
     return GraderFile(
         key=key,
         definition=definition,
@@ -205,7 +205,7 @@ def _with_source(
     shape: _Shape, source: str | None, key: str, problems: list[Problem]
 ) -> dict[str, Json]:
     fields = dict(shape.definition or {})
-    if shape.kind != FunctionDefinition.kind or source is None:
+    if shape.kind != "function" or source is None:
         return fields
     if "source" in fields:
         message = f"the source also stands in {key}.py"

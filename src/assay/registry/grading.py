@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from assay.errors import InputError
 from assay.graders.apply import grade_many, grade_submission
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.spec import GraderSpec
-from assay.registry.definition import Definition
-from assay.registry.definitions import (
-    CustomDefinition,
-    DeclaredDefinition,
-    FunctionDefinition,
-    definition_from,
-)
+from assay.registry.definitions import Definition, definition_from
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.store.catalog import GraderVersion
+from assay.store.datasets import DatasetRow
+from assay.store.scores import ScoreRecord
+from assay.tasks.rows import read_row
 from assay.types.submission import Submission
 
-__all__ = ["Items", "Permissions", "grade_items", "grade_version", "refusal"]
+__all__ = ["Grade", "Items", "Permissions", "grade_items", "grade_rows", "grade_version", "refusal"]
+
+Grade: TypeAlias = "Callable[[Sequence[tuple[str, Submission]]], Awaitable[list[Graded]]]"
+
+
+async def grade_rows(
+    version: GraderVersion, rows: Sequence[DatasetRow], grade: Grade
+) -> list[tuple[int, ScoreRecord]]:
+    """Grade some rows.
+
+    Returns:
+        Number and outcome of every row, as `Jobs.add_scores` takes them.
+    """
+    items: list[tuple[str, Submission]] = []
+    graded: dict[str, Graded] = {}
+    for row in rows:
+        try:
+            items.append((row.id, read_row(row.data, row.number).submission))
+        except InputError as error:
+            name = f"{version.key}@{version.number}"
+            failed = Graded.failed(row.id, str(error), outcome="bad_item")
+            graded[row.id] = failed.by(name, version.digest)
+    if items:
+        graded |= {one.id: one for one in await grade(items)}
+    return [
+        (row.number, ScoreRecord(project=version.project, item=row.id, graded=graded[row.id]))
+        for row in rows
+    ]
+
 
 Items = Sequence[tuple[str, Submission]]
 
@@ -32,13 +58,13 @@ _AT_ONCE = 32
 
 def refusal(definition: Definition, permissions: Permissions) -> InputError | None:
     """Why a definition cannot grade here, or None."""
-    if isinstance(definition, CustomDefinition) and not definition.path:
+    if not definition.graders:
         return InputError(
             "this custom grader grades nothing itself", hint="its scores are written in"
         )
     for refused in permissions.refusals(definition.kind, definition.to_dict()):
         return refused
-    for spec in definition.specs():
+    for spec in definition.specs:
         grader = spec.kind.grader
         # Judges whose models cannot be asked on this machine are refused before anything is.
         if issubclass(grader, JudgeGrader) and (missing := grader.models_missing(spec.options)):
@@ -80,33 +106,33 @@ async def grade_items(
     """
     if refused := refusal(definition, permissions):
         raise refused
-    if isinstance(definition, CustomDefinition):
-        return await grade_many(GraderSpec(type=definition.path), items)
-    if isinstance(definition, FunctionDefinition):
-        from assay.graders.functions import FunctionSource, grade_functions
-
-        source = FunctionSource(
-            text=definition.source, isolation=definition.isolation, range=definition.range
-        )
-        graded = await grade_functions(source, items)
-    elif isinstance(definition, DeclaredDefinition):
-        graded = await _grade_declared(definition, items)
+    if definition.threshold is not None:
+        graded = await _grade_declared(definition.specs, definition.threshold, items)
     else:
-        (spec,) = definition.specs()
-        graded = await grade_many(spec, items)
+        (spec,) = definition.graders
+        if definition.path:
+            return await grade_many(spec, items)
+        if definition.kind == "function":  # its score on its own scale
+            from assay.graders.function import FunctionGrader, grade_functions
+
+            graded = await grade_functions(FunctionGrader.of(spec.options).function(), items)
+        else:
+            graded = await grade_many(spec, items)
     digest = definition.digest()
     return [one.by(one.grader, digest) for one in graded]
 
 
-async def _grade_declared(definition: DeclaredDefinition, items: Items) -> list[Graded]:
+async def _grade_declared(
+    specs: Sequence[GraderSpec], threshold: float, items: Items
+) -> list[Graded]:
     import asyncio
 
-    specs, turn = definition.specs(), asyncio.Semaphore(_AT_ONCE)
+    turn = asyncio.Semaphore(_AT_ONCE)
 
     async def grade(item: str, submission: Submission) -> Graded:
         async with turn:
             result = await grade_submission(specs, submission)
-            return _outcome(item, result, definition.threshold)
+            return _outcome(item, result, threshold)
 
     return list(await asyncio.gather(*(grade(item, one) for item, one in items)))
 

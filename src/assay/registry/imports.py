@@ -1,16 +1,26 @@
-"""Import graders: what each file changes, and all of it or nothing."""
+"""Import graders: files on a disk, where somebody else may have put them, and what each changes.
+
+All of an import is stored or nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import stat
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
+from secrets import token_hex
 from typing import Literal, TypeAlias
 
-from assay.errors import ConflictError, LockedError, NotFoundError
-from assay.registry.files import GraderFile
+from assay.errors import ConflictError, InputError, Location, LockedError, NotFoundError
+from assay.registry.definitions import MAX_DEFINITION_BYTES
+from assay.registry.files import MAX_FILES, GraderFile, is_grader_file, is_source_file
 from assay.registry.policy import Permissions
 from assay.registry.validation import ValidationFailedError, validate
 from assay.store.catalog import Catalog, GraderRecord
+from assay.store.checks import valid_key
 
 __all__ = [
     "Change",
@@ -18,8 +28,235 @@ __all__ = [
     "Planned",
     "apply_import",
     "plan_import",
+    "read_folder",
+    "stale_files",
     "validate_import",
+    "write_folder",
 ]
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, str], str]:
+    """Read the grader files.
+
+    Args:
+        path: A directory: every ``KEY.yaml`` in it, and the ``KEY.py`` beside each. A ``.py`` that
+            defines ``grade`` without a ``KEY.yaml`` is read, too, so that it is missed; whatever
+            else is there is ignored. Or one such ``KEY.yaml``.
+
+    Returns:
+        The texts by file name, and what stands before the names in messages.
+
+    Raises:
+        InputError: If there are none; for a symbolic link or anything else that is not a regular
+            file, for one that is too large, and for one that is not UTF-8.
+    """
+    place = Path(path)
+    folder, only = (place, "") if place.is_dir() else (place.parent, place.name)
+    shown = f"{place}/" if not only else f"{folder}/" if str(folder) != "." else ""
+    try:
+        handle = os.open(folder, _FOLDER)
+    except OSError as error:
+        raise _unusable(str(path), "cannot be read", error) from error
+    with closing(_Handle(handle)):
+        names = _names(handle, only, str(path))
+        files: dict[str, str] = {}
+        for name in names:
+            files[name] = _read(handle, name, f"{shown}{name}")
+            source = f"{name.removesuffix('.yaml')}.py"
+            if _is_there(handle, source):
+                files[source] = _read(handle, source, f"{shown}{source}")
+        if not only:
+            files |= _lone_sources(handle, files)
+    return files, shown
+
+
+def _lone_sources(handle: int, files: Mapping[str, str]) -> dict[str, str]:
+    """Functions without their ``KEY.yaml``: whoever put them there meant them to be graders."""
+    sources = [name for name in _visible(handle) if name.endswith(".py") and name not in files]
+    texts = {name: _text_of(handle, name) for name in sources}
+    return {name: text for name, text in texts.items() if is_source_file(text)}
+
+
+def stale_files(
+    stored: Collection[str], path: str | os.PathLike[str], *, remove: bool = False
+) -> list[Path]:
+    """Graders' files in a directory that belong to no stored grader any more.
+
+    Returns:
+        The files, sorted: every other ``KEY.yaml`` that says what graders' files say, and each
+        ``KEY.py`` that defines ``grade`` beside such a one, or beside that of a grader that is no
+        function. No links, and nothing else that may stand in the directory.
+
+    Raises:
+        InputError: If the directory cannot be read, or a file not removed.
+    """
+    try:
+        handle = os.open(path, _FOLDER)
+    except OSError as error:
+        raise _unusable(str(path), "cannot be read", error) from error
+    with closing(_Handle(handle)):
+        others = [name for name in _visible(handle) if name not in stored and _has_key(name)]
+        stale = {
+            name
+            for name in others
+            if name.endswith(".yaml") and is_grader_file(_text_of(handle, name))
+        }
+        keys = {name.removesuffix(".yaml") for name in (*stale, *stored) if name.endswith(".yaml")}
+        stale |= {
+            name
+            for name in others
+            if name.endswith(".py")
+            and name.removesuffix(".py") in keys
+            and is_source_file(_text_of(handle, name))
+        }
+        for name in sorted(stale) if remove else ():
+            try:
+                os.unlink(name, dir_fd=handle)
+            except OSError as error:
+                raise _unusable(str(Path(path, name)), "cannot be removed", error) from error
+    return [Path(path, name) for name in sorted(stale)]
+
+
+def _has_key(name: str) -> bool:
+    try:
+        valid_key(name.rpartition(".")[0])
+    except InputError:
+        return False
+    return True
+
+
+def _visible(handle: int) -> list[str]:
+    return sorted(name for name in os.listdir(handle) if not name.startswith("."))
+
+
+def _text_of(handle: int, name: str) -> str:
+    """The text of a file; empty for what is not a file of ours: a link, a pipe, no text."""
+    try:
+        return _read(handle, name, name)
+    except InputError:
+        return ""
+
+
+def write_folder(files: Mapping[str, str], path: str | os.PathLike[str]) -> list[Path]:
+    """Write the grader files; each is there whole, or as it was before.
+
+    A symbolic link of the same name is replaced, not followed.
+
+    Raises:
+        InputError: If a file cannot be written.
+    """
+    folder = Path(path)
+    written: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, _FOLDER)
+    except OSError as error:
+        raise _unusable(str(path), "cannot be written to", error) from error
+    with closing(_Handle(handle)):
+        for name, text in sorted(files.items()):
+            try:
+                _write(handle, name, text.encode())
+            except OSError as error:
+                raise _unusable(str(folder / name), "cannot be written", error) from error
+            written.append(folder / name)
+    return written
+
+
+class _Handle:
+    """A directory that is open; names are looked up in it, wherever its path leads by now."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def close(self) -> None:
+        os.close(self._number)
+
+
+def _names(handle: int, only: str, path: str) -> list[str]:
+    if only:
+        if not _is_there(handle, only):
+            raise InputError(f"there is no {path!r}")
+        if not only.endswith(".yaml"):
+            raise InputError(
+                f"{path!r} is not a grader's file",
+                hint="name a directory of them, or one KEY.yaml; a function: graders create KEY "
+                "--function FILE.py",
+            )
+        return [only]
+    everything = _visible(handle)
+    for name in everything:
+        if name.endswith(".yml"):
+            raise InputError(
+                "is not read: a grader's file is named KEY.yaml",
+                location=Location(file=f"{path}/{name}"),
+                hint="rename it, or move it elsewhere",
+            )
+    names = [name for name in everything if name.endswith(".yaml")]
+    if not names:
+        raise InputError(
+            f"{path!r} has no KEY.yaml in it", hint="`assay graders export` makes them"
+        )
+    if len(names) > MAX_FILES:
+        raise InputError(f"{path!r} has {len(names)} files; the most at once is {MAX_FILES}")
+    return names
+
+
+def _is_there(handle: int, name: str) -> bool:
+    try:
+        os.lstat(name, dir_fd=handle)
+    except OSError:
+        return False
+    return True
+
+
+def _read(handle: int, name: str, shown: str) -> str:
+    try:
+        file = os.open(name, _READ, dir_fd=handle)
+    except OSError as error:
+        what = "is a symbolic link" if _is_link(handle, name) else "cannot be read"
+        raise _unusable(shown, what, error) from error
+    with os.fdopen(file, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise InputError("is not a regular file", location=Location(file=shown))
+        content = stream.read(MAX_DEFINITION_BYTES + 1)
+    if len(content) > MAX_DEFINITION_BYTES:
+        raise InputError(
+            f"is larger than {MAX_DEFINITION_BYTES} bytes", location=Location(file=shown)
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        where = Location(file=shown, line=line)
+        raise InputError("is not UTF-8 text", location=where, hint="save it as UTF-8") from error
+
+
+def _is_link(handle: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode)
+    except OSError:
+        return False
+
+
+def _write(handle: int, name: str, content: bytes) -> None:
+    temporary = f".{name[:80]}.{token_hex(6)}"
+    try:
+        with os.fdopen(os.open(temporary, _WRITE, 0o666, dir_fd=handle), "wb") as stream:
+            stream.write(content)
+        os.replace(temporary, name, src_dir_fd=handle, dst_dir_fd=handle)
+    except BaseException:
+        if _is_there(handle, temporary):
+            os.unlink(temporary, dir_fd=handle)
+        raise
+
+
+def _unusable(place: str, what: str, error: OSError) -> InputError:
+    return InputError(f"{what}: {error.strerror}", location=Location(file=place))
+
 
 Change: TypeAlias = Literal["created", "updated", "described", "unchanged"]
 

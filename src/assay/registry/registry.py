@@ -7,13 +7,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from assay.errors import ConflictError, NotFoundError
-from assay.graders.functions.report import ValidationReport
-from assay.registry.definition import Definition
-from assay.registry.definitions import require_kind
+from assay.graders.functions.checks import ValidationReport
+from assay.registry.definitions import Definition, require_kind
 from assay.registry.files import differences, grader_files, read_grader_files
-from assay.registry.folders import read_folder, stale_files, write_folder
 from assay.registry.grading import Items, grade_version
-from assay.registry.imports import Imported, apply_import, plan_import, validate_import
+from assay.registry.imports import (
+    Imported,
+    apply_import,
+    plan_import,
+    read_folder,
+    stale_files,
+    validate_import,
+    write_folder,
+)
 from assay.registry.policy import Permissions
 from assay.registry.validation import Samples, validate, validated
 from assay.scoring.graded import Graded

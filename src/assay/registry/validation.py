@@ -6,19 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from assay.errors import InputError
-from assay.graders.functions.report import Check, ValidationReport
+from assay.graders.functions.checks import Check, ValidationReport
 from assay.graders.kinds import kind_of
 from assay.graders.spec import GraderSpec
-from assay.registry.declared import lacking_parts
-from assay.registry.definition import Definition
-from assay.registry.definitions import (
-    CustomDefinition,
-    DeclaredDefinition,
-    FunctionDefinition,
-    definition_from,
-)
+from assay.registry.definitions import Definition, definition_from, lacking_parts
 from assay.registry.grading import Permissions, grade_items, refusal
-from assay.registry.judges import BinaryJudgeDefinition
 from assay.scoring.graded import Graded
 from assay.store.catalog import GraderVersion
 from assay.types.submission import Submission
@@ -70,14 +62,12 @@ async def validate(
     where it may be imported, and whether each sample can be graded. A grader that cannot run here
     is valid without, and a warning says so.
     """
-    if isinstance(definition, FunctionDefinition):
-        from assay.graders.functions import validate_function
+    if definition.kind == "function":
+        from assay.graders.function import FunctionGrader, validate_function
 
+        function = FunctionGrader.of(definition.specs[0].options).function()
         return await validate_function(
-            definition.source,
-            samples=samples,
-            range=definition.range,
-            isolation=definition.isolation,
+            function.text, samples=samples, range=function.range, isolation=function.isolation
         )
     warnings = list(definition_warnings(definition))
     checks = [await _definition_check(definition, permissions)]
@@ -115,10 +105,10 @@ async def _definition_check(definition: Definition, permissions: Permissions) ->
     from assay.graders.openai.definitions import check_declared
 
     try:
-        if isinstance(definition, CustomDefinition) and definition.path and permissions.custom_code:
+        if definition.path and permissions.custom_code:
             kind_of(definition.path)
-        if isinstance(definition, DeclaredDefinition):
-            await check_declared(definition.specs())
+        if definition.kind == "declared":
+            await check_declared(definition.specs)
         # What else is refused is a warning: it can be stored, and run elsewhere.
         for refused in permissions.address_refusals(definition.to_dict()):
             raise refused
@@ -150,22 +140,24 @@ def definition_warnings(definition: Definition) -> tuple[str, ...]:
     """
     lacking = tuple(
         f"grader {grader!r} needs {part!r}, which rows do not have: they cannot be graded"
-        for grader, part in lacking_parts(definition.specs())
+        for grader, part in lacking_parts(definition.specs)
     )
-    if isinstance(definition, BinaryJudgeDefinition):
-        return (*lacking, *definition.warnings())
-    return (*lacking, *template_warnings(definition.specs()))
+    if definition.kind == "binary_judge":
+        from assay.graders.binary_judge import BinaryJudgeGrader
+
+        return (*lacking, *BinaryJudgeGrader.of(definition.specs[0].options).warnings())
+    return (*lacking, *template_warnings(definition.specs))
 
 
 def template_warnings(specs: Iterable[GraderSpec]) -> tuple[str, ...]:
     """What is worth a look in the templates of declared judges, each with the grader's name."""
-    from assay.graders.binary_judge import judge_of
+    from assay.graders.binary_judge import BinaryJudgeGrader
 
     return tuple(
         f"grader {spec.label!r}: {warning}"
         for spec in specs
-        if spec.type == BinaryJudgeDefinition.kind
-        for warning in judge_of(spec.options).warnings()
+        if spec.type == "binary_judge"
+        for warning in BinaryJudgeGrader.of(spec.options).warnings()
     )
 
 

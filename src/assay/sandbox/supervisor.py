@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 _TICK_SECONDS = 0.1
+# Faster than processes can fill new memory: so long after it was looked at, it cannot be over.
+_BYTES_PER_SECOND = (8 << 30) * (os.cpu_count() or 1)
+_LONGEST_LOOK_SECONDS = 0.5
 _PATIENCE_MS = 2000
 _MOST_PASSED, _ORDER_BYTES = 5, 4096  # of an order: descriptors, numbers
 _page_bytes = os.sysconf("SC_PAGE_SIZE")
@@ -183,10 +186,10 @@ def _watch(sandbox: Bubblewrap, plan: Plan) -> tuple[str, int | None]:
     poll = select.poll()
     for fd in (0, sandbox.status, sandbox.ended):
         poll.register(fd, select.POLLIN)
-    tick = _TICK_SECONDS
+    look = time.monotonic() + _until_full(limit)
     while True:
         left = max(0.0, deadline - time.monotonic())
-        ready = [fd for fd, _ in poll.poll(min(left, tick) * 1000)]
+        ready = [fd for fd, _ in poll.poll(min(left, _TICK_SECONDS) * 1000)]
         if sandbox.status in ready and not sandbox.listen():
             poll.unregister(sandbox.status)
         if sandbox.ended in ready:
@@ -197,14 +200,20 @@ def _watch(sandbox: Bubblewrap, plan: Plan) -> tuple[str, int | None]:
         # signal, which leaves no time to kill a bubblewrap that is still setting up.
         if 0 in ready or os.getppid() != plan["parent"]:
             return "killed", None
-        if time.monotonic() >= deadline:
+        before = time.monotonic()
+        if before >= deadline:
             return "timed_out", None
-        if limit and not ready:
-            before = time.monotonic()
-            if sandbox.memory(limit) > limit:
+        if limit and not ready and before >= look:
+            used = sandbox.memory(limit)
+            if used > limit:
                 return "memory", -kernel.SIGKILL
             # Never spend more than a tenth of a core on watching.
-            tick = max(_TICK_SECONDS, 10 * (time.monotonic() - before))
+            now = time.monotonic()
+            look = now + max(_until_full(limit - used), 10 * (now - before))
+
+
+def _until_full(room: int) -> float:
+    return min(room / _BYTES_PER_SECOND, _LONGEST_LOOK_SECONDS)
 
 
 def _receive() -> Plan:

@@ -19,8 +19,6 @@ from assay.types.codec import Problem
 if TYPE_CHECKING:
     from assay.server.context import Storage
 
-__all__ = ["COOKIE", "Access", "unauthorized"]
-
 COOKIE = "assay_session"
 
 _SESSION_SECONDS = 30 * 24 * 3600.0

@@ -27,8 +27,6 @@ from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
 from assay.version import __version__
 
-__all__ = ["OPENAPI", "Listening", "context_of", "create_app", "run"]
-
 OPENAPI = "/api/v1/openapi.json"
 
 

@@ -24,8 +24,6 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.service.operation import KEY_PATTERN, Input, Operation, Spec
 from assay.types.codec import Problem
 
-__all__ = ["Body", "Row", "WrittenScore", "arguments_of", "body_of", "field_options", "inputs_of"]
-
 ItemId: TypeAlias = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00]*$")]
 
 

@@ -24,18 +24,6 @@ from assay.store.catalog import GraderVersion
 from assay.store.database import Database
 from assay.types.submission import Submission
 
-__all__ = [
-    "Context",
-    "Item",
-    "ServerSettings",
-    "Storage",
-    "Turn",
-    "address_of",
-    "apart",
-    "caller",
-    "context",
-]
-
 T = TypeVar("T")
 
 Item: TypeAlias = tuple[str, Submission]

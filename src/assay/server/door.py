@@ -28,8 +28,6 @@ from assay.service.operation import KEY_PATTERN, Entrance, Identity
 from assay.store.checks import valid_key
 from assay.types.codec import Problem
 
-__all__ = ["REPEATABLE", "ROLE", "Door", "admit", "needs"]
-
 ROLE: Final = "x-assay-role"
 """Under which a route says what it needs; it shows in the OpenAPI document."""
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.datastructures import Headers, MutableHeaders
 
 from assay.endpoint.problems import ProblemError
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from assay.server.context import ServerSettings
-
-__all__ = ["CONTENT_TYPE_LATEST", "Gate", "Metrics"]
 
 _LOG = logging.getLogger("assay.access")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import RedirectResponse
 
@@ -14,15 +15,12 @@ from assay.errors import SandboxError, StoreError
 from assay.server.access import COOKIE
 from assay.server.context import address_of, context
 from assay.server.door import Door, admit, needs
-from assay.server.gate import CONTENT_TYPE_LATEST
 from assay.server.openapi import problem_responses
 from assay.server.problems import reply
 from assay.store.database import Database
 from assay.store.jobs import Jobs, JobStatus
 from assay.store.projects import Projects
 from assay.version import __version__
-
-__all__ = ["router"]
 
 router = APIRouter(route_class=Door, tags=["server"])
 

@@ -27,7 +27,7 @@ from starlette.responses import StreamingResponse
 from assay.errors import AssayError, ConflictError, NotFoundError, StoreError
 from assay.eval.batch import in_batches, run_batches
 from assay.registry import definition_from
-from assay.registry.stored_rows import grade_rows
+from assay.registry.grading import grade_rows
 from assay.server.context import Context, apart, caller, context
 from assay.server.door import Door, needs
 from assay.server.openapi import problem_responses
@@ -39,8 +39,6 @@ from assay.store.database import Database
 from assay.store.datasets import DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
-
-__all__ = ["Outcomes", "Workers", "router"]
 
 _PATIENCE_SECONDS = 20.0
 _STRETCH = 8
@@ -242,7 +240,7 @@ class _Worker:
 
 def _waits(version: GraderVersion) -> bool:
     """Whether a grader mostly waits for somebody else, such as a model."""
-    specs = definition_from(version.kind, version.definition).specs()
+    specs = definition_from(version.kind, version.definition).specs
     return any(spec.kind.grader.waits for spec in specs)
 
 

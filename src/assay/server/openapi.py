@@ -13,7 +13,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.endpoint.problems import MEDIA_TYPE
-from assay.graders.functions.report import Check, ValidationReport
+from assay.graders.functions.checks import Check, ValidationReport
 from assay.scoring.graded import Graded
 from assay.server.access import COOKIE
 from assay.server.door import REPEATABLE, ROLE
@@ -36,8 +36,6 @@ from assay.store.records import CellRecord, RunRecord
 from assay.store.scores import ScoreRecord
 from assay.types import codec
 from assay.version import __version__
-
-__all__ = ["describe", "describe_reply", "problem_responses"]
 
 _METHODS = ("get", "put", "post", "delete", "patch")
 _ABOUT = """\
@@ -296,12 +294,12 @@ def _add_problem(schemas: dict[str, Any]) -> None:
 
 def _add_definitions(schemas: dict[str, Any]) -> None:
     """The fields of each kind of grader; which of them holds depends on ``kind``."""
-    from assay.registry import KINDS
+    from assay.registry.definitions import KINDS, definition_schema
 
     options: list[dict[str, str]] = []
-    for kind, definition in KINDS.items():
+    for kind in KINDS:
         name = f"Definition_{kind}"
-        schemas[name] = {"title": name, **codec.schema(definition)}
+        schemas[name] = {"title": name, **definition_schema(kind)}
         options.append({"$ref": f"#/components/schemas/{name}"})
     for body in ("CreateGraderBody", "ValidateGraderBody", "UpdateGraderBody"):
         fields = schemas[body]["properties"]

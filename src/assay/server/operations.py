@@ -13,6 +13,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Header, Path, Query
@@ -44,8 +45,6 @@ from assay.store.database import Database
 from assay.store.replies import Replies
 from assay.types.codec import Problem
 
-__all__ = ["Answer", "Keep", "Project", "carry_out", "operations_router"]
-
 T = TypeVar("T")
 
 Project = Annotated[
@@ -59,8 +58,9 @@ _FORCE = Annotated[bool, Query(description="Whatever the latest version is.")]
 _TABLES = (graders, data, site)  # importing them fills the table
 
 
+@cache
 def operations_router() -> APIRouter:
-    """A route for each operation."""
+    """A route for each operation; the same for every application of a process."""
     router = APIRouter(route_class=Door)
     # Routes are searched in order, and that of grading is asked most.
     for operation in sorted(OPERATIONS, key=lambda one: one is not graders.grade):
@@ -129,7 +129,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
         given |= arguments_of(body, raw)
 
     async def work(keep: Keep | None) -> Answer:
-        host = ServerHost(context(request), project, caller(request), operation, keep)
+        host = _ServerHost(context(request), project, caller(request), operation, keep)
         try:
             return await host.answered(given)
         except LockedError:
@@ -156,7 +156,7 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     return found
 
 
-class ServerHost:
+class _ServerHost:
     """Carries out one operation: the database in its thread, graders in others.
 
     Args:

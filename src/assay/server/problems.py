@@ -30,8 +30,6 @@ from assay.types.codec import Problem, ShapeError
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["problem_of", "problem_reply", "reply"]
-
 _LOG = logging.getLogger("assay.server")
 _RETRY_SECONDS = 5
 

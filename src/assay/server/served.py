@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from assay.endpoint import Served, router_finding
 from assay.endpoint.problems import ProblemError
+from assay.graders.function import FunctionGrader
 from assay.interop.openai_api import check_grader, run_grader
-from assay.registry import FunctionDefinition, definition_from
+from assay.registry import definition_from
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.bodies import Body
@@ -23,8 +24,6 @@ from assay.server.problems import reply
 from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
 from assay.store.catalog import GraderVersion
-
-__all__ = ["PREFIX", "openai_router", "served_router"]
 
 PREFIX = "/serve/{project}/{key}"
 
@@ -63,7 +62,9 @@ def _range(version: GraderVersion) -> tuple[float, float] | None:
     """The scores that a version may give; None for any number."""
     definition = definition_from(version.kind, version.definition)
     # Other kinds are graded on their own scale, and their scores brought to [0, 1].
-    return definition.range if isinstance(definition, FunctionDefinition) else (0.0, 1.0)
+    if definition.kind != "function":
+        return 0.0, 1.0
+    return FunctionGrader.of(definition.specs[0].options).function().range
 
 
 # OpenAI's grader endpoints, at the paths that its clients call.

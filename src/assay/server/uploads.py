@@ -31,8 +31,6 @@ from assay.store.projects import Projects
 from assay.tasks.rows import read_row
 from assay.types.codec import Problem
 
-__all__ = ["MAX_FAULTS", "Upload", "router"]
-
 router = APIRouter(route_class=Door, tags=["datasets"])
 
 _MAX_ID = 500

@@ -31,8 +31,6 @@ from assay.store.datasets import DatasetRecord, DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs, JobStatus
 from assay.store.scores import ScoreRecord, Scores
 
-__all__ = ["ENDED", "Results", "ScorePage", "StoredScores", "WrittenScore"]
-
 ENDED = ("finished", "failed", "cancelled")
 """How a job ends."""
 

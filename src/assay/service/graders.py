@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated
 
 from assay.errors import InputError, Location
-from assay.graders.functions.report import ValidationReport
+from assay.graders.functions.checks import ValidationReport
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
@@ -37,19 +37,7 @@ from assay.types.codec import ShapeError, from_json
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
-    from assay.registry.definition import Definition
-
-__all__ = [
-    "Calibration",
-    "GradedItems",
-    "GraderDetail",
-    "GraderDiff",
-    "GraderFiles",
-    "GraderList",
-    "calibration_of",
-    "read_items",
-    "version_to_run",
-]
+    from assay.registry.definitions import Definition
 
 _PATH = "/projects/{project}/graders"
 _ONE = f"{_PATH}/{{key}}"

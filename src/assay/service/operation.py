@@ -50,39 +50,6 @@ if TYPE_CHECKING:
     from assay.registry.grading import Items
     from assay.registry.registry import Registry
 
-__all__ = [
-    "EVERY_PROJECT",
-    "KEY_PATTERN",
-    "LOCAL",
-    "MAX_LIMIT",
-    "OPERATIONS",
-    "ROLES",
-    "Cursor",
-    "DatasetKey",
-    "Desk",
-    "Entrance",
-    "Force",
-    "GraderKey",
-    "Host",
-    "Identity",
-    "Input",
-    "Limit",
-    "Name",
-    "Operation",
-    "Page",
-    "Row",
-    "Spec",
-    "Text",
-    "as_json",
-    "ask",
-    "cursor_cell",
-    "cursor_number",
-    "cursor_text",
-    "operation",
-    "page",
-    "waiting_operation",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

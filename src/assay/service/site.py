@@ -30,8 +30,6 @@ from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Pro
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 
-__all__ = ["CellDetail", "MadeKey", "NewKey", "hash_secret", "new_key"]
-
 _PATTERN = r"^(\*|[a-z0-9][a-z0-9._-]{0,63})$"
 
 _Run = Annotated[

@@ -21,22 +21,6 @@ from typing import Literal, TypeAlias, cast
 
 from assay.scoring.json_safe import Json
 
-__all__ = [
-    "PLACE",
-    "Asked",
-    "Ending",
-    "Fence",
-    "Said",
-    "WireError",
-    "WireForm",
-    "error_body",
-    "models_body",
-    "read_request",
-    "reply_body",
-    "split_fences",
-    "tokens_of",
-]
-
 WireForm: TypeAlias = Literal["openai", "anthropic"]
 """OpenAI's chat completions, or Anthropic's messages."""
 

@@ -36,8 +36,6 @@ from assay.testing.heuristic import heuristic_verdict
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["Answer", "FakeJudge", "Recording", "request_key"]
-
 Answer: TypeAlias = "Sequence[object] | Callable[[Asked], object] | Recording | None"
 """Who answers: None for the heuristic judge, a script of texts, JSON and `Fault`s in order, a
 function or coroutine function that gives text or JSON, or a recording."""

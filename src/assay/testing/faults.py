@@ -13,18 +13,6 @@ from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.testing.asked import Asked, WireError, WireForm, error_body, reply_body
 
-__all__ = [
-    "FAULTS",
-    "Fault",
-    "FaultPlan",
-    "Faults",
-    "HttpResponse",
-    "error_response",
-    "faulty_response",
-    "overflow",
-    "reply_response",
-]
-
 FAULTS: dict[str, str] = {
     "400": "a parameter is refused: parameter=NAME, temperature by default",
     "401": "the key is refused",

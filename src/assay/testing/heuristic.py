@@ -16,8 +16,6 @@ from assay.scoring.json_safe import Json
 from assay.testing.asked import Asked
 from assay.testing.obey import order_in
 
-__all__ = ["Finding", "Rule", "find_words", "heuristic_verdict"]
-
 _HEADING = re.compile(r"^([A-Z][A-Z -]{1,30}):[ \t]*(.*)$")
 _ANSWERS = (
     "answer",

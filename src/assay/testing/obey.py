@@ -18,8 +18,6 @@ from functools import lru_cache
 
 from assay.testing.asked import PLACE
 
-__all__ = ["order_in"]
-
 _GOOD = (
     r"met|pass(?:es|ed)?|correct|satisf(?:y|ied|ies)|fulfill?ed|approved|supported|relevant|true|"
     r"perfect|full[ -](?:marks?|credits?|scores?|points?)|(?:the )?(?:maximum|highest|top|best)\b|"

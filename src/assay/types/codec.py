@@ -27,7 +27,7 @@ from assay.scoring.json_safe import Json, json_safe
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Path", "Problem", "ShapeError", "from_json", "read", "schema", "to_json"]
+__all__ = ["Path", "Problem", "ShapeError", "field_docs", "from_json", "read", "schema", "to_json"]
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -348,7 +348,7 @@ def schema(annotation: object) -> dict[str, Json]:  # noqa: PLR0911 - one return
 
 def _dataclass_schema(kind: type) -> dict[str, Json]:
     shape = _shape(kind)
-    descriptions = _field_docs(kind)
+    descriptions = field_docs(kind)
     properties: dict[str, Json] = {}
     for name, annotation in shape.annotations.items():
         described = schema(annotation)
@@ -365,7 +365,15 @@ def _dataclass_schema(kind: type) -> dict[str, Json]:
     }
 
 
-def _field_docs(kind: type) -> dict[str, str]:
+def field_docs(kind: type) -> dict[str, str]:
+    """What the ``Attributes:`` of a class and of its bases say of each field."""
+    docs: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        docs |= _own_docs(base)
+    return docs
+
+
+def _own_docs(kind: type) -> dict[str, str]:
     docs: dict[str, str] = {}
     name = ""
     indent = -1

@@ -9,14 +9,20 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from assay.errors import GraderError, InputError
-from assay.graders.c.carrying import CannotCarryError, Carried, Carrier
 from assay.graders.c.declarations import (
     Declarations,
     functions_of_tests,
     identifiers,
     read_declarations,
 )
-from assay.graders.c.generate import handlers, one_of_many, stand_ins
+from assay.graders.c.generate import (
+    CannotCarryError,
+    Carried,
+    Carrier,
+    handlers,
+    one_of_many,
+    stand_ins,
+)
 from assay.graders.testing.hidden import Injected, source_text
 from assay.graders.tree import regular_files
 from assay.sandbox import CommandResult, Limits, Mount, run_command

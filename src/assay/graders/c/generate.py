@@ -1,12 +1,252 @@
-"""Write the C on both sides of a call: a stand-in for the judge, a handler for the submission."""
+"""Write the C on both sides of a call: a stand-in for the judge, a handler for the submission.
+
+How each value crosses is decided here: plain values are copied, a pointer is text, a counted row of
+values, or a handle that only the submission can look into. What fits none of these, or two of them,
+is refused with the function's name, and the author says what it is (``buffers``, ``handles``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from assay.graders.c.carrying import Carried, Row, Value
+from assay.graders.c.declarations import CType, Declarations, Field, Function, Parameter
 
-__all__ = ["handlers", "one_of_many", "stand_ins"]
+__all__ = [
+    "CannotCarryError",
+    "Carried",
+    "Carrier",
+    "Row",
+    "Value",
+    "handlers",
+    "one_of_many",
+    "stand_ins",
+]
+
+_LENGTH = re.compile(
+    r"(?:\w*_)?(?:len|length|size|sz|cap|capacity|bytes)\d*|(?:len|length|size)_\w+"
+)
+_COUNT = re.compile(r"(?:\w*_)?(?:n|count|cnt|num)\d*|n[a-z]?|(?:n|num)_?\w+s|nmemb|nelems?")
+_NUMBERS = re.compile(r"(?:size_t|ssize_t|u?int\w*_t|(?:un)?signed\b.*|int|long\b.*|short\b.*)")
+_DEEPEST = 8
+
+
+class CannotCarryError(Exception):
+    """A value cannot cross; the text says which, why and what the author can do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """How one value crosses.
+
+    Attributes:
+        how: ``raw`` by its bytes, ``bool`` as 0 or 1, ``text`` up to its NUL, ``handle`` as a
+            token, ``struct`` by its members, ``array`` by its elements.
+        text: How C spells its type; empty where it has no spelling.
+        members: Of a structure.
+        element: Of an array.
+        bits: Whether it is a bit-field.
+    """
+
+    how: Literal["raw", "bool", "text", "handle", "struct", "array"]
+    text: str = ""
+    members: tuple[tuple[str, Value], ...] = ()
+    element: Value | None = None
+    bits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How what a pointer leads to crosses: so many values, one after the other.
+
+    Attributes:
+        element: Each of them.
+        count: How many: an expression of C over the parameters.
+        back: Whether they come back after the call.
+    """
+
+    element: Value
+    count: str
+    back: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How a call of a function crosses.
+
+    Attributes:
+        function: The function, each parameter with a name.
+        parameters: How each of its parameters does.
+        returns: How its result does; None for a function that returns nothing.
+    """
+
+    function: Function
+    parameters: tuple[Value | Row, ...]
+    returns: Value | Row | None
+
+
+class Carrier:
+    """Decides for the functions of one set of headers.
+
+    Args:
+        declared: What the headers declare.
+        buffers: By function and parameter (or ``return``): how many elements a pointer leads to,
+            as an expression of C over the parameters, or ``string``.
+        handles: Types whose pointers only the submission looks into.
+    """
+
+    def __init__(
+        self,
+        declared: Declarations,
+        buffers: Mapping[str, Mapping[str, str | int]],
+        handles: Collection[str] = (),
+    ) -> None:
+        self._declared = declared
+        self._buffers = buffers
+        self._handles = frozenset(handles)
+
+    def carried(self, function: Function) -> Carried:
+        """How calls of a function cross.
+
+        Raises:
+            CannotCarryError: They cannot.
+        """
+        if function.variadic:
+            raise CannotCarryError("it takes a variable number of arguments")
+        named = tuple(
+            Parameter(one.name or f"assay_{n}", one.type, one.size)
+            for n, one in enumerate(function.parameters)
+        )
+        given = self._buffers.get(function.name, {})
+        unknown = set(given) - {one.name for one in named} - {"return"}
+        if unknown:
+            raise CannotCarryError(f"it has no parameter {min(unknown)!r}, which 'buffers' names")
+        crossing = tuple(self._parameter(n, named, given) for n in range(len(named)))
+        returns = self._returned(function.returns, given.get("return"))
+        again = Function(function.name, function.returns, named)
+        return Carried(again, crossing, returns)
+
+    def _returned(self, type_: CType, given: str | int | None) -> Value | Row | None:
+        if type_.kind == "void":
+            return None
+        target = type_.target
+        if type_.kind != "pointer" or target is None or self._is_handle(target):
+            return self._value(type_, "its result")
+        if given not in (None, "string"):
+            return Row(self._value(target, "its result"), str(given), back=True)
+        if _is_char(target):
+            return Value("text", type_.text)
+        raise CannotCarryError(
+            "its result is a pointer; say under 'buffers' how many elements 'return' leads to, or "
+            f"name {target.text!r} under 'handles'"
+        )
+
+    def _parameter(
+        self, number: int, all_: tuple[Parameter, ...], given: Mapping[str, str | int]
+    ) -> Value | Row:
+        one = all_[number]
+        what, target, count = repr(one.name), one.type.target, given.get(one.name)
+        if one.type.kind != "pointer" or target is None:
+            return self._value(one.type, what)
+        if count == "string":
+            return Value("text", one.type.text)
+        following = all_[number + 1] if number + 1 < len(all_) else None
+        if count is None:
+            count = one.size if one.size not in ("", "[]") else None
+        if (
+            count is None
+            and target.kind == "void"
+            and not (following and _measures(following, _LENGTH))
+        ):
+            return Value("handle", one.type.text)
+        if count is None and self._is_handle(target) and target.kind != "void":
+            return Value("handle", one.type.text)
+        if count is None:
+            count = _count(one, target, following, all_)
+            if count is None:
+                return Value("text", one.type.text)
+        element = Value("raw", "char") if target.kind == "void" else self._value(target, what)
+        if element.how == "text" and not target.const:
+            raise CannotCarryError(f"{what} is a row of texts that it could replace")
+        return Row(element, str(count), back=not target.const)
+
+    def _is_handle(self, target: CType) -> bool:
+        if target.kind == "void" or target.text in self._handles or target.tag in self._handles:
+            return True
+        return target.kind == "struct" and target.tag not in self._declared.structures
+
+    def _value(self, type_: CType, what: str, depth: int = 0) -> Value:
+        if type_.kind == "plain":
+            return Value("raw", type_.text)
+        if type_.kind == "bool":
+            return Value("bool", type_.text)
+        target = type_.target
+        if type_.kind == "pointer" and target is not None:
+            if self._is_handle(target) or {type_.text} & self._handles:
+                return Value("handle", type_.text)
+            if _is_char(target) and target.const:
+                return Value("text", type_.text)
+        if type_.kind == "array" and target is not None:
+            return Value("array", element=self._value(target, what, depth + 1))
+        members = self._declared.structures.get(type_.tag)
+        if type_.kind == "struct" and members and depth < _DEEPEST:
+            inside = tuple((one.name, self._member(one, what, depth + 1)) for one in members)
+            return Value("struct", type_.text, members=inside)
+        raise CannotCarryError(f"{what} {_trouble(type_)}")
+
+    def _member(self, member: Field, what: str, depth: int) -> Value:
+        if not member.name:
+            raise CannotCarryError(f"{what} has a member without a name")
+        value = self._value(member.type, f"the member {member.name!r} of {what}", depth)
+        if member.bits:
+            if value.how == "raw" and not value.text:
+                raise CannotCarryError(f"{what} has bits of a type without a name")
+            return Value(value.how, value.text, bits=True)
+        return value
+
+
+def _count(
+    one: Parameter, target: CType, following: Parameter | None, all_: tuple[Parameter, ...]
+) -> str | None:
+    """How many elements a pointer leads to, as far as names say it; None: up to a NUL."""
+    if following and _measures(following, _LENGTH):
+        return following.name
+    counted = following is not None and _measures(following, _COUNT)
+    hint = f"say under 'buffers' how many elements {one.name!r} leads to"
+    if _is_char(target):
+        if target.const and counted:
+            raise CannotCarryError(f"{one.name!r} is text, or has a length: {hint}, or 'string'")
+        if not target.const:
+            raise CannotCarryError(f"nothing says how long {one.name!r} may get: {hint}")
+        return None
+    if following and counted:
+        return following.name
+    if one.size == "[]" or any(_measures(other, _LENGTH, _COUNT) for other in all_):
+        raise CannotCarryError(f"{one.name!r} leads to one value, or to many: {hint}")
+    return "1"
+
+
+def _measures(parameter: Parameter, *names: re.Pattern[str]) -> bool:
+    is_number = parameter.type.kind == "plain" and _NUMBERS.fullmatch(parameter.type.text)
+    return bool(is_number) and any(name.fullmatch(parameter.name) for name in names)
+
+
+def _is_char(type_: CType) -> bool:
+    return type_.kind == "plain" and type_.text == "char"
+
+
+def _trouble(type_: CType) -> str:
+    if type_.kind == "function" or (type_.target and type_.target.kind == "function"):
+        return "is a pointer to a function"
+    if type_.kind == "pointer" and type_.target is not None:
+        return (
+            f"is a pointer to {type_.target.text or 'something'!r}; if no test looks into it, name "
+            "that type under 'handles'"
+        )
+    return f"is of type {type_.text or type_.kind!r}, which cannot be copied"
+
 
 _WIRE = "assay_w"
 

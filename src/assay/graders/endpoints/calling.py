@@ -31,8 +31,6 @@ from assay.types.submission import Submission
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-__all__ = ["EndpointInfo", "grade_remote", "probe"]
-
 
 async def grade_remote(
     settings: EndpointSettings,

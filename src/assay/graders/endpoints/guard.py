@@ -19,15 +19,6 @@ from assay.errors import GraderError, InputError
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver, ResolveResult
 
-__all__ = [
-    "Lookup",
-    "RefusedAddressError",
-    "check_url",
-    "checking_resolver",
-    "is_loopback_url",
-    "refusal",
-]
-
 Lookup: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a name and a port to addresses; the system's resolver by default."""
 

@@ -20,20 +20,6 @@ from typing import Literal, TypeAlias
 from assay.errors import GraderError, InputError
 from assay.graders.endpoints.guard import check_url, is_loopback_url
 
-__all__ = [
-    "SIGNATURE",
-    "TIMESTAMP",
-    "WINDOW_SECONDS",
-    "Auth",
-    "EndpointSettings",
-    "Protocol",
-    "auth_headers",
-    "read_secret",
-    "same_secret",
-    "sign",
-    "signature_problem",
-]
-
 Protocol: TypeAlias = Literal["assay", "adaptive", "openrlhf", "nemo_gym"]
 Auth: TypeAlias = Literal["bearer", "hmac", "none"]
 

@@ -1,9 +1,8 @@
 """Functions that grade: their source, the checks they go through, and how they are run."""
 
 from assay.graders.functions.capture import source_of
-from assay.graders.functions.checks import EXAMPLE, validate_function
+from assay.graders.functions.checks import EXAMPLE, Check, ValidationReport, validate_function
 from assay.graders.functions.grading import grade_functions, thread_of
-from assay.graders.functions.report import Check, ValidationReport
 from assay.graders.functions.source import (
     MAX_SOURCE_BYTES,
     FunctionSource,

@@ -4,40 +4,89 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import ClassVar, cast
 
 from assay.errors import GraderError, InputError
-from assay.graders.base import Grader, Parameter, signature_parameters
+from assay.graders.base import Grader
 from assay.graders.judges.panel import DEFAULT_MODEL, Aggregate, Panel, Tie
 from assay.models import current_client, parse_reference, unconfigured
 from assay.scoring.json_safe import Json, record_parameters
+from assay.scoring.results import Assurance
 from assay.types.submission import SUBMISSION_PARTS
 from assay.types.thread import StringThread
 
-__all__ = ["JudgeGrader", "answer_in", "panel_of", "text_of"]
+__all__ = ["JudgeGrader", "answer_in", "text_of"]
 
 _SHOWN = frozenset({*SUBMISSION_PARTS, "reference"})
 
 
+@dataclass(frozen=True, kw_only=True)  # no slots: what is read from its options is kept with it
 class JudgeGrader(Grader):
     """A grader that asks one model, or a panel of them.
 
-    Every one of them takes the options of a `Panel` beside its own: ``model`` or ``models``,
-    ``repeats``, ``aggregate``, ``quorum``, ``tie``, ``escalate``, ``temperature``, ``max_tokens``
-    and ``timeout_seconds``. A subclass names its own parameters in ``compute_score`` and takes
-    these as ``**options``.
+    Attributes:
+        model: Reference of the model that is asked; see the page on models.
+        models: References of several, instead: each of them votes.
+        repeats: How often each is asked.
+        aggregate: ``majority`` of the verdicts, or ``mean``, ``median`` or ``min`` of the values.
+        quorum: Fewest votes that decide; more than half of those asked by default (0).
+        tie: What an even split is: ``fail``, ``na`` (does not apply) or ``error``.
+        escalate: A model that decides alone where the votes disagree.
+        temperature: As in a request; null to send none.
+        max_tokens: Likewise; judges that reason need room.
+        timeout_seconds: For one vote, all tries together.
     """
 
     waits: ClassVar[bool] = True
-    assurance = "model"
+    assurance: ClassVar[Assurance | None] = "model"
     most_at_once: ClassVar[int] = 256
     """The client has limits of its own, by endpoint."""
+    default_model: ClassVar[str] = DEFAULT_MODEL
 
-    @classmethod
-    def parameters(cls) -> tuple[dict[str, Parameter], bool]:
-        """The grader's own parameters, and those of the panel."""
-        return _parameters(cls)
+    model: str | None = None
+    models: list[str] | None = None
+    repeats: int = 1
+    aggregate: Aggregate | None = None
+    quorum: int = 0
+    tie: Tie = "fail"
+    escalate: str = ""
+    temperature: float | None = 0.0
+    max_tokens: int = 4096
+    timeout_seconds: float = 180.0
+
+    def __post_init__(self) -> None:
+        _ = self.panel
+
+    @cached_property
+    def panel(self) -> Panel:
+        """Who is asked, and how votes are counted.
+
+        Raises:
+            InputError: For an impossible panel, or ``model`` beside ``models``.
+        """
+        given = cast("object", self.models)
+        listed = cast("Sequence[object]", given) if isinstance(given, list | tuple) else None
+        if self.model is not None and given:
+            raise InputError("models: give 'model' or 'models', not both")
+        if given is None:
+            names = (self.default_model if self.model is None else self.model,)
+        elif listed is None or not all(isinstance(name, str) for name in listed):
+            raise InputError("models: must be a list of model references")
+        elif not listed:
+            raise InputError("models: names nobody", hint="leave it out for the default model")
+        else:
+            names = tuple(cast("Sequence[str]", listed))
+        for name in (*names, *filter(None, [self.escalate])):
+            parse_reference(name)
+        same = {f.name: getattr(self, f.name) for f in fields(Panel) if f.name not in _TOLD_APART}
+        return Panel(models=names, aggregate=self.aggregate or self.default_aggregate, **same)
+
+    @property
+    def default_aggregate(self) -> Aggregate:
+        """How votes are counted where nothing is said."""
+        return "majority"
 
     @classmethod
     def record(cls, parameters: Mapping[str, object]) -> dict[str, Json]:
@@ -49,14 +98,9 @@ class JudgeGrader(Grader):
             return record_parameters(options)
 
     @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse an impossible panel, and models that no reference can name."""
-        panel_of(options)
-
-    @classmethod
     def rests_on(cls, options: Mapping[str, Json]) -> Json:
         """What the settings file says of the models that it names: another is another judge."""
-        panel = panel_of(options)
+        panel = cls.of(options).panel
         entries = current_client().settings.endpoints
         known: dict[str, Json] = {
             name: [entry.protocol, entry.base_url, entry.model, entry.structured]
@@ -72,9 +116,12 @@ class JudgeGrader(Grader):
         Returns:
             A sentence for each, for people; the environment and the settings file alone decide.
         """
-        panel = panel_of(options)
+        panel = cls.of(options).panel
         named = (*panel.models, *filter(None, [panel.escalate]))
         return list(dict.fromkeys(why for model in named if (why := unconfigured(model))))
+
+
+_TOLD_APART = ("models", "aggregate")
 
 
 def _frozen(value: object) -> object:
@@ -84,81 +131,6 @@ def _frozen(value: object) -> object:
 @lru_cache(maxsize=256)
 def _recorded(options: tuple[tuple[str, type, object], ...]) -> dict[str, Json]:
     return record_parameters({name: value for name, _, value in options})
-
-
-@lru_cache(maxsize=64)
-def _parameters(grader: type[JudgeGrader]) -> tuple[dict[str, Parameter], bool]:
-    own, _ = signature_parameters(grader.compute_score)
-    return {**own, **_panel_parameters()}, False
-
-
-@lru_cache(maxsize=1)
-def _panel_parameters() -> dict[str, Parameter]:
-    known, _ = signature_parameters(_panel)
-    return known
-
-
-def _panel(
-    *,
-    model: str = DEFAULT_MODEL,
-    models: list[str] | None = None,
-    repeats: int = 1,
-    aggregate: Aggregate = "majority",
-    quorum: int = 0,
-    tie: Tie = "fail",
-    escalate: str = "",
-    temperature: float | None = 0.0,
-    max_tokens: int = 4096,
-    timeout_seconds: float = 180.0,
-) -> Panel:
-    names = tuple(models) if models else (model,)
-    for name in (*names, *([escalate] if escalate else [])):
-        parse_reference(name)
-    return Panel(
-        models=names,
-        repeats=repeats,
-        aggregate=aggregate,
-        quorum=quorum,
-        tie=tie,
-        escalate=escalate,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        timeout_seconds=timeout_seconds,
-    )
-
-
-_PANELS: dict[tuple[object, ...], Panel] = {}
-
-
-def panel_of(options: Mapping[str, object], *, model: str = "") -> Panel:
-    """The panel that options describe; those of other names are not looked at.
-
-    Raises:
-        InputError: For an impossible panel, or ``model`` beside ``models``.
-    """
-    names = _panel_parameters()
-    given = {name: value for name, value in options.items() if name in names and value is not None}
-    if "temperature" in options:
-        given["temperature"] = options["temperature"]
-    if "model" in given and given.get("models"):
-        raise InputError("models: give 'model' or 'models', not both")
-    if model and "model" not in given and not given.get("models"):
-        given["model"] = model
-    listed = given.get("models")
-    if listed is not None and not listed:
-        raise InputError("models: names nobody", hint="leave it out for the default model")
-    key = tuple(sorted((k, repr(v)) for k, v in given.items()))
-    if (known := _PANELS.get(key)) is not None:
-        return known
-    if listed is not None and (
-        not isinstance(listed, list | tuple)
-        or not all(isinstance(name, str) for name in cast("Sequence[object]", listed))
-    ):
-        raise InputError("models: must be a list of model references")
-    panel = _panel(**cast("dict[str, Any]", given))
-    if len(_PANELS) < 1_000:
-        _PANELS[key] = panel
-    return panel
 
 
 def answer_in(answer: str | None, thread: StringThread | None = None) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, cast
 
 from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.documents import pieces
+from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
 from assay.graders.judges.gate import emptiness
 from assay.graders.judges.panel import (
     TEXT,
@@ -34,7 +35,7 @@ from assay.graders.judges.passages import (
     telling_words,
     touches,
 )
-from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
+from assay.graders.judges.votes import scored_by
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 from assay.types.thread import StringThread
@@ -380,68 +381,83 @@ _EMPTY: Mapping[str, float | None] = {"zero": 0.0, "skip": None, "one": 1.0}
 _NO_CLAIMS = "the answer claims nothing"
 
 
+@dataclass(frozen=True, kw_only=True)
 class ClaimGrader(JudgeGrader):
-    """A grader of an answer's claims: those that hold, of all of them."""
+    """A grader of an answer's claims: those that hold, of all of them.
 
-    @classmethod
-    def check_options(cls, options: Mapping[str, Json]) -> None:
-        """Refuse an unknown ``on_empty`` and an impossible ``max_claims``."""
-        super().check_options(options)
-        cls.check_limits(options.get("on_empty", "zero"), options.get("max_claims", 1))
+    Attributes:
+        on_empty: What an answer is worth that has words and claims nothing: ``zero``, ``skip`` or
+            ``one``.
+        max_claims: An answer with more claims is worth 0.
+    """
 
-    @classmethod
-    def check_limits(cls, on_empty: object, max_claims: object) -> None:
-        """Refuse an unknown ``on_empty`` and an impossible ``max_claims``.
+    on_empty: OnEmpty = "zero"
+    max_claims: int = MAX_CLAIMS
 
-        Raises:
-            InputError: Naming it.
-        """
-        if on_empty not in _EMPTY:
-            raise InputError(f"on_empty: {on_empty!r} must be one of {', '.join(_EMPTY)}")
-        if isinstance(max_claims, bool) or not isinstance(max_claims, int) or max_claims < 1:
-            raise InputError(f"max_claims must be 1 or more, got {max_claims!r}")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        most = cast("object", self.max_claims)
+        if self.on_empty not in _EMPTY:
+            raise InputError(f"on_empty: {self.on_empty!r} must be one of {', '.join(_EMPTY)}")
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise InputError(f"max_claims must be 1 or more, got {most!r}")
 
-    @classmethod
-    def gated(cls, answer: str, models: tuple[str, ...]) -> SubScore | None:
-        """The score of an answer about which nobody needs to be asked, or None.
+    async def score_claims(
+        self, answer: str, question: str, judge: ClaimJudge, flags: Mapping[str, Json]
+    ) -> SubScore:
+        """Have the claims of an answer listed and judged.
 
-        One without content is worth 0 whatever ``on_empty`` says.
+        Args:
+            answer: One without content is worth 0 whatever ``on_empty`` says, and nobody is asked.
+            question: What was asked, to understand the answer by.
+            judge: Judges the claims; it is told whether to probe the voter.
+            flags: Signs that something besides the answer tries to move the judge.
 
         Raises:
             ModelError: Of the kind ``overflow`` for more than `MAX_ANSWER` characters: what nobody
                 reads has no score, as with all judges.
         """
-        if not (why := emptiness(answer)):
-            if len(answer) > MAX_ANSWER:
-                raise ModelError(
-                    f"the answer has {len(answer):,} characters; at most {MAX_ANSWER:,} are read",
-                    kind="overflow",
-                    hint="a judge reads all of it or nothing; grade such work in parts",
-                )
-            return None
-        metadata: dict[str, Json] = {"models": list(models), "asked": False, "why": why}
-        return SubScore(cls.name, 0.0, metadata=metadata, reason=why)
+        if why := emptiness(answer):
+            models = list[Json](self.panel.models)
+            metadata: dict[str, Json] = {"models": models, "asked": False, "why": why}
+            return SubScore(self.name, 0.0, metadata=metadata, reason=why)
+        if len(answer) > MAX_ANSWER:
+            raise ModelError(
+                f"the answer has {len(answer):,} characters; at most {MAX_ANSWER:,} are read",
+                kind="overflow",
+                hint="a judge reads all of it or nothing; grade such work in parts",
+            )
+        patterns = list[Json](suspicions(answer))
+        flags = {**({"injection_suspected": patterns} if patterns else {}), **flags}
 
-    @staticmethod
-    def uncounted(claims: Claims, on_empty: OnEmpty, max_claims: int) -> Opinion | None:
+        async def ask(voter: Voter) -> Opinion:
+            claims = await claims_of(
+                answer, question, voter, most=self.max_claims, is_suspected=bool(patterns)
+            )
+            found = self._uncounted(claims) or await judge(claims, voter, is_probed=bool(flags))
+            return replace(found, metadata={**found.metadata, **flags})
+
+        return await scored_by(self.name, self.panel, ask)
+
+    def _uncounted(self, claims: Claims) -> Opinion | None:
         """What is found of an answer that claims nothing, or too much; else None."""
         many = len(claims.items)
-        if many > max_claims:
+        if many > self.max_claims:
             # The answer's doing, hence a 0: were it an error, a flood would be a way out.
-            why = f"the answer makes {many} claims; max_claims allows {max_claims}"
-            listed: list[Json] = [claim.text for claim in claims.items[:max_claims]]
+            why = f"the answer makes {many} claims; max_claims allows {self.max_claims}"
+            listed: list[Json] = [claim.text for claim in claims.items[: self.max_claims]]
             metadata: dict[str, Json] = {"claims": listed, "total": many}
             return Opinion("", 0.0, why, metadata=metadata)
         if many:
             return None
         metadata = {"claims": [], "total": 0, **claims.to_json()}
-        return Opinion("", _EMPTY[on_empty], _NO_CLAIMS, metadata=metadata)
+        return Opinion("", _EMPTY[self.on_empty], _NO_CLAIMS, metadata=metadata)
 
-    @staticmethod
-    def attack_flags(answer: str) -> dict[str, Json]:
-        """Patterns of attack that an answer shows."""
-        found = suspicions(answer)
-        return {"injection_suspected": list(found)} if found else {}
+
+class ClaimJudge(Protocol):
+    """Judges the claims of an answer."""
+
+    async def __call__(self, claims: Claims, voter: Voter, *, is_probed: bool) -> Opinion: ...
 
 
 def question_in(question: str | None, thread: StringThread | None) -> str:

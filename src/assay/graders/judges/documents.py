@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from assay.errors import InputError, ModelError
 from assay.graders.judges.evidence import Sought
+from assay.graders.judges.fence import MAX_MATERIAL, Untrusted, suspicions
 from assay.graders.judges.passages import same, seen
-from assay.graders.judges.prompt import MAX_MATERIAL, Untrusted, suspicions
 from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread
 

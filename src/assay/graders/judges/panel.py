@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar, cast
 
 from assay.errors import InputError, ModelError
-from assay.graders.judges.prompt import Prompt
+from assay.graders.judges.fence import Prompt
 from assay.models import current_client
 from assay.models.messages import Reply, Request
 from assay.scoring.json_safe import Json

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from assay.errors import ModelError
-from assay.graders.judges.canary import is_probed, refuted, unguessable, untruth
 from assay.graders.judges.criteria import Criterion, leaves, signed
 from assay.graders.judges.evidence import Sought
+from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
 from assay.graders.judges.panel import (
     TEXT,
     Form,
@@ -20,8 +20,7 @@ from assay.graders.judges.panel import (
     object_schema,
     together,
 )
-from assay.graders.judges.prompt import Part, Untrusted, compose, suspicions
-from assay.graders.judges.votes import Decision, poll
+from assay.graders.judges.votes import Decision, is_probed, poll, refuted, unguessable, untruth
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
 

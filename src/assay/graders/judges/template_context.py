@@ -61,6 +61,12 @@ class Example:
         """The verdict, as judges give it."""
         return "PASS" if self.passes else "FAIL"
 
+    def to_json(self) -> dict[str, Json]:
+        """As people write it."""
+        said: list[Json] = [{"role": role, "content": text} for role, text in self.input]
+        kept: dict[str, Json] = {"input": said, "output": self.output, "pass": self.passes}
+        return {**kept, "reasoning": self.reasoning} if self.reasoning else kept
+
 
 def read_examples(data: object) -> tuple[Example, ...]:
     """Read examples.
@@ -96,6 +102,7 @@ def _read_example(data: object, place: str) -> Example:
             # In the message, for a case's reader keeps that, and the place in the case.
             f"{place}: each example must contain 'input', 'output', and 'pass'",
             hint=f"missing: {', '.join(lacking)}{meant}",
+            location=Location(field=f"{place}.{lacking[0]}"),
         )
     if not isinstance(passes, bool):
         raise InputError("'pass' must be true or false", location=Location(field=f"{place}.pass"))

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import cast
 
 from assay.errors import ModelError
+from assay.graders.judges.fence import MAX_MATERIAL, Part, Untrusted, suspicions
 from assay.graders.judges.gate import emptiness
-from assay.graders.judges.prompt import MAX_MATERIAL, Part, Untrusted, suspicions
 from assay.graders.judges.rubric import Material
 from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
 from assay.graders.usage import missing_part, walk

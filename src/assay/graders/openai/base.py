@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from functools import lru_cache
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from assay.errors import InputError, Location
-from assay.graders.base import Grader, Parameter
+from assay.graders.base import Grader, Parameter, field_parameters
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.template import Scope, Template, is_sampled, parse_template, scope_of
 from assay.scoring.json_safe import Json, record_evidence
@@ -18,9 +15,6 @@ from assay.scoring.results import Assurance, SubScore
 from assay.types.codec import from_json
 from assay.types.thread import StringThread
 from assay.types.trace import Trace
-
-if typing.TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 __all__ = [
     "Definition",
@@ -169,10 +163,16 @@ class OpenAIGrader(Grader):
     definition: ClassVar[type[Definition]]
 
     @classmethod
+    def options_type(cls) -> type[object]:
+        """The definition."""
+        return cls.definition
+
+    @classmethod
     def parameters(cls) -> tuple[dict[str, Parameter], bool]:
         """The fields of the definition, and the parts of a submission that its names stand for."""
         parts = ("answer", "question", "thread", "trace", "metadata", "expected")
-        return {**_fields(cls.definition), **{name: Parameter(name) for name in parts}}, False
+        own = {k: option for k, option in field_parameters(cls.definition).items() if k != "name"}
+        return {**own, **{name: Parameter(name) for name in parts}}, False
 
     @classmethod
     def check_options(cls, options: Mapping[str, Json]) -> None:
@@ -232,23 +232,6 @@ class OpenAIGrader(Grader):
             InputError: For one that could grade nothing.
         """
         return from_json(cls.definition, dict(options))
-
-
-@lru_cache(maxsize=32)
-def _fields(definition: type[Definition]) -> dict[str, Parameter]:
-    """The fields of a definition as parameters, but for its name."""
-    kind = cast("type[DataclassInstance]", definition)
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return {
-        field.name: Parameter(
-            name=field.name,
-            annotation=hints[field.name],
-            required=field.default is MISSING,
-            default=None if field.default is MISSING else field.default,
-        )
-        for field in fields(kind)
-        if field.name != "name"
-    }
 
 
 def _evidence(fault: FaultError) -> dict[str, Json]:

@@ -270,7 +270,7 @@ def models_needed(definition: Definition) -> list[str]:
     needs: list[str] = []
     for part in parts_of(definition):
         if isinstance(part, ModelDefinition):
-            from assay.graders.openai.asking import why_not
+            from assay.graders.openai.messages import why_not
 
             if why := why_not(part.model):
                 needs.append(f"a judge model in place of {part.model}: {why}")

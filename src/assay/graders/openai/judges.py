@@ -1,7 +1,7 @@
 """``score_model`` and ``label_model``: what is asked of a judge, and what its reply is worth.
 
 `request` renders what to send, `verdict` reads what comes back, and `reward` asks in between
-(`assay.graders.openai.asking`).
+(`assay.graders.openai.messages`).
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class ModelDefinition(Definition):
             SubmissionFaultError: The sample has no content.
             FaultError: The judge could not be asked, refused, or did not answer what was asked.
         """
-        from assay.graders.openai.asking import described, send
+        from assay.graders.openai.messages import described, send
 
         request = self.request(scope)
         if self._shows_text and (why := _silence(scope)):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from assay.graders.languages import is_test
-from assay.graders.signs.sign import SUMMARY, Sign, names_a_test, words_of
+from assay.graders.signs import SUMMARY, Sign, names_a_test, words_of
 from assay.graders.stubs.treesitter import parse
 from assay.graders.stubs.treesitter_bodies import Node, text_of
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from assay.graders.languages import is_test
-from assay.graders.signs.sign import TEST_LIBRARIES, words_of
+from assay.graders.signs import TEST_LIBRARIES, words_of
 
 __all__ = ["Function", "Hit", "Module", "parameters", "python_module", "reached", "text"]
 

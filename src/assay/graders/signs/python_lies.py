@@ -7,8 +7,8 @@ import builtins
 from collections.abc import Iterator, Sequence
 
 from assay.graders.languages import is_test
+from assay.graders.signs import SUMMARY, TEST_LIBRARIES, names_a_test, words_of
 from assay.graders.signs.python import Function, Hit, Module, parameters, text
-from assay.graders.signs.sign import SUMMARY, TEST_LIBRARIES, names_a_test, words_of
 
 __all__ = ["idle_texts", "lies"]
 

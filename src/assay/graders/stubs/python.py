@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from assay.graders.stubs.functions import Code, Function, comment_says_todo
+from assay.graders.stubs import Code, Function, comment_says_todo
 from assay.graders.stubs.python_bodies import body_of, is_idle, lambda_body, without_idle
 
 __all__ = ["parse_python", "python_code", "read_python"]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from assay.graders.stubs.functions import Body, says_todo
+from assay.graders.stubs import Body, says_todo
 
 __all__ = ["body_of", "is_idle", "lambda_body", "without_idle"]
 

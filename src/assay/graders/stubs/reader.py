@@ -13,14 +13,12 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self, cast
 
 from assay.errors import GraderError
-from assay.graders.signs.sign import Sign
+from assay.graders.signs import Sign
+from assay.graders.stubs import Body, Code, Function
 from assay.scoring.json_safe import Json
-
-if TYPE_CHECKING:
-    from assay.graders.stubs.functions import Body, Code, Function
 
 __all__ = ["TEMPLATE", "SourceReader", "Template"]
 
@@ -229,8 +227,6 @@ class SourceReader:
 
 
 def _code(answer: Mapping[str, Json]) -> Code:
-    from assay.graders.stubs.functions import Code
-
     functions = cast("list[dict[str, Json]]", answer["functions"])
     bases = cast("dict[str, list[str]]", answer["bases"])
     return Code(
@@ -243,8 +239,6 @@ def _code(answer: Mapping[str, Json]) -> Code:
 
 
 def _function(fields: Mapping[str, Json]) -> Function:
-    from assay.graders.stubs.functions import Function
-
     return Function(
         name=str(fields["name"]),
         line=cast("int", fields["line"]),

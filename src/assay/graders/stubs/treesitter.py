@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Protocol, cast
 
 from assay.errors import MissingExtraError
-from assay.graders.stubs.functions import Code, Function, comment_says_todo
+from assay.graders.stubs import Code, Function, comment_says_todo
 from assay.graders.stubs.treesitter_bodies import Node, body_of, children, text_of
 
 __all__ = ["GRAMMARS", "can_read", "parse", "read_tree", "require_grammar"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from assay.graders.stubs.functions import Body, says_todo
+from assay.graders.stubs import Body, says_todo
 
 __all__ = ["Node", "body_of", "children", "text_of"]
 

@@ -23,10 +23,10 @@ import time
 from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING
 
-from assay.graders.stubs.functions import Code
+from assay.graders.stubs import Code
 
 if TYPE_CHECKING:
-    from assay.graders.signs.sign import Sign
+    from assay.graders.signs import Sign
 
 __all__ = ["main"]
 
@@ -109,9 +109,9 @@ def _read_signs(
             from assay.graders.signs.other import other_signs
 
             return other_signs(source, path, language)[:_MOST_SIGNS], []
+        from assay.graders.signs import Sign
         from assay.graders.signs.python import python_module, reached
         from assay.graders.signs.python_lies import idle_texts, lies
-        from assay.graders.signs.sign import Sign
 
         module = python_module(source, path, own)
         if isinstance(module, str):

@@ -119,16 +119,10 @@ class _Reader:
         self, node: ast.Module | ast.ClassDef | _Function, name: str, *, sure: bool
     ) -> None:
         """The doctests of a docstring and of those inside, by the names that pytest gives them."""
-        import doctest
-
-        text = ast.get_docstring(node, clean=False) or ""
-        try:
-            examples = doctest.DocTestParser().get_examples(text)
-        except ValueError:  # malformed, which doctest will say
-            examples = []
-        if examples:
+        skipped = _skipped_examples(ast.get_docstring(node, clean=False) or "")
+        if skipped:
             self._tests.possible.add(name)
-            if all(one.options.get(doctest.SKIP, False) for one in examples):
+            if all(skipped):
                 self._tests.skips.setdefault(name, True)
             elif sure:
                 self._tests.doctests.append(name)
@@ -320,6 +314,19 @@ def _is_dynamic(node: ast.AST) -> bool:
 
 def _is_test_case(base: ast.expr) -> bool:
     return last_name(base).endswith("TestCase")
+
+
+def _skipped_examples(text: str) -> list[bool]:
+    """Of each example of a docstring, whether it is left out."""
+    if ">>>" not in text:  # most have none, and the parser takes long to import
+        return []
+    import doctest
+
+    try:
+        examples = doctest.DocTestParser().get_examples(text)
+    except ValueError:  # malformed, which doctest will say
+        return []
+    return [bool(one.options.get(doctest.SKIP, False)) for one in examples]
 
 
 def _is_fixture(node: _Function) -> bool:

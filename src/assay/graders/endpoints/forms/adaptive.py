@@ -29,8 +29,6 @@ from assay.types.codec import Problem, from_json, schema
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["FORM"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Turn:

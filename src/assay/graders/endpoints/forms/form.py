@@ -18,23 +18,6 @@ from assay.scoring.results import finite_number
 from assay.types.codec import Problem, ShapeError
 from assay.types.submission import Submission
 
-__all__ = [
-    "Asked",
-    "Form",
-    "Item",
-    "NotGradedError",
-    "Server",
-    "Span",
-    "all_bad",
-    "bad",
-    "cut",
-    "malformed",
-    "reason_in",
-    "remote_error",
-    "scored",
-    "turns_of",
-]
-
 Item: TypeAlias = tuple[str, Submission]
 
 Asked: TypeAlias = "tuple[str, Submission | str]"

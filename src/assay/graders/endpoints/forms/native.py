@@ -27,8 +27,6 @@ from assay.scoring.results import ASSURANCES, assurance_from
 from assay.types.codec import Problem, ShapeError
 from assay.types.submission import Submission
 
-__all__ = ["FORM"]
-
 _MOST_FLAGS, _MOST_FLAG = 20, 100
 
 _SCHEMA: dict[str, Json] = {

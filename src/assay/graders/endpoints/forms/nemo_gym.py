@@ -30,8 +30,6 @@ from assay.scoring.results import finite_number
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["AGGREGATE_REQUEST", "FORM", "aggregate"]
-
 _SCHEMA: dict[str, Json] = {
     "type": "object",
     "required": ["responses_create_params", "response"],

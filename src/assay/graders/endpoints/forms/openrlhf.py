@@ -28,8 +28,6 @@ from assay.scoring.json_safe import Json, record_parameters
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
-__all__ = ["FORM"]
-
 _SCHEMA: dict[str, Json] = {
     "type": "object",
     "required": ["query"],

@@ -13,8 +13,12 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar, cast
 
 from assay.graders.testing.inside.channel_client import Brief, send_collected
-from assay.graders.testing.inside.equality import EqualityCheck
-from assay.graders.testing.inside.hidden_modules import Compiler, Finder, is_test_name
+from assay.graders.testing.inside.hidden_modules import (
+    Compiler,
+    EqualityCheck,
+    Finder,
+    is_test_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping

@@ -11,13 +11,16 @@ import sys
 import threading
 import types
 
-from assay.graders.testing.inside.boundary.forms import (
+from assay.graders.testing.inside.boundary.objects import (
     DECIDING,
+    Handle,
     beyond_type,
     by_name,
     content_of,
     equality,
     fields_of,
+    function_of,
+    handle_kind,
     is_builtin,
     is_compared,
     is_installed,
@@ -25,9 +28,9 @@ from assay.graders.testing.inside.boundary.forms import (
     is_record,
     is_standard,
     is_written,
+    opener,
     owner_of,
 )
-from assay.graders.testing.inside.boundary.handles import Handle, function_of, handle_kind, opener
 from assay.graders.testing.inside.boundary.wire import (
     ARITHMETIC,
     LIBRARIES,

@@ -28,7 +28,7 @@ if __name__ == "__main__":
         sys.modules[_PACKAGE[:_end]] = types.ModuleType(_PACKAGE[:_end])
         sys.modules[_PACKAGE[:_end]].__path__ = [_HERE] if _end == len(_PACKAGE) else []
 from assay.graders.testing.inside.boundary.answers import Session, connect  # noqa: E402
-from assay.graders.testing.inside.boundary.handles import CURRENT  # noqa: E402
+from assay.graders.testing.inside.boundary.objects import CURRENT  # noqa: E402
 from assay.graders.testing.inside.boundary.wire import GoneError, receive, send  # noqa: E402
 
 _MOST_OUTPUT = 4 * 1024 * 1024
