@@ -13,7 +13,7 @@ from bench.turns import OURS, Cost, cost_of, in_turn
 
 __all__ = ["measure"]
 
-_FEW, _MANY = 50, 250
+_ONE, _FEW, _MANY = 1, 50, 250
 
 # Both read this file: the fields and the grader are the same by name.
 _CASE = """\
@@ -35,22 +35,28 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
     case = scratch / "suite" / "evals" / "echo" / "case.yaml"
     case.parent.mkdir(parents=True, exist_ok=True)
     case.write_text(_CASE, encoding="utf-8")
-    things = {f"assay {n}": partial(_assay, scratch, n) for n in (_FEW, _MANY)}
+    things = {f"assay {n}": partial(_assay, scratch, n) for n in (_ONE, _FEW, _MANY)}
     touchstone = peers.get("touchstone")
     if touchstone is not None:
-        for n in (_FEW, _MANY):
+        for n in (_ONE, _FEW, _MANY):
             things[f"touchstone {n}"] = partial(_touchstone, touchstone, scratch, n)
     costs = in_turn(2 if quick else 7, things)
+    one = _pair(costs, str(_ONE))
     few = _pair(costs, str(_FEW))
     many = _pair(costs, str(_MANY))
     less = Goal("times_less", 3)
     missing = "" if touchstone else "touchstone is not installed"
     rows: list[Row] = []
     for counted in MEASURES:
-        for cells, (ours, peer), goal in ((_FEW, few, less), (_MANY, many, None)):
+        start = Goal("below", 0.25) if counted == "CPU" else None
+        for cells, (ours, peer), goal in (
+            (_ONE, one, start),
+            (_FEW, few, less),
+            (_MANY, many, None),
+        ):
             rows.append(
                 Row(
-                    what=f"run {cells} cells",
+                    what="run 1 cell" if cells == 1 else f"run {cells} cells",
                     measure=counted,
                     unit="s",
                     ours=[_of(cost, counted) for cost in ours],
@@ -77,7 +83,10 @@ def _assay(scratch: Path, cells: int) -> Cost:
     argv = [str(OURS / "assay"), "run", "evals", "--trials", str(cells)]
     with tempfile.TemporaryDirectory(dir=scratch) as home:
         return cost_of(
-            argv, cwd=scratch / "suite", env={"ASSAY_HOME": home}, expect=f"all of {cells}"
+            argv,
+            cwd=scratch / "suite",
+            env={"ASSAY_HOME": home},
+            expect="the 1 graded cell" if cells == 1 else f"all of {cells}",
         )
 
 

@@ -21,12 +21,11 @@ from assay.eval.calibration.asking import Target
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, attacked, dealt, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card, Coverage, Figure
-from assay.eval.calibration.digests import parts_digest
-from assay.eval.calibration.items import item_of
-from assay.eval.calibration.labelled import LabelledSet, read_labelled
+from assay.eval.calibration.labelled import LabelledSet, item_of, read_labelled
 from assay.eval.calibration.models import Spent, asked_again, cost_of, with_share
 from assay.eval.calibration.plan import Options
 from assay.eval.calibration.scale import raters_of, scale_of
+from assay.graders.digest import parts_digest
 from assay.models import ModelClient, ModelSettings, Request, current_client, using
 from assay.models.messages import Message, Reply, Usage
 from assay.scoring.graded import Graded

@@ -22,7 +22,7 @@ from assay.eval.calibration.card import (
     LabelsUsed,
     Order,
 )
-from assay.eval.calibration.digests import parts_digest
+from assay.graders.digest import parts_digest
 from assay.reports.calibration_card import card_line, figure_text, print_card, print_cards
 from assay.reports.standing import Shelf, differences
 from assay.scoring.json_safe import Json

@@ -83,9 +83,7 @@ def test_an_unknown_total_and_more_cells_than_planned_do_no_harm() -> None:
 
 
 def test_ascii_where_the_log_has_no_more() -> None:
-    assert lines_of(1, [cell()], encoding="ascii") == [
-        "100 %  1 of 1 cells  + 1 passed  x 0 failed"
-    ]
+    assert lines_of(1, [cell()], encoding="ascii") == ["100 %  1 of 1 cell  + 1 passed  x 0 failed"]
 
 
 def test_a_terminal_gets_a_bar_that_is_gone_at_the_end() -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 import io
 import re
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from assay.errors import InputError
-from assay.reports.page import Page
+from assay.reports.page import Page, PlainPage, page_on
 from assay.reports.review import review
 from assay.reports.summary import verdict
 from assay.reports.table import render
@@ -55,15 +55,23 @@ def shown(
     env: dict[str, str] | None = None,
     **options: Any,
 ) -> str:
-    """What the report of these cells looks like."""
-    raw = io.BytesIO()
-    file = io.TextIOWrapper(raw, encoding=encoding, errors="strict", newline="\n")
-    console = Console(
-        file=file, width=width, force_terminal=terminal, _environ=env or {"TERM": "xterm-256color"}
+    """What the report of these cells looks like; the same on a page without styles."""
+    kept = review(run, iter(cells))
+
+    def page(make: Callable[[io.TextIOWrapper], Console | Page]) -> str:
+        raw = io.BytesIO()
+        file = io.TextIOWrapper(raw, encoding=encoding, errors="strict", newline="\n")
+        render(make(file), kept, **options)
+        file.flush()
+        return raw.getvalue().decode(encoding)
+
+    environ = env or {"TERM": "xterm-256color"}
+    text = page(
+        lambda file: Console(file=file, width=width, force_terminal=terminal, _environ=environ)
     )
-    render(console, review(run, iter(cells)), **options)
-    file.flush()
-    return raw.getvalue().decode(encoding)
+    if not terminal and env is None:
+        assert page(lambda file: PlainPage(file, width=width)) == text
+    return text
 
 
 def test_a_failing_cell_is_explained_down_to_its_evidence() -> None:
@@ -317,3 +325,34 @@ def test_output_cannot_give_commands_to_a_build_service(width: int) -> None:
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
         assert "##vso[" not in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "one  two   three four five six seven eight nine",
+        "a word-of-more-than-twenty-columns here",
+        "wide 日本語のテキスト and on and on and on",
+        "✓ 3 passed   ✗ 0 failed, and more than fits  ",
+        "tab\tand [markup] and \x1b[31m escapes, and more",
+        "::error:: a command that is not one",
+    ],
+)
+def test_a_page_without_styles_writes_what_a_console_does(text: str) -> None:
+    plain, styled = io.StringIO(), io.StringIO()
+    for page in (PlainPage(plain, width=20), Page(Console(file=styled, width=20))):
+        page.line(text, (" bold", "bold"), indent=2, hanging=3)
+        page.quote([text, "", f"{text}\n{text}"], indent=1)
+        page.table([page.text("case"), page.text("n")], [[page.text(text), page.text("1")]], left=1)
+        page.table([page.text("x"), page.stacked("a", "[b]")], [[page.text("y")] * 2], left=1)
+    assert plain.getvalue() == styled.getvalue()
+
+
+def test_only_a_terminal_needs_a_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
+    assert isinstance(page_on(io.StringIO()), PlainPage)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert not isinstance(page_on(io.StringIO()), PlainPage)

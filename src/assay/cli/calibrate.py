@@ -32,8 +32,14 @@ from assay.errors import InputError
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
 from assay.eval.calibration.card import Card
-from assay.eval.calibration.items import Item, item_of, read_items
-from assay.eval.calibration.labelled import LabelledSet, labelled_set, read_labelled
+from assay.eval.calibration.labelled import (
+    Item,
+    LabelledSet,
+    item_of,
+    labelled_set,
+    read_items,
+    read_labelled,
+)
 from assay.eval.calibration.models import asked_again
 from assay.eval.calibration.plan import Options, plan
 from assay.reports.calibration_card import print_card, print_cards

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from assay.cli.options import add_db, check_targets, explain, state_home, user_name, whole
 from assay.errors import InputError
-from assay.eval.calibration.items import Item, read_items
+from assay.eval.calibration.labelled import Item, read_items
 from assay.eval.calibration.scale import as_label
 from assay.reports.figures import count
 from assay.reports.files import replacing

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, cast
 from assay.cli.options import file_warnings, is_trusted, tell_warnings
 from assay.errors import AssayError, InputError, nearest
 from assay.eval.calibration.asking import Target
-from assay.eval.calibration.digests import parts_digest
-from assay.graders.digest import grader_digest
+from assay.graders.digest import grader_digest, parts_digest
 from assay.graders.kinds import load_file
 from assay.graders.spec import GraderSpec
 from assay.scoring.graded import Graded

@@ -139,11 +139,10 @@ def _html(file: str, found: Review, fail_under: float | None) -> None:
 
 
 def _table(found: Review, fail_under: float | None, shown: int | None) -> None:
-    from rich.console import Console
-
+    from assay.reports.page import page_on
     from assay.reports.table import render
 
-    render(Console(highlight=False), found, fail_under=fail_under, shown=shown)
+    render(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
 
 
 def _write(target: str, report: Callable[[], None]) -> bool:

@@ -233,22 +233,23 @@ def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
     """
     import asyncio
 
-    from rich.console import Console
-
     from assay.cli.report import conclude
+    from assay.reports.page import page_on
     from assay.reports.progress import progress
 
     _note_unused(ready)
     count = len(ready.todo) + len(ready.regrade)
-    console = Console(stderr=True, highlight=False)
+    page = page_on(sys.stderr)
     try:
         # What a grader of one's own prints must not end up inside the JSON.
-        with redirect_stdout(sys.stderr), progress(console, count, note=cost_so_far) as shown:
+        with redirect_stdout(sys.stderr), progress(page, count, note=cost_so_far) as shown:
             asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
     except KeyboardInterrupt:
+        from assay.reports.figures import count
+
         done = len(store.finished(ready.run.id))
         print(
-            f"interrupted: {done} of {ready.total} cells are kept; "
+            f"interrupted: {done} of {count(ready.total, 'cell')} kept; "
             f"go on with: assay run --resume {ready.run.id}",
             file=sys.stderr,
         )
@@ -275,10 +276,10 @@ def run_regrade(given: Namespace) -> int:
     """
     import asyncio
 
-    from rich.console import Console
-
     from assay.cli.report import conclude
     from assay.eval.regrade import plan_regrade
+    from assay.reports.figures import count
+    from assay.reports.page import page_on
     from assay.reports.progress import progress
     from assay.tasks.grader_files import load_graders
 
@@ -291,13 +292,14 @@ def run_regrade(given: Namespace) -> int:
         settle = settling(workers=workers)
         ready = plan_regrade(given.run, store, graders=graders, only=given.only, settle=settle)
         if ready.left_out:
-            print(f"note: {ready.left_out} cells kept nothing to grade", file=sys.stderr)
-        console = Console(stderr=True, highlight=False)
+            left_out = count(ready.left_out, "cell")
+            print(f"note: {left_out} kept nothing to grade", file=sys.stderr)
+        page = page_on(sys.stderr)
         try:
             # What a grader of one's own prints must not end up inside the JSON.
             with (
                 redirect_stdout(sys.stderr),
-                progress(console, len(ready.cells), note=cost_so_far) as shown,
+                progress(page, len(ready.cells), note=cost_so_far) as shown,
             ):
                 asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
         except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from assay.tasks.task import Agent
 if TYPE_CHECKING:
     from assay.tasks.blocks import HarnessSpec
 
-__all__ = ["BUILT_IN", "agent_for", "declared_harnesses", "is_traced", "require_harnesses"]
+__all__ = ["BUILT_IN", "agent_for", "declared_harnesses", "require_harnesses"]
 
 BUILT_IN = ("echo", "replay")
 """Harnesses that need no declaration; others are declared in a ``harnesses.yaml``."""
@@ -26,9 +26,11 @@ def declared_harnesses(case: Case) -> Mapping[str, HarnessSpec]:
     Raises:
         DocumentError: With everything that is wrong in it.
     """
+    if not case.harnesses_file:
+        return {}
     from assay.tasks.blocks import load_harnesses
 
-    return load_harnesses(case.harnesses_file) if case.harnesses_file else {}
+    return load_harnesses(case.harnesses_file)
 
 
 def require_harnesses(case: Case, names: set[str], declared: Mapping[str, HarnessSpec]) -> None:
@@ -43,11 +45,6 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
                 f"case {case.id!r}: unknown harness {name!r}",
                 hint=f"{nearest(name, [*BUILT_IN, *declared])}; declare others in harnesses.yaml",
             )
-
-
-def is_traced(name: str, declared: Mapping[str, HarnessSpec]) -> bool:
-    """Whether a harness shows what its agent does; known before the agent starts."""
-    return declared[name].trace is not None if name in declared else name == "replay"
 
 
 def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Agent:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
@@ -13,9 +14,11 @@ from assay.scoring.results import Assurance, EvaluationResult, reaches
 from assay.store.labels import HELD
 from assay.store.records import CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store, new_run_id
-from assay.tasks.rows import Row
 from assay.types.codec import to_json
 from assay.types.run import Run
+
+if TYPE_CHECKING:
+    from assay.tasks.rows import Row
 
 __all__ = ["graded_by", "graders_digest", "record_of", "row_record", "shortened", "start_run"]
 

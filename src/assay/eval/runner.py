@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.eval.batch import run_batches
 from assay.eval.rollout import Cell, rollout
-from assay.eval.sessions import open_session
-from assay.tasks.task import Agent, RunOptions, Task
-from assay.types.run import Job, Run
+from assay.graders.apply import grade_submission
+from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult
+from assay.tasks.case import Case
+from assay.tasks.task import Agent, RunOptions, Session, Task
+from assay.types.run import Job, Prompt, Run
+from assay.types.submission import Submission, Workspace
+
+if TYPE_CHECKING:
+    from assay.tasks.rows import Row
 
 __all__ = ["run_cells", "run_tasks"]
 
@@ -81,10 +91,44 @@ def _expand(tasks: Sequence[Task], agent: Agent, options: RunOptions, job: Job) 
             yield Cell(
                 task=task,
                 agent=agent,
-                session=open_session(task),
+                session=_open_session(task),
                 options=options,
                 harness=str(name),
                 trial=trial,
                 job_id=job.id,
                 group_id=group_id,
             )
+
+
+def _open_session(task: Task) -> AbstractAsyncContextManager[Session]:
+    """The session that begins a task."""
+    if isinstance(task.work, Case):
+        from assay.eval.case_session import case_session
+
+        return case_session(task.work)
+    from assay.tasks.rows import Row
+
+    if isinstance(task.work, Row):
+        return _row_session(task.work)
+    return task.work.open()
+
+
+@asynccontextmanager
+async def _row_session(row: Row) -> AsyncGenerator[Session]:
+    """A dataset's row that an agent is to answer again."""
+    yield _RowSession(row)
+
+
+class _RowSession:
+    """A recorded answer that waits to be graded."""
+
+    def __init__(self, row: Row) -> None:
+        self.prompt: Prompt = row.submission.question
+        self.workspace: Workspace | None = None
+        self.notes: dict[str, Json] = {}
+        self._row = row
+
+    async def grade(self, submission: Submission) -> EvaluationResult:
+        """Grade the answer with the row's graders."""
+        recorded = replace(self._row.submission, answer=submission.answer)
+        return await grade_submission(self._row.graders, recorded)

@@ -7,7 +7,7 @@ import inspect
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.types.codec import to_json
 
-__all__ = ["declared_digest", "files_of", "framed", "grader_digest"]
+__all__ = ["declared_digest", "files_of", "framed", "grader_digest", "parts_digest"]
 
 
 def grader_digest(spec: GraderSpec) -> str:
@@ -39,6 +39,22 @@ def grader_digest(spec: GraderSpec) -> str:
     for path in paths:
         for name, content in _contents(path):
             whole.update(framed(name, content))
+    return whole.hexdigest()[:16]
+
+
+def parts_digest(parts: Iterable[tuple[str, float, bool]]) -> str:
+    """Name a combination of graders by their digests, weights and gates.
+
+    Returns:
+        16 hexadecimal digits, or the one grader's digest where there is only one: alone, neither
+        weight nor gate changes what passes.
+    """
+    known = sorted(parts)
+    if len(known) == 1:
+        return known[0][0]
+    whole = hashlib.sha256(b"assay combination 1\0")
+    for digest, weight, gate in known:
+        whole.update(framed(digest.encode(), f"{weight!r} {gate}".encode()))
     return whole.hexdigest()[:16]
 
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from assay.eval.calibration.card import Card, Figure
 from assay.reports.figures import MINUS, TIMES, count, duration, money
-from assay.reports.page import STYLES, Page, Part
+from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import one_line
 from assay.store.cards import CardRecord
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 
 _NAMES = {
@@ -91,7 +90,7 @@ def print_cards(console: Console, records: Sequence[CardRecord]) -> None:
     if not records:
         page.line("there is no calibration card yet: assay calibrate GRADER LABELS.jsonl makes one")
         return
-    rows: list[list[Text]] = []
+    rows: list[list[Cell]] = []
     for record in records:
         card = Card.from_dict(record.body)
         texts = [record.id, record.created_at[:16].replace("T", " "), one_line(card.grader, 40)]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from assay.reports.figures import duration
+from assay.reports.figures import count, duration
 from assay.reports.outcome import GLYPHS, outcome
-from assay.reports.page import STYLES, Page, Part
+from assay.reports.page import STYLES, Cell, Page, Part
 from assay.scoring.graded import Graded
 from assay.store.records import CellRecord, CellRow
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress as RichProgress
     from rich.progress import Task, TaskID
-    from rich.text import Text
 
 
 Ended: TypeAlias = Literal["pass", "fail", "error", "skipped", "scored"]
@@ -38,7 +37,7 @@ def _nothing() -> str:
 
 
 def progress(
-    console: Console,
+    console: Console | Page,
     total: int,
     *,
     before: int = 0,
@@ -47,9 +46,9 @@ def progress(
     clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
     """Progress that suits the console."""
-    live = console.is_terminal and not console.is_dumb_terminal
-    kind = LiveProgress if live else Progress
-    return kind(console, total, before=before, things=things, note=note, clock=clock)
+    page = Page.on(console)
+    kind = LiveProgress if page.is_live else Progress
+    return kind(page, total, before=before, things=things, note=note, clock=clock)
 
 
 class Progress:
@@ -57,7 +56,7 @@ class Progress:
 
     def __init__(
         self,
-        console: Console,
+        console: Console | Page,
         total: int,
         *,
         before: int = 0,
@@ -65,7 +64,7 @@ class Progress:
         note: Callable[[], str] = _nothing,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._page = Page(console)
+        self._page = Page.on(console)
         self._total = max(0, total)
         self._before = before
         self._things = things
@@ -93,9 +92,9 @@ class Progress:
         if (tenths := self._tenths()) <= self._printed:
             return
         self._printed = tenths
-        share = f"{done:,} {self._things}"
+        share = count(total or done, self._things.removesuffix("s"))
         if total:
-            share = f"{100 * done // total:>3} %  {done:,} of {total:,} {self._things}"
+            share = f"{100 * done // total:>3} %  {done:,} of {share}"
         self._page.line(f"{share}  ", *self.parts(), self.said())
 
     def _tenths(self) -> int:
@@ -191,7 +190,7 @@ class LiveProgress(Progress):
         self._ended.update(ended)
         self._bar.update(self._task, completed=self.done)
 
-    def beside(self) -> Text:
+    def beside(self) -> Cell:
         """What stands beside the bar; nothing until there is something to say."""
         return self._page.text(*(self.parts() if self._ended else []), self.said())
 

@@ -10,13 +10,12 @@ from assay.eval.cheats import FAMILIES, Cheat
 from assay.eval.proof import CaseProof, Proof, Verdict
 from assay.reports.figures import count, score
 from assay.reports.outcome import GLYPHS, Outcome
-from assay.reports.page import STYLES, Page
+from assay.reports.page import STYLES, Cell, Page
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 
 def render_attack(console: Console, findings: Findings) -> None:
@@ -69,7 +68,7 @@ def _case(page: Page, case: CaseAttack, beaten: Sequence[Attempt]) -> None:
     page.blank()
 
 
-def _row(page: Page, attempt: Attempt, beaten: Sequence[Attempt]) -> list[Text]:
+def _row(page: Page, attempt: Attempt, beaten: Sequence[Attempt]) -> list[Cell]:
     style = STYLES["fail"] if attempt in beaten else STYLES["error"]
     found = attempt.outcome
     if attempt.paid_by:

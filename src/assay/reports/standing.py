@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.errors import InputError
 from assay.eval.calibration.card import Card
-from assay.eval.calibration.digests import parts_digest
+from assay.graders.digest import parts_digest
 from assay.reports.calibration_card import card_line
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json, record_parameters

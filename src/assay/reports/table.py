@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from assay.reports.explain import evidence, heading, left_out, nodes, sentence, walk
 from assay.reports.figures import DASH, TIMES, count, duration, score, score_interval
 from assay.reports.outcome import GLYPHS, Outcome, node_outcome, outcome
-from assay.reports.page import STYLES, Page, Part
+from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import first_lines, one_line
 from assay.reports.review import Review
 from assay.reports.statistics import statistics
@@ -20,7 +20,6 @@ from assay.store.records import CellRecord, RunRecord
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 
 _LINES = 6
@@ -32,7 +31,7 @@ _UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
 
 
 def render(
-    console: Console,
+    console: Console | Page,
     review: Review,
     *,
     fail_under: float | None = None,
@@ -41,7 +40,7 @@ def render(
     """Write the report of a run.
 
     Args:
-        console: Where to; colours and width are its own business.
+        console: Where to; colours and width are its own business. A page that was begun goes on.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
         shown: Failing cells that are opened; the matrix then has at most 60 cases. None for all
@@ -51,7 +50,7 @@ def render(
         The verdict that was printed; its ``code`` is the exit code.
     """
     decided = verdict(review.summary, fail_under=fail_under)
-    page = Page(console)
+    page = Page.on(console)
     _header(page, review.run, review.summary)
     matrix(page, review.summary, rows=None if shown is None else _MAX_ROWS)
     _failures(page, review, shown)
@@ -289,7 +288,7 @@ def _crossed(
     page: Page, columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], Row]]
 ) -> None:
     header = [page.text("case"), *(_column_title(page, *column) for column in columns)]
-    rows: list[list[Text]] = []
+    rows: list[list[Cell]] = []
     for case in cases:
         first = next(iter(case.values()))
         cells = [_brief(page, case.get(column)) for column in columns]
@@ -304,12 +303,12 @@ def _listed(page: Page, rows: list[Row], columns: list[tuple[str, str]]) -> None
     repeated = any(row.totals.total > 1 for row in rows)
     titles = ["case", *(["agent"] if several else []), "passed", "reward"]
     titles += ["95 %", "graded", "trials"] if repeated else []
-    lines: list[list[Text]] = []
+    lines: list[list[Cell]] = []
     for row in rows:
         totals, state = row.totals, row_outcome(row.totals)
         glyph = GLYPHS[state] if state != "pass" or totals.has_verdicts else "·"
         style = STYLES[state] if glyph != "·" else ""
-        cells: list[Text] = [page.text((f"{glyph} {_case(row)}", style))]
+        cells: list[Cell] = [page.text((f"{glyph} {_case(row)}", style))]
         if several:
             cells.append(page.text(agent_of(row)))
         passed = f"{totals.passed}/{totals.total}" if totals.has_verdicts else DASH
@@ -327,7 +326,7 @@ def _listed(page: Page, rows: list[Row], columns: list[tuple[str, str]]) -> None
 
 def _leaderboard(page: Page, summary: Summary) -> None:
     header = [page.text(t) for t in ("agent", "reward", "95 %", "passed", "graded", "errors")]
-    rows: list[list[Text]] = []
+    rows: list[list[Cell]] = []
     for row in summary.leaderboard:
         totals = row.totals
         errors = (f"{totals.errors:,}", STYLES["error"] if totals.errors else "dim")
@@ -345,7 +344,7 @@ def _leaderboard(page: Page, summary: Summary) -> None:
     page.blank()
 
 
-def _brief(page: Page, row: Row | None) -> Text:
+def _brief(page: Page, row: Row | None) -> Cell:
     if row is None:
         return page.text(("·", "dim"))
     return page.text(*_brief_parts(row))
@@ -384,10 +383,9 @@ def _case(row: Row) -> str:
     return one_line(row.case, _CASE_WIDTH).replace("::", ": :") or "no id"
 
 
-def _column_title(page: Page, harness: str, model: str) -> Text:
+def _column_title(page: Page, harness: str, model: str) -> Cell:
     names = [one_line(name, _NAME_WIDTH) for name in (harness, model) if name]
-    title = page.text(names[0] if names else "no agent")
-    return title.append("\n").append_text(page.text(names[1])) if len(names) > 1 else title
+    return page.stacked(*names) if names else page.text("no agent")
 
 
 def _matrix_width(columns: list[tuple[str, str]], cases: list[dict[tuple[str, str], Row]]) -> int:
@@ -405,6 +403,8 @@ def _length(part: Part) -> int:
 
 def _cells(text: str) -> int:
     """Columns that the text takes on a terminal."""
+    if text.isascii():
+        return len(text)
     from rich.cells import cell_len
 
     return cell_len(text)

@@ -13,18 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from assay.errors import SandboxError
-from assay.sandbox.command import (
-    Capture,
-    CommandResult,
-    Limits,
-    check_command,
-    drain,
-    follow,
-    in_thread,
-)
+
+if TYPE_CHECKING:
+    from assay.sandbox.command import CommandResult, Limits
 
 __all__ = [
     "Family",
@@ -63,8 +57,10 @@ async def run_on_host(
         InputError: The arguments make no sense.
         SandboxError: The program or the directory does not exist or may not be used.
     """
+    from assay.sandbox.command import check_command, in_thread
+
     check_command(argv, env)
-    return await in_thread(lambda cancel: _run(argv, cwd, env, limits or Limits(), cancel))
+    return await in_thread(lambda cancel: _run(argv, cwd, env, limits, cancel))
 
 
 async def remove_tree(directory: str) -> None:
@@ -84,17 +80,22 @@ def run_on_host_sync(
     limits: Limits | None = None,
 ) -> CommandResult:
     """Run a command on the host and block until it is done; see `run_on_host`."""
+    from assay.sandbox.command import check_command
+
     check_command(argv, env)
-    return _run(argv, cwd, env, limits or Limits(), None)
+    return _run(argv, cwd, env, limits, None)
 
 
 def _run(
     argv: Sequence[str],
     cwd: str | None,
     env: Mapping[str, str] | None,
-    limits: Limits,
+    limits: Limits | None,
     cancel: int | None,
 ) -> CommandResult:
+    from assay.sandbox.command import Capture, CommandResult, Limits, drain, follow
+
+    limits = limits or Limits()
     started = time.monotonic()
     family = Family()
     out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)

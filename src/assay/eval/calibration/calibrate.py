@@ -9,9 +9,8 @@ from assay.eval.calibration.asking import Keep, Target, ask
 from assay.eval.calibration.card import Card, Cost, LabelsUsed
 from assay.eval.calibration.findings import Findings, truth_of
 from assay.eval.calibration.labelled import LabelledSet
-from assay.eval.calibration.measures import Pair, compare
+from assay.eval.calibration.measures import Pair, compare, compare_people
 from assay.eval.calibration.models import cost_of
-from assay.eval.calibration.people import compare_people
 from assay.eval.calibration.plan import Options, plan
 from assay.eval.calibration.robustness import attacks_of, flips_of, order_of
 from assay.scoring.graded import Graded

@@ -1,34 +1,46 @@
-"""The measures of a calibration: predictions and labels, row by row, become figures."""
+"""The measures of a calibration: predictions and labels, row by row, become figures.
+
+Also how far people agree with each other, and a grader with single people, on the same rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
+from math import fsum
 from random import Random
 from statistics import fmean
 
-from assay.eval.calibration.card import Figure, figure
-from assay.eval.calibration.scale import VERDICTS, Scale
+from assay.eval.calibration.card import Figure, Humans, figure
+from assay.eval.calibration.scale import VERDICTS, Label, Scale
 from assay.scoring.agreement import Confusion
 from assay.scoring.bootstrap import Bootstrap, bootstrap_all, bootstrap_items
 from assay.scoring.calibrated import clustered_corrected_rate
 from assay.scoring.classes import (
+    AlphaMetric,
     ClassConfusion,
     KappaWeights,
     class_confusion,
     class_counts_by_cluster,
+    krippendorff_alpha,
 )
 from assay.scoring.intervals import Interval, are_clustered, cluster_mean, cluster_rate
 from assay.scoring.ranking import auroc, pearson, spearman
 
-__all__ = ["Compared", "Pair", "compare", "rate_figure"]
+__all__ = ["Compared", "Pair", "compare", "compare_people", "rate_figure"]
 
 _RESAMPLES = 2_000
 _FEW_RESAMPLES = 400
 _MANY_ROWS = 500
 _BLOCKS = 100
 _YES = 1
+_FEWEST = 5
+"""Two raters with fewer rows in common are passed over: agreement on one row has no kappa, and
+disagreement has one of 0, so that the mean of many such pairs would only know the bad ones."""
+
+_METRICS: Mapping[str, AlphaMetric] = {"verdict": "nominal", "levels": "ordinal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +263,57 @@ def _drawn(found: Bootstrap, n: int) -> Figure:
     estimate = found.estimate
     method = "" if estimate.low is None else "bootstrap"
     return Figure(estimate.mean, estimate.low, estimate.high, n, method)
+
+
+def compare_people(
+    rows: Sequence[tuple[Mapping[str, Label], float | None]], scale: Scale, *, threshold: float
+) -> Humans | None:
+    """Compare people with each other, and the grader with every one of them.
+
+    Cohen's kappa of two people on the rows that both labelled, averaged over the pairs of people
+    (Light 1971), and of the grader and one person on the rows of this person, averaged over people;
+    both weighted by the number of rows. Each is of two raters who may have habits of their own, so
+    the grader reaches the ceiling if it agrees with people as they do with each other. Only rows
+    with two labels and a score are used, for both.
+    """
+    several = [(said, score) for said, score in rows if len(said) > 1]
+    if not several:
+        return None
+    binary = scale if scale.kind == "levels" else VERDICTS
+    among: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    with_grader: dict[str, list[tuple[int, int]]] = {}
+    rated: list[list[float]] = []
+    for said, score in several:
+        if score is None:
+            continue
+        values = {who: scale.value(label) for who, label in said.items()}
+        places = {who: binary.place(value, threshold) for who, value in values.items()}
+        rated.append(list(values.values()))
+        for first, second in combinations(sorted(places), 2):
+            among.setdefault((first, second), []).append((places[first], places[second]))
+        graded = binary.place(score, threshold)
+        for who, place in places.items():
+            with_grader.setdefault(who, []).append((graded, place))
+    alpha = krippendorff_alpha(rated, metric=_METRICS.get(scale.kind, "interval"))
+    return Humans(
+        items=len(rated),
+        kappa=_mean_kappa(among.values(), binary),
+        alpha=alpha.value,
+        grader=_mean_kappa(with_grader.values(), binary),
+        excluded=len(several) - len(rated),
+    )
+
+
+def _mean_kappa(tables: Iterable[Sequence[tuple[int, int]]], scale: Scale) -> float | None:
+    """Cohen's kappa of each two raters, and the mean by their rows; None where none is defined."""
+    weights: KappaWeights = "quadratic" if scale.kind == "levels" else "none"
+    levels = range(len(scale.classes))
+    found: list[tuple[float, int]] = []
+    for pairs in tables:
+        if len(pairs) < _FEWEST:
+            continue
+        table = class_confusion([a for a, _ in pairs], [b for _, b in pairs], levels=levels)
+        if (kappa := table.kappa(weights)) is not None:
+            found.append((kappa, len(pairs)))
+    rows = sum(n for _, n in found)
+    return fsum(kappa * n for kappa, n in found) / rows if rows else None
