@@ -54,6 +54,8 @@ VARIABLES = {
     "PATH": "/usr/bin:/bin",
     "HOME": "/tmp",  # noqa: S108 - the sandbox's own
     "TZ": "UTC",
+    # All symbols are found at the start, not again in each fork that is the first to call one.
+    "LD_BIND_NOW": "1",
 }
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
 _STOP_SECONDS = 2.0

@@ -73,6 +73,8 @@ class _Settings:
 _scan: Callable[[str, int], tuple[object, int]] = make_scanner(_Settings)  # pyright: ignore[reportArgumentType] - its attributes do
 # The program may replace any builtin; what it replaces is its own.
 _type, _float, _int, _str, _len, _pack = type, float, int, str, len, REPLY.pack
+_tuple: type[tuple[object, ...]] = tuple
+_BRACE, _SPACE = 0x7B, " \n\r\t"
 
 
 async def _sample() -> None: ...
@@ -84,22 +86,18 @@ _sampled.close()
 
 
 class _NeedsLoopError(Exception):
-    """A coroutine waits for something, or has failed, perhaps only because no loop is running."""
+    """Something other than a coroutine has to be waited for, and no loop is running."""
 
 
-class _Done:
-    """What a coroutine returned; nobody else has this class."""
-
-    def __init__(self, result: object) -> None:
-        self.result = result
+_DONE = object()  # before what a coroutine returned; nobody else has it
 
 
 def _driven(coroutine: Awaitable[object]) -> Generator[object, None, None]:
-    """Run a coroutine to its end, if it gets there without waiting; yields `_Done` then.
+    """Run a coroutine to its end, if it gets there without waiting; yields a pair then.
 
     No exception is made at the end, as `send` would: it touches much memory, which costs a fork.
     """
-    yield _Done((yield from coroutine))  # type: ignore[misc] - allowed by the flag below
+    yield _DONE, (yield from coroutine)  # type: ignore[misc] - allowed by the flag below
 
 
 # What `types.coroutine` does, without that module.
@@ -108,7 +106,9 @@ _driven.__code__ = _driven.__code__.replace(
 )
 
 
-def evaluate(loaded: Loaded, payload: bytes, loop: Loop | None = None) -> tuple[int, float, str]:
+def evaluate(  # noqa: PLR0911 - in one piece, see below
+    loaded: Loaded, payload: bytes, loop: Loop | None = None
+) -> tuple[int, float, str]:
     """Call the program. Runs untrusted code.
 
     Each memory page that this touches is copied for each call, so that it makes few objects and
@@ -122,18 +122,32 @@ def evaluate(loaded: Loaded, payload: bytes, loop: Loop | None = None) -> tuple[
     """
     end = -1
     try:
-        text = _str(payload, "utf-8").strip(" \n\r\t")
+        text = _str(payload, "utf-8")
+        if payload[0] != _BRACE:
+            text = text.strip(_SPACE)
         value, end = _scan(text, 0)
-        if end != _len(text):
+        if end != _len(text) and text[end:].strip(_SPACE):
             return ERROR, 0.0, "the payload goes on after its JSON"
         make = loaded.arguments
         result = loaded.function(value) if make is None else loaded.function(*make(value))
         kind = _type(result)
-        if kind is not _float and kind is not _int:
+        if kind is _Coroutine and loop is None:
+            try:
+                done = _driven(result).send(None)  # type: ignore[arg-type] - it is one
+            except MemoryError:
+                raise
+            except Exception:  # perhaps only because no loop is running
+                return NEEDS_LOOP, 0.0, ""
+            # Whatever else it yields, it waits for something.
+            if _type(done) is not _tuple or _len(done) != 2 or done[0] is not _DONE:
+                return NEEDS_LOOP, 0.0, ""
+            result = done[1]
+            kind = _type(result)
+        elif kind is not _float and kind is not _int:
             result = _awaited(result, kind, loop)
             kind = _type(result)
-            if kind is not _float and kind is not _int:
-                return BAD_RETURN, 0.0, f"it returned {_name(kind)}, not a float"
+        if kind is not _float and kind is not _int:
+            return BAD_RETURN, 0.0, f"it returned {_name(kind)}, not a float"
         number = _float(result)  # type: ignore[arg-type] - it is one, or an int
     except BaseException as error:  # whatever the program raises, also SystemExit
         return _failure(error) if end >= 0 else (ERROR, 0.0, "the payload is not JSON")
@@ -143,22 +157,12 @@ def evaluate(loaded: Loaded, payload: bytes, loop: Loop | None = None) -> tuple[
 
 
 def _awaited(result: object, kind: type, loop: Loop | None) -> object:
-    """What came of it, if the program has to be waited for."""
+    """What came of it, if the program has to be waited for in a loop."""
     if kind is not _Coroutine and not hasattr(kind, "__await__"):
         return result
-    if loop is not None:
-        return loop.run_until_complete(_wait(result))  # type: ignore[arg-type]
-    if kind is not _Coroutine:
+    if loop is None:
         raise _NeedsLoopError
-    try:
-        done = _driven(result).send(None)  # type: ignore[arg-type]
-    except MemoryError:
-        raise
-    except Exception:
-        raise _NeedsLoopError from None
-    if _type(done) is not _Done:
-        raise _NeedsLoopError
-    return done.result
+    return loop.run_until_complete(_wait(result))  # type: ignore[arg-type]
 
 
 async def _wait(awaitable: Awaitable[object]) -> object:

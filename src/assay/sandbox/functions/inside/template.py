@@ -7,12 +7,14 @@ Every fork of it starts from the same memory.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import io
 import os
 import resource
 import sys
 import time
+from _struct import unpack, unpack_from
 from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage] - `threading` is dear
 
 from assay.sandbox.functions.inside.confine import limit
@@ -27,10 +29,11 @@ from assay.sandbox.functions.inside.evaluate import (
     load,
     packed,
 )
-from assay.sandbox.functions.inside.wire import BIRTH, DEATH, MAKE_LOOP, ORDER
+from assay.sandbox.functions.inside.wire import BIRTH, DEATH, MAKE_LOOP, ORDER, REPLY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
     from assay.sandbox.functions.inside.confine import Confinement
@@ -42,12 +45,14 @@ __all__ = ["Tape", "Template"]
 # Modules of Python that do more than define things when they are imported.
 _NOT_IMPORTED = ("antigravity", "idlelib", "test", "this", "turtledemo")
 _CHUNK = 1 << 16
+_LOADED_SEGMENT, _MAY_WRITE, _LARGE_SEGMENT, _PAGE = 1, 2, 1 << 18, resource.getpagesize()
 _DESCRIPTORS = 64  # as many as `confine` allows
 # What a program replaces in `os` must not change our course.
 _read, _write, _close, _exit = os.read, os.write, os.close, os._exit
 _close_range = os.closerange
-_getpid = os.getpid
+_getpid, _pipe = os.getpid, os.pipe
 _cpu = time.thread_time
+_unpack_order, _ORDER_BYTES, _pack_reply = ORDER.unpack, ORDER.size, REPLY.pack
 
 
 class Template:
@@ -72,7 +77,6 @@ class Template:
         self._tape = Tape(keep)
         self._keep = keep
         self._program: Loaded | None = None
-        self._loop: Loop | None = None
 
     def run(self, memory: int, processes: int) -> NoReturn:
         """Load the program, say so, then fork for each order until there are no more."""
@@ -106,6 +110,7 @@ class Template:
         gc.freeze()
         self._confinement.libc.malloc_trim(0)
         _warm_up()
+        inherit_code(self._confinement.libc)
 
     def _fork_for_orders(self) -> None:
         """Have one fork ready at any time: it waits for its payload, and is told when it may be."""
@@ -114,41 +119,34 @@ class Template:
         libc = self._confinement.libc
         raw_fork, raw_wait = libc.fork, libc.waitpid
         waitpid = os.waitpid
+        program, load_confined, make_series = (
+            self._program,
+            self._loaded_confined,
+            self._make_series,
+        )
+        payloads, replies, loop = self._payloads, self._replies, None
         while order := _read(orders, 1):
-            if order == MAKE_LOOP and self._loop is None:
-                self._loop = light_loop()
+            if order == MAKE_LOOP and loop is None:
+                loop = light_loop()
                 gc.freeze()
             # The C library's fork skips what Python does for other threads where there are none.
             pid = os.fork() if count_threads() else raw_fork()
             if pid == 0:
-                self._be_called()
+                try:
+                    _close(orders)
+                    _close(births)
+                    _close(deaths)
+                    if count := make_call(payloads, replies, program or load_confined, loop):
+                        make_series(count)
+                except LoadError as error:  # it was loaded before
+                    _write(replies, packed(ERROR, 0.0, f"it cannot be loaded: {error.args[0]}"))
+                finally:
+                    while True:
+                        _exit(0)
             _write(births, birth(pid))
             if pid > 0:
                 _, how = waitpid(pid, 0)
                 _write(deaths, death(how, raw_wait(-1, None, 1) != -1))
-
-    def _be_called(self) -> NoReturn:
-        """In the fork: wait for payloads and make the calls."""
-        own = _getpid()
-        try:
-            self._close_template_ends()
-            count, size, under_loop = ORDER.unpack(_read(self._payloads, ORDER.size))
-            program = self._program or self._loaded_confined()
-            if count == 1:
-                payload = _read(self._payloads, size)
-                while len(payload) < size:
-                    payload += _read(self._payloads, size - len(payload))
-                loop = self._loop if under_loop else None
-                status, score, message = evaluate(program, payload, loop)
-                if _getpid() == own:  # what the call has forked comes by here, too
-                    _write(self._replies, packed(status, score, message, cpu=_cpu()))
-            else:
-                self._make_series(program, count, own)
-        except LoadError as error:  # it was loaded before
-            _write(self._replies, packed(ERROR, 0.0, f"it cannot be loaded: {error.args[0]}"))
-        finally:
-            while True:
-                _exit(0)
 
     def _close_others(self) -> None:
         """Close what the program has opened: by a pipe, say, one call would tell the next."""
@@ -163,8 +161,10 @@ class Template:
         for fd in (self._orders, self._births, self._deaths):
             _close(fd)
 
-    def _make_series(self, program: Loaded, count: int, own: int) -> None:
-        """All calls of a batch, each with a reply; process ``own`` alone makes them."""
+    def _make_series(self, count: int) -> None:
+        """In a fork: all calls of a batch, each with a reply; no fork of its own makes them."""
+        own = _getpid()
+        program = self._program or self._loaded_confined()
         tape = self._tape
         tape.install()
         loop, before = None, 0.0
@@ -238,6 +238,31 @@ class Template:
         return "\n".join(["", *names]).encode("utf-8", "replace")[:_CHUNK]
 
 
+def make_call(
+    payloads: int, replies: int, program: Loaded | Callable[[], Loaded], loop: Loop | None
+) -> int:
+    """In a fork: wait for a payload and make the one call.
+
+    Returns:
+        How many calls there are in truth, of which it has made none; 0 if it has made it.
+    """
+    own = _getpid()
+    count, size, under_loop = _unpack_order(_read(payloads, _ORDER_BYTES))
+    if count != 1:
+        return count
+    loaded = program if isinstance(program, Loaded) else program()
+    payload = _read(payloads, size)
+    while len(payload) < size:
+        payload += _read(payloads, size - len(payload))
+    status, score, message = evaluate(loaded, payload, loop if under_loop else None)
+    if _getpid() == own:  # what the call has forked comes by here, too
+        if message:
+            _write(replies, packed(status, score, message, cpu=_cpu()))
+        else:
+            _write(replies, _pack_reply(status, score, _cpu(), 0, 0))
+    return 0
+
+
 def _warm_up() -> None:
     """Make calls of our own until the interpreter has settled.
 
@@ -250,9 +275,44 @@ def _warm_up() -> None:
 
     payload = b'{"messages": [{"role": "user", "content": "%s"}], "n": [1, 0.5]}' % (b"x" * 1000)
     program = Loaded(function, None)
+    here, there = _pipe()
     for _ in range(64):
-        status, score, message = evaluate(program, bytes(payload))
-        packed(status, score, message, cpu=_cpu())
+        _write(there, ORDER.pack(1, len(payload), 0) + payload)
+        make_call(here, there, program, None)
+        _read(here, _CHUNK)
+    _close(here)
+    _close(there)
+
+
+def inherit_code(libc: ctypes.PyDLL) -> None:
+    """Have forks begin with the page table of the interpreter's code, too.
+
+    The kernel leaves file mappings out, unless something was written to them: each fork would then
+    look up each page that it runs again. So a byte of each is written, with what it was.
+    """
+    entry = libc._handle  # noqa: SLF001 - the list of what is loaded, by the dynamic linker's ABI
+    while entry:
+        base, name, _, entry = unpack("<4Q", ctypes.string_at(entry, 32))
+        is_kernels = name and b"/" not in ctypes.string_at(name)
+        if base and not is_kernels and ctypes.string_at(base, 4) == b"\x7fELF":
+            _inherit_segments(libc, base)
+
+
+def _inherit_segments(libc: ctypes.PyDLL, base: int) -> None:
+    (table,) = unpack("<Q", ctypes.string_at(base + 32, 8))
+    size, count = unpack("<2H", ctypes.string_at(base + 54, 4))
+    for number in range(count):
+        header = ctypes.string_at(base + table + number * size, size)
+        kind, rights, _, start, _, _, length = unpack_from("<2I5Q", header)
+        if kind != _LOADED_SEGMENT or rights & _MAY_WRITE or length < _LARGE_SEGMENT:
+            continue
+        begin = base + start & -_PAGE
+        area = ctypes.c_void_p(begin), ctypes.c_size_t(base + start + length - begin)
+        # Of the kernel's rights, two are numbered the other way round.
+        real = rights >> 2 | rights & 2 | (rights & 1) << 2
+        if libc.mprotect(*area, real | _MAY_WRITE) == 0:
+            ctypes.memmove(begin, begin, 1)
+            libc.mprotect(*area, real)
 
 
 class Tape(io.RawIOBase):
