@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionPool", "load_once", "owned_by", "pool_for", "rest_all"]
 
+_SPACE = b" \n\r\t"  # JSON's; a worker allows none around a payload
 _JOIN_SECONDS = 10.0
 _JOIN_STEP_SECONDS = 0.02
 _places = itertools.count()
@@ -219,7 +220,7 @@ class FunctionPool:
         calls: list[Call] = []
         for index, payload in enumerate(payloads):
             if len(payload) <= most:
-                calls.append(Call(group, index, bytes(payload)))
+                calls.append(Call(group, index, bytes(payload.strip(_SPACE))))
                 continue
             what = f"the payload has {len(payload)} bytes; at most {most} are allowed"
             group.outcomes[index] = Outcome("error", message=what)

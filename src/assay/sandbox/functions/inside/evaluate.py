@@ -74,7 +74,6 @@ _scan: Callable[[str, int], tuple[object, int]] = make_scanner(_Settings)  # pyr
 # The program may replace any builtin; what it replaces is its own.
 _type, _float, _int, _str, _len, _pack = type, float, int, str, len, REPLY.pack
 _tuple: type[tuple[object, ...]] = tuple
-_BRACE, _SPACE = 0x7B, " \n\r\t"
 
 
 async def _sample() -> None: ...
@@ -116,17 +115,15 @@ def evaluate(  # noqa: PLR0911 - in one piece, see below
 
     Args:
         loaded: The program.
-        payload: JSON.
+        payload: JSON, without white space around it.
         loop: An event loop for it to wait in, or None: then a call that seems to want one is
             answered with `NEEDS_LOOP`.
     """
     end = -1
     try:
         text = _str(payload, "utf-8")
-        if payload[0] != _BRACE:
-            text = text.strip(_SPACE)
         value, end = _scan(text, 0)
-        if end != _len(text) and text[end:].strip(_SPACE):
+        if end != _len(text):
             return ERROR, 0.0, "the payload goes on after its JSON"
         make = loaded.arguments
         result = loaded.function(value) if make is None else loaded.function(*make(value))

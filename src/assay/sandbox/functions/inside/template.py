@@ -46,6 +46,8 @@ __all__ = ["Tape", "Template"]
 _NOT_IMPORTED = ("antigravity", "idlelib", "test", "this", "turtledemo")
 _CHUNK = 1 << 16
 _LOADED_SEGMENT, _MAY_WRITE, _LARGE_SEGMENT, _PAGE = 1, 2, 1 << 18, resource.getpagesize()
+_DONT_NEED = 4
+_POOL, _SPARE_BYTES = 1 << 14, 1 << 17
 _DESCRIPTORS = 64  # as many as `confine` allows
 # What a program replaces in `os` must not change our course.
 _read, _write, _close, _exit = os.read, os.write, os.close, os._exit
@@ -108,9 +110,10 @@ class Template:
             random.seed(0)
         gc.collect()
         gc.freeze()
-        self._confinement.libc.malloc_trim(0)
-        _warm_up()
+        self._filling = _fill_pools()
         inherit_code(self._confinement.libc)
+        _warm_up()
+        self._confinement.libc.malloc_trim(_SPARE_BYTES)
 
     def _fork_for_orders(self) -> None:
         """Have one fork ready at any time: it waits for its payload, and is told when it may be."""
@@ -284,11 +287,28 @@ def _warm_up() -> None:
     _close(there)
 
 
+def _fill_pools() -> list[bytes]:
+    """Use up what is free in the pools of Python's allocator, but for the beginning of new ones.
+
+    A fork that makes an object writes to the head of its pool and to where the object is, two pages
+    that are one where the pool has just been begun.
+    """
+    filling: list[bytes] = []
+    for size in range(48, 513, 16):
+        for _ in range(1000):
+            block = bytes(size - 33)
+            filling.append(block)
+            if id(block) % _POOL < 512:
+                break
+    return filling
+
+
 def inherit_code(libc: ctypes.PyDLL) -> None:
     """Have forks begin with the page table of the interpreter's code, too.
 
     The kernel leaves file mappings out, unless something was written to them: each fork would then
-    look up each page that it runs again. So a byte of each is written, with what it was.
+    look up each page that it runs again. So a byte of each is written, with what it was. What only
+    the start has used is left out, because each page costs a fork something.
     """
     entry = libc._handle  # noqa: SLF001 - the list of what is loaded, by the dynamic linker's ABI
     while entry:
@@ -313,6 +333,7 @@ def _inherit_segments(libc: ctypes.PyDLL, base: int) -> None:
         if libc.mprotect(*area, real | _MAY_WRITE) == 0:
             ctypes.memmove(begin, begin, 1)
             libc.mprotect(*area, real)
+            libc.madvise(*area, _DONT_NEED)
 
 
 class Tape(io.RawIOBase):
