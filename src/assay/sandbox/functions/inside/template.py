@@ -120,7 +120,7 @@ class Template:
         orders, births, deaths = self._orders, self._births, self._deaths
         birth, death = BIRTH.pack, DEATH.pack
         libc = self._confinement.libc
-        raw_fork, raw_wait = libc.fork, libc.waitpid
+        raw_fork, raw_wait = getattr(libc, "_Fork", libc.fork), libc.waitpid
         waitpid = os.waitpid
         program, load_confined, make_series = (
             self._program,
@@ -287,16 +287,16 @@ def _warm_up() -> None:
     _close(there)
 
 
-def _fill_pools() -> list[bytes]:
+def _fill_pools() -> list[object]:
     """Use up what is free in the pools of Python's allocator, but for the beginning of new ones.
 
     A fork that makes an object writes to the head of its pool and to where the object is, two pages
     that are one where the pool has just been begun.
     """
-    filling: list[bytes] = []
-    for size in range(48, 513, 16):
-        for _ in range(1000):
-            block = bytes(size - 33)
+    filling: list[object] = []
+    for size in range(32, 513, 16):
+        for number in range(1000):
+            block = bytes(size - 33) if size > 32 else (1 << 29) + number
             filling.append(block)
             if id(block) % _POOL < 512:
                 break
