@@ -33,6 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from assay.sandbox.functions.inside.confine import Confinement
     from assay.sandbox.functions.inside.wire import Pipes
 
 __all__ = ["DEADLY", "Calls", "Reply"]
@@ -65,7 +66,8 @@ class Calls:
         control: The control socket, which may hang up at any time.
         template: Its process id.
         pipes: To the template.
-        namespaced: Whether whatever a call leaves behind can be found and killed.
+        confinement: What this process is confined by; in a pid namespace, whatever a call leaves
+            behind can be found and killed.
         keep: How many bytes of what a call prints are kept.
         on_delay: Called when a call takes its time, so that nothing else need wait for it.
 
@@ -80,7 +82,7 @@ class Calls:
         template: int,
         pipes: Pipes,
         *,
-        namespaced: bool,
+        confinement: Confinement,
         keep: int,
         on_delay: Callable[[], None],
     ) -> None:
@@ -90,7 +92,8 @@ class Calls:
         self._pipes = pipes
         self._on_delay = on_delay
         self._control = control
-        self._namespaced = namespaced
+        self._namespaced = confinement.namespaced
+        self._raw_wait = confinement.libc.waitpid
         self._orders, self._payload_out = pipes.orders[1], pipes.payloads[1]
         self._births, self._deaths = pipes.births[0], pipes.deaths[0]
         self._replies, self._prints = pipes.replies[0], pipes.prints[0]
@@ -300,19 +303,15 @@ class Calls:
 
         The template is no such child: it was made so that this does not see it.
         """
-        try:
-            os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return False
-        return True
+        return self._raw_wait(-1, None, os.WNOHANG) != -1
 
     def _clear(self) -> None:
         """Take what dead processes have left in the pipes."""
         for _ in range(_DRAINS):
-            ready = [fd for fd, event in self._rest.poll(0) if event & select.POLLIN]
-            if not ready:
+            events = self._rest.poll(0)
+            if not events:
                 return
-            for fd in ready:
+            for fd, _ in events:
                 if fd == self._prints:
                     self._hear()
                 else:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from assay.sandbox.functions.inside.confine import Confinement
     from assay.sandbox.functions.inside.wire import Line, Pipes
 
+    Times = tuple[float, float]
+
 __all__ = ["Outbox", "serve"]
 
 _OWN_PROCESSES = 2
@@ -47,7 +49,7 @@ def serve(line: Line, pipes: Pipes, confinement: Confinement) -> NoReturn:
         line.fd,
         template,
         pipes,
-        namespaced=confinement.namespaced,
+        confinement=confinement,
         keep=keep,
         on_delay=outbox.flush,
     )
@@ -166,12 +168,6 @@ class _Server:
 
     def _end(self) -> None:
         self._outbox.end(_RETIRE if self._calls.is_spent else 0)
-
-
-if TYPE_CHECKING:
-    from assay.sandbox.functions.inside.wire import Line
-
-    Times = tuple[float, float]
 
 
 _KIND_CALL, _KIND_END = b"CE"

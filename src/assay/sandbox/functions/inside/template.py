@@ -77,7 +77,6 @@ class Template:
         self._parts = parts
         self._pid = os.getpid()
         self._tape = Tape(keep)
-        self._keep = keep
         self._program: Loaded | None = None
 
     def run(self, memory: int, processes: int) -> NoReturn:
@@ -120,27 +119,24 @@ class Template:
         orders, births, deaths = self._orders, self._births, self._deaths
         birth, death = BIRTH.pack, DEATH.pack
         libc = self._confinement.libc
+        # glibc's other fork skips what there is to do for other threads; we have none then.
         raw_fork, raw_wait = getattr(libc, "_Fork", libc.fork), libc.waitpid
         waitpid = os.waitpid
-        program, load_confined, make_series = (
-            self._program,
-            self._loaded_confined,
-            self._make_series,
-        )
+        program = self._program or self._loaded_confined
         payloads, replies, loop = self._payloads, self._replies, None
         while order := _read(orders, 1):
             if order == MAKE_LOOP and loop is None:
                 loop = light_loop()
                 gc.freeze()
-            # The C library's fork skips what Python does for other threads where there are none.
+            # Nor is there anything to do for Python's own.
             pid = os.fork() if count_threads() else raw_fork()
             if pid == 0:
                 try:
                     _close(orders)
                     _close(births)
                     _close(deaths)
-                    if count := make_call(payloads, replies, program or load_confined, loop):
-                        make_series(count)
+                    if count := make_call(payloads, replies, program, loop):
+                        self._make_series(count)
                 except LoadError as error:  # it was loaded before
                     _write(replies, packed(ERROR, 0.0, f"it cannot be loaded: {error.args[0]}"))
                 finally:

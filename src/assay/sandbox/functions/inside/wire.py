@@ -130,6 +130,7 @@ class Pipes:
         self.payloads = os.pipe()
         self.replies = os.pipe()
         self.prints = os.pipe()
+        self._shared = (0, self.payloads[0], self.replies[1], self.prints[1])
         # So that a batch is handed over in one piece. Where it is refused, it is in several.
         libc.fcntl(self.payloads[1], _SET_PIPE_SIZE, _PAYLOAD_BYTES)
 
@@ -157,5 +158,5 @@ class Pipes:
 
     def make_blocking(self) -> None:
         """Undo the one thing that a fork can do to the pipes themselves, for all after it."""
-        for fd in (0, self.payloads[0], self.replies[1], self.prints[1]):
+        for fd in self._shared:
             os.set_blocking(fd, True)

@@ -5,6 +5,7 @@ they mean. Loads our own modules by their full names without running any package
 forgets them by name again: what a program imports is Python's, or comes with the program.
 """
 
+import os
 import sys
 
 _PACKAGES = ("assay", "assay.sandbox", "assay.sandbox.functions", "assay.sandbox.functions.inside")
@@ -13,6 +14,8 @@ _PACKAGES = ("assay", "assay.sandbox", "assay.sandbox.functions", "assay.sandbox
 def main() -> None:
     """Confine this process, wait for a program, then serve calls until the host hangs up."""
     control, namespaced, uid, limit_processes = (int(word) for word in sys.argv[1:5])
+    # The dynamic linker has read it; no program is to see it.
+    os.environ.pop("LD_BIND_NOW", None)
     here = __file__.rpartition("/")[0]
     for name in _PACKAGES:
         sys.modules[name] = type(sys)(name)
