@@ -107,7 +107,7 @@ class Calls:
         self._printed: list[bytes] = []
         self._said = b""
         self._unsent = memoryview(b"")
-        self._is_series = False
+        self._is_series = self._is_ready = False
         self._forks = self._born = 0  # how many there are, and how many have been heard of
         self._pid = 0  # of the one heard of last
         self._started = self._burnt = 0.0
@@ -118,14 +118,17 @@ class Calls:
         reply = self.reply(limit, 2 * limit)
         self._pid = 0
         if reply[0] == OK:
-            self._have_forked()
+            self.prepare()
             self._is_born()  # so that the host can count who is there
         else:
             self._kill_all()
         return reply
 
-    def _have_forked(self) -> None:
-        """Let the template fork, so that a process waits for the next payload."""
+    def prepare(self) -> None:
+        """Let the template fork, so that a process waits for the next payload; unless one does."""
+        if self._is_ready or self.is_spent:
+            return
+        self._is_ready = True
         try:
             os.write(self._orders, MAKE_LOOP if self.wants_loop else FORK)
         except OSError:
@@ -136,6 +139,7 @@ class Calls:
 
     def start(self, payload: bytes, *, count: int = 1) -> None:
         """Let the waiting process begin."""
+        self.prepare()
         if self._said:
             self._said = b""
         if self._printed:
@@ -276,7 +280,7 @@ class Calls:
         return bool(_poll({fd: select.POLLIN}).poll(_PATIENCE_MS))
 
     def end(self) -> bytes:
-        """See that nothing of the process is left, and have the next one forked."""
+        """See that nothing of the process is left. `prepare` has the next one forked."""
         death = _read(self._deaths, DEATH.size) or self._awaited_death()
         how, has_sibling = DEATH.unpack(death) if len(death) == DEATH.size else (0, 1)
         if has_sibling or self._has_strays():
@@ -286,8 +290,7 @@ class Calls:
             self._stop_sending()
         self._clear()
         self._pipes.make_blocking()
-        if not self.is_spent:
-            self._have_forked()
+        self._is_ready = False
         return _cause(how) if how else _NO_RESULT
 
     def _awaited_death(self) -> bytes:

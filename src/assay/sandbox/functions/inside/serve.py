@@ -168,6 +168,8 @@ class _Server:
 
     def _end(self) -> None:
         self._outbox.end(_RETIRE if self._calls.is_spent else 0)
+        # Only now: whoever waits for the answer need not wait for a fork.
+        self._calls.prepare()
 
 
 _KIND_CALL, _KIND_END = b"CE"
