@@ -46,7 +46,7 @@ __all__ = ["Tape", "Template"]
 _NOT_IMPORTED = ("antigravity", "idlelib", "test", "this", "turtledemo")
 _CHUNK = 1 << 16
 _LOADED_SEGMENT, _MAY_WRITE, _LARGE_SEGMENT, _PAGE = 1, 2, 1 << 18, resource.getpagesize()
-_DONT_NEED = 4
+_NORMAL, _DONT_NEED = 0, 4
 _POOL, _SPARE_BYTES = 1 << 14, 1 << 17
 _DESCRIPTORS = 64  # as many as `confine` allows
 # What a program replaces in `os` must not change our course.
@@ -110,7 +110,7 @@ class Template:
         gc.collect()
         gc.freeze()
         self._filling = _fill_pools()
-        inherit_code(self._confinement.libc)
+        _inherit_code(self._confinement.libc)
         _warm_up()
         self._confinement.libc.malloc_trim(_SPARE_BYTES)
 
@@ -135,7 +135,7 @@ class Template:
                     _close(orders)
                     _close(births)
                     _close(deaths)
-                    if count := make_call(payloads, replies, program, loop):
+                    if count := _make_call(payloads, replies, program, loop):
                         self._make_series(count)
                 except LoadError as error:  # it was loaded before
                     _write(replies, packed(ERROR, 0.0, f"it cannot be loaded: {error.args[0]}"))
@@ -237,7 +237,7 @@ class Template:
         return "\n".join(["", *names]).encode("utf-8", "replace")[:_CHUNK]
 
 
-def make_call(
+def _make_call(
     payloads: int, replies: int, program: Loaded | Callable[[], Loaded], loop: Loop | None
 ) -> int:
     """In a fork: wait for a payload and make the one call.
@@ -277,7 +277,7 @@ def _warm_up() -> None:
     here, there = _pipe()
     for _ in range(64):
         _write(there, ORDER.pack(1, len(payload), 0) + payload)
-        make_call(here, there, program, None)
+        _make_call(here, there, program, None)
         _read(here, _CHUNK)
     _close(here)
     _close(there)
@@ -299,7 +299,7 @@ def _fill_pools() -> list[object]:
     return filling
 
 
-def inherit_code(libc: ctypes.PyDLL) -> None:
+def _inherit_code(libc: ctypes.PyDLL) -> None:
     """Have forks begin with the page table of the interpreter's code, too.
 
     The kernel leaves file mappings out, unless something was written to them: each fork would then
@@ -310,7 +310,9 @@ def inherit_code(libc: ctypes.PyDLL) -> None:
     while entry:
         base, name, _, entry = unpack("<4Q", ctypes.string_at(entry, 32))
         is_kernels = name and b"/" not in ctypes.string_at(name)
-        if base and not is_kernels and ctypes.string_at(base, 4) == b"\x7fELF":
+        # It fails where nothing is mapped: not everything begins where it is counted from.
+        is_mapped = libc.madvise(ctypes.c_void_p(base), ctypes.c_size_t(_PAGE), _NORMAL) == 0
+        if base and not is_kernels and is_mapped and ctypes.string_at(base, 4) == b"\x7fELF":
             _inherit_segments(libc, base)
 
 
