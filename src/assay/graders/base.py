@@ -436,9 +436,7 @@ def field_parameters(kind: type[object]) -> dict[str, Parameter]:
             continue
         default: object = None if field.default is MISSING else field.default
         required = field.default is MISSING and field.default_factory is MISSING
-        known[field.name] = Parameter(
-            field.name, hints.get(field.name, object), required, default
-        )
+        known[field.name] = Parameter(field.name, hints.get(field.name, object), required, default)
     return known
 
 
