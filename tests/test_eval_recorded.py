@@ -176,10 +176,14 @@ async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
     store: Store, tmp_path: Path
 ) -> None:
     file, away = tmp_path / "data.jsonl", tmp_path / "away"
+
+    def leave(_: object) -> None:
+        file.rename(away)
+
     file.write_text('{"answer": "a", "expected": "a"}\n' * 1_500)
     with plan_rows(str(file), EXACT, store) as planned:
         with pytest.raises(InputError, match="cannot read"):
-            await grade_rows(planned, store, on_rows=lambda _: file.rename(away), workers=1)
+            await grade_rows(planned, store, on_rows=leave, workers=1)
         file.write_text("{")
         with pytest.raises(InputError, match="not a JSON object"):
             await grade_rows(planned, store, on_rows=lambda _: None)
