@@ -221,7 +221,8 @@ def _next_steps(page: Page, review: Review) -> None:
     if totals.total:
         steps.append((f"assay report {run} --html report.html", "every score, opened"))
     for number, (command, purpose) in enumerate(steps):
-        page.line(("Next  " if number == 0 else "      ", "dim"), command, (f"  {purpose}", "dim"))
+        start = "Next  " if number == 0 else "      "
+        page.line((start, "dim"), command, (f"  {purpose}", "dim"), hanging=len(start))
 
 
 def _quoted(run_id: str) -> str:
