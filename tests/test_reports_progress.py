@@ -74,6 +74,13 @@ def test_no_time_is_promised_while_nothing_succeeds() -> None:
     assert "about 4.0 s left" in lines_of(4, [cell(None), cell(0.0)])[-1]
 
 
+def test_no_time_is_promised_that_nobody_could_measure() -> None:
+    target, raw = console()
+    with progress(target, 4, clock=lambda: 0.0) as shown:
+        shown.cell(cell())
+    assert "left" not in raw.getvalue().decode()
+
+
 def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> None:
     target, raw = console(terminal=True)
     said = ["nobody was asked"]

@@ -115,7 +115,8 @@ class Progress:
         if now <= self._ended["error"] or self.done >= self._total:
             return ""
         elapsed = self._clock() - self._start
-        return f"about {duration(elapsed / now * (self._total - self.done))} left"
+        left = elapsed / now * (self._total - self.done)
+        return f"about {duration(left)} left" if left >= 0.05 else ""
 
     def parts(self) -> list[Part]:
         """How many ended in which way; passed and failed ones also where there are none."""
