@@ -51,7 +51,7 @@ def _row(name: str, workers: dict[str, Worker], *, quick: bool) -> Row:
         ours=[timing.cpu for timing in ours],
         peer=[timing.cpu for timing in peer],
         beside="hud",
-        goal=None if name in _WITHOUT_GOAL else Goal("times_less", 3),
+        goal=None if name in _WITHOUT_GOAL else Goal("times_less", 2),
         note="" if agree else "the packages gave different scores",
     )
 

@@ -73,7 +73,7 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
     rows: list[Row] = []
     for counted in MEASURES:
         floor = _of(costs["bare"], counted)
-        goal = Goal("at_most", 1.5) if counted == "wall" else None
+        goal = Goal("at_most", 1.3) if counted == "wall" else None
         for mode in _MODES:
             what, ours = f"assay run ({mode})", _of(costs[mode], counted)
             rows.append(_row(what, ours, floor, "bare pytest", counted=counted))

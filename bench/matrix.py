@@ -44,7 +44,7 @@ def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Ro
     one = _pair(costs, str(_ONE))
     few = _pair(costs, str(_FEW))
     many = _pair(costs, str(_MANY))
-    less = Goal("times_less", 3)
+    less = Goal("times_less", 2)
     missing = "" if touchstone else "touchstone is not installed"
     rows: list[Row] = []
     for counted in MEASURES:

@@ -87,7 +87,7 @@ def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> N
     with progress(target, 4, note=lambda: said[0]) as shown:
         assert isinstance(shown, LiveProgress)
         said[0] = "nobody answers"
-        assert shown.beside().plain.strip() == "nobody answers"
+        assert str(shown.beside()).strip() == "nobody answers"
     assert "nobody answers" in raw.getvalue().decode()
 
 

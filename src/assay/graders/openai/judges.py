@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias, cast
@@ -21,7 +21,7 @@ from assay.graders.openai.base import (
     template_of,
     wrong,
 )
-from assay.graders.openai.messages import Fences, Message
+from assay.graders.openai.messages import Fences, JudgeRequest, Message, described, send
 from assay.graders.openai.rewards import FaultError, Reward, SubmissionFaultError
 from assay.graders.openai.template import Scope
 from assay.scoring.json_safe import Json
@@ -67,25 +67,6 @@ class SamplingParams:
     reasoning_effort: str | None = None
     max_completions_tokens: int | None = None
     max_completion_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRequest:
-    """What is to be sent to a judge.
-
-    Attributes:
-        model: Its name, as OpenAI calls it.
-        messages: With every template filled in.
-        response_format: JSON Schema of the reply.
-        sampling: As `SamplingParams`, without what was not given.
-        fences: The names of the fences in it, which differ from run to run.
-    """
-
-    model: str
-    messages: tuple[Mapping[str, Json], ...]
-    response_format: Mapping[str, Json]
-    sampling: Mapping[str, Json]
-    fences: tuple[str, ...] = ()
 
 
 class ModelDefinition(Definition):
@@ -145,8 +126,6 @@ class ModelDefinition(Definition):
             SubmissionFaultError: The sample has no content.
             FaultError: The judge could not be asked, refused, or did not answer what was asked.
         """
-        from assay.graders.openai.messages import described, send
-
         request = self.request(scope)
         if self._shows_text and (why := _silence(scope)):
             details = {"model": self.model, "asked": False, "why": why}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from assay.errors import InputError, ModelError, ModelFault
 from assay.graders.judges.fence import FencedText
@@ -17,10 +17,7 @@ from assay.models.messages import Message as Turn
 from assay.models.messages import Reply, Request, Role
 from assay.scoring.json_safe import Json
 
-if TYPE_CHECKING:
-    from assay.graders.openai.judges import JudgeRequest
-
-__all__ = ["Fences", "Message", "described", "reference_of", "send", "why_not"]
+__all__ = ["Fences", "JudgeRequest", "Message", "described", "reference_of", "send", "why_not"]
 
 _EXPLAINED = """\
 Text between a line such as <untrusted name="sample.output_text" id="0123456789abcdef"> and the \
@@ -176,6 +173,25 @@ def _names_in(value: Json) -> set[str]:
         elif isinstance(inside, str):
             found.update(_NAMED.findall(inside))
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """What is to be sent to a judge.
+
+    Attributes:
+        model: Its name, as OpenAI calls it.
+        messages: With every template filled in.
+        response_format: JSON Schema of the reply.
+        sampling: As `SamplingParams`, without what was not given.
+        fences: The names of the fences in it, which differ from run to run.
+    """
+
+    model: str
+    messages: tuple[Mapping[str, Json], ...]
+    response_format: Mapping[str, Json]
+    sampling: Mapping[str, Json]
+    fences: tuple[str, ...] = ()
 
 
 _FLAGS: Mapping[ModelFault, Flag] = {
