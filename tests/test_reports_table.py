@@ -370,6 +370,8 @@ def test_rows_that_could_not_fail_show_no_passing_anywhere() -> None:
         assert "· 8 scored" in text
         assert "✓" not in text.split("PASS:")[0].rsplit("\n", 1)[0]
         assert "2/2 " not in text.split("agent ")[0]
+    assert "a     · 0.50  · 0.50" in shown(*free)
+    assert "passed/trials" not in shown(*free)
     mixed = shown(*free, cell("c"))
     assert "✓ 1 passed   ✗ 0 failed   · 8 scored   ! 0 errors" in mixed
     assert "9 of 9 graded" in mixed

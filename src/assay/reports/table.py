@@ -271,8 +271,8 @@ def marks(row: Row) -> str:
 
 
 def passed_of(totals: Totals) -> str:
-    """Passed of all trials; a dash where none could have failed."""
-    return f"{totals.passed}/{totals.total}" if totals.has_verdicts else DASH
+    """Passed of all trials; nothing where none could have failed."""
+    return f"{totals.passed}/{totals.total}" if totals.has_verdicts else ""
 
 
 def agent_of(row: Row) -> str:
@@ -291,7 +291,9 @@ def _crossed(
         cells = [_brief(page, case.get(column)) for column in columns]
         rows.append([page.text(_case(first)), *cells])
     page.table(header, rows, left=1)
-    meanings = ["passed/trials and mean reward of the graded", *_meanings(cases)]
+    has_verdicts = any(row.totals.has_verdicts for case in cases for row in case.values())
+    first = f"{'passed/trials and ' if has_verdicts else ''}mean reward of the graded"
+    meanings = [first, *_meanings(cases)]
     page.line(("; ".join(meanings), "dim"))
 
 
@@ -306,7 +308,7 @@ def _listed(page: Page, rows: list[Row], columns: list[tuple[str, str]]) -> None
         cells: list[Cell] = [page.text((f"{GLYPHS[state]} {_case(row)}", STYLES[state]))]
         if several:
             cells.append(page.text(agent_of(row)))
-        cells.append(page.text(f"{passed_of(totals)}{marks(row)}"))
+        cells.append(page.text(f"{passed_of(totals) or DASH}{marks(row)}"))
         cells.append(page.text(score(totals.reward.mean)))
         if repeated:
             cells.append(page.text((score_interval(totals.reward), "dim")))
@@ -346,7 +348,7 @@ def _brief(page: Page, row: Row | None) -> Cell:
 
 def _brief_parts(row: Row) -> list[Part]:
     totals, state = row.totals, row.totals.shown
-    parts: list[Part] = [(f"{GLYPHS[state]} {passed_of(totals)}", STYLES[state])]
+    parts: list[Part] = [(f"{GLYPHS[state]} {passed_of(totals)}".rstrip(), STYLES[state])]
     if totals.graded:
         parts.append(f" {score(totals.reward.mean)}")
     return [*parts, (marks(row), "dim")]
