@@ -27,6 +27,14 @@ def test_both_tiers_and_the_limits_are_shown(tmp_path: Path) -> None:
     assert any("2 s CPU, 10 s wall, 1024 MiB, 16 processes" in line for line in lines)
 
 
+def test_what_is_wrapped_stays_in_its_entry(tmp_path: Path) -> None:
+    done = assay("doctor", cwd=tmp_path, env={"COLUMNS": "60"})
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("ok   python  ")
+    assert all(line[:4] in ("ok  ", "--  ", "miss", "    ") for line in lines[:-2])
+    assert max(map(len, lines)) <= 60
+
+
 def test_limits_for_programs(tmp_path: Path) -> None:
     done = assay("doctor", "--json", cwd=tmp_path)
     assert done.stdout, done.stderr

@@ -138,3 +138,11 @@ def test_place_that_cannot_be_written_is_told(capsys: pytest.CaptureFixture[str]
     Path("file").write_text("", encoding="utf-8")
     assert call("init", "file/inside") == 2
     assert "cannot write file/inside" in capsys.readouterr().err
+
+
+@pytest.mark.sandbox
+def test_the_case_is_proven(capsys: pytest.CaptureFixture[str]) -> None:
+    call("init", "my-suite")
+    capsys.readouterr()
+    assert call("selftest", "my-suite") == 0
+    assert "1 case proven" in capsys.readouterr().out

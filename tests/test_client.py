@@ -10,15 +10,17 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import assay
 from assay import AssayError, Client, StringThread, Submission
+from assay.client import grader_types
 from assay.client.clients import Portal
 from assay.errors import ConflictError, InputError, LockedError, NotFoundError
 from assay.registry import ValidationFailedError
+from assay.registry.definitions import definition_schema
 from assay.scoring.json_safe import Json
 from tests.client_modes import MODES, client_of, running
 from tests.definitions import definition
@@ -340,7 +342,10 @@ def _wrong(error: type[AssayError], act: Act) -> tuple[type[AssayError], Act]:
         _wrong(ConflictError, lambda c: c.graders.create.custom(key="taken")),
         _wrong(InputError, lambda c: c.graders.create.custom(key="No Key")),
         _wrong(InputError, lambda c: c.graders.create.external_endpoint(key="e", url="ftp://x")),
-        _wrong(InputError, lambda c: c.graders.create.external_endpoint(key="e", url="u", tme=1)),
+        _wrong(
+            InputError,
+            lambda c: cast("Any", c.graders.create).external_endpoint(key="e", url="u", tme=1),
+        ),
         _wrong(
             InputError,
             lambda c: c.graders.create.prebuilt_judge(key="p", type="X", judge_model="m"),
@@ -429,7 +434,7 @@ async def test_the_asynchronous_client_has_the_same_calls(tmp_path: Path) -> Non
 
 
 def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
-    from assay.client import clients, data, grader_types, graders
+    from assay.client import clients, data, graders
 
     pairs = [
         (data.AsyncDatasets, clients.Datasets),
@@ -446,6 +451,20 @@ def test_every_call_of_the_asynchronous_client_has_a_blocking_twin() -> None:
         (found,) = [p for home in homes for p in vars(home).values() if isinstance(p, blocking)]
         wanted = {name for name in vars(asynchronous) if not name.startswith("_")}
         assert wanted <= set(dir(found)), blocking.__name__
+
+
+def test_the_types_of_options_name_what_is_stored_and_nothing_else() -> None:
+    def stored(kind: str) -> dict[str, Any]:
+        return cast("dict[str, Any]", definition_schema(kind)["properties"])
+
+    for kind, named, own in (
+        ("binary_judge", grader_types.BinaryJudgeOptions.__optional_keys__, "criteria"),
+        ("prebuilt_judge", grader_types.PrebuiltJudgeOptions.__optional_keys__, "type"),
+        ("external_endpoint", grader_types.EndpointOptions.__optional_keys__, "url"),
+    ):
+        assert named == set(stored(kind)) - {own}
+    fields = stored("binary_judge")["panel"]["properties"]
+    assert grader_types.PanelOptions.__optional_keys__ == set(fields)
 
 
 MISFITS: list[tuple[Callable[[Any], object], str]] = [

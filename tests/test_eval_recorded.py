@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assay.errors import InputError
-from assay.eval.recorded import grade_rows, plan_rows
+from assay.eval.recorded import check_rows, grade_rows, plan_rows
 from assay.graders.spec import GraderSpec
 from assay.scoring import Json
 from assay.store import CellRecord, RunRecord, Store
@@ -137,3 +138,68 @@ async def test_a_label_that_is_nowhere_and_one_that_is_empty_are_told_apart(
         ):
             await grade_rows(rows, store, on_rows=lambda _: None)
         assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
+async def test_attack_a_row_in_another_encoding_can_be_read_in_its_report(
+    encoding: str, store: Store, tmp_path: Path
+) -> None:
+    file, row = tmp_path / "data.jsonl", {"answer": "a", "expected": "a"}
+    file.write_bytes(json.dumps(row).encode(encoding))
+    with plan_rows(str(file), EXACT, store) as planned:
+        await grade_rows(planned, store, on_rows=lambda _: None)
+    assert store.detail(planned.run.id, ("1", "recorded", "", 1))["row"] == row
+
+
+@pytest.mark.parametrize("grader", ["exact_match", "math_equal"])
+async def test_attack_a_row_that_is_replaced_while_it_is_graded_is_not_stored(
+    grader: str, store: Store, tmp_path: Path
+) -> None:
+    """Its run would be gone on with once the old row is back, and keep the result of the other."""
+    file = tmp_path / "data.jsonl"
+    good, bad = (f'{{"answer": "{word}", "expected": "1"}}\n' for word in ("1", "2"))
+    graders = [GraderSpec(type=grader)]
+    file.write_text(bad)
+    with plan_rows(str(file), graders, store) as planned:
+        file.write_text(good)
+        with pytest.raises(InputError, match="has changed while it was graded"):
+            await grade_rows(planned, store, on_rows=lambda _: None)
+    file.write_text(bad)
+    with plan_rows(str(file), graders, store) as again:
+        assert (again.run.id, again.kept) == (planned.run.id, 0)
+        file.write_text(bad + good)  # what is appended is for another run
+        await grade_rows(again, store, on_rows=lambda _: None)
+    assert store.cells_of(again.run.id, ["1"])["1"].reward == 0.0
+
+
+async def test_attack_a_dataset_that_is_away_for_a_while_loses_no_row(
+    store: Store, tmp_path: Path
+) -> None:
+    file, away = tmp_path / "data.jsonl", tmp_path / "away"
+
+    def leave(_: object) -> None:
+        file.rename(away)
+
+    file.write_text('{"answer": "a", "expected": "a"}\n' * 1_500)
+    with plan_rows(str(file), EXACT, store) as planned:
+        with pytest.raises(InputError, match="cannot read"):
+            await grade_rows(planned, store, on_rows=leave, workers=1)
+        file.write_text("{")
+        with pytest.raises(InputError, match="not a JSON object"):
+            await grade_rows(planned, store, on_rows=lambda _: None)
+    away.rename(file)
+    with plan_rows(str(file), EXACT, store) as again:
+        assert (again.run.id, again.kept) == (planned.run.id, 1_024)
+        await grade_rows(again, store, on_rows=lambda _: None)
+    assert store.counts(again.run.id).passed == 1_500
+
+
+def test_attack_a_pipe_as_a_dataset_is_refused_at_once(store: Store, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (
+        pytest.raises(InputError, match="pipe is not a regular file"),
+        plan_rows(str(tmp_path / "pipe"), EXACT, store),
+    ):
+        pass
+    with pytest.raises(InputError, match="pipe is not a regular file"):
+        check_rows(str(tmp_path / "pipe"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import pytest
@@ -303,3 +303,62 @@ async def test_a_subclass_may_have_a_compute_score_of_its_own() -> None:
 
     assert list(Always.parameters()[0]) == ["answer"]
     assert (await Always.grade(answer="")).value == 0.5
+
+
+class Alike:
+    """Looks like all others of its class, as what hides a key does."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __repr__(self) -> str:
+        return "Alike()"
+
+
+@dataclass(frozen=True, slots=True)
+class Says(Grader):
+    name: ClassVar[str] = "says"
+
+    model: Alike
+    limit: Unimportable | None = None
+
+    def score(self, answer: str) -> float:
+        return float(answer == self.model.word)
+
+
+async def test_attack_options_that_look_alike_are_not_taken_for_each_other() -> None:
+    for word in ("yes", "no"):
+        assert (await Says.grade(answer=word, model=Alike(word))).value == 1.0
+
+
+async def test_attack_a_submission_leaves_nothing_in_a_dataclass_for_the_next_one() -> None:
+    @dataclass
+    class Remembers(Grader):
+        seen: list[str] = field(default_factory=list[str])
+
+        def score(self, answer: str) -> float:
+            self.seen.append(answer)
+            return float(len(self.seen) == 1)
+
+    for _ in range(2):
+        assert (await Remembers.grade(answer="x")).value == 1.0
+
+
+async def test_a_subclass_may_ask_the_dataclass_above_it() -> None:
+    class Half(LongEnough):
+        @classmethod
+        async def compute_score(cls, **named: object) -> Score:
+            found = super().compute_score(**named)
+            assert isinstance(found, Awaitable)
+            return 0.5 * cast("float", await found)
+
+    assert (await Half.grade(answer="abc", target=3)).value == 0.5
+
+
+async def test_a_compute_score_may_be_a_static_method() -> None:
+    class Static(Grader):
+        @staticmethod
+        def compute_score(answer: str) -> float:
+            return float(answer == "yes")
+
+    assert (await Static.grade(answer="yes")).value == 1.0

@@ -614,6 +614,41 @@ def _wrong(found: Outcomes, number: int, attack: str) -> Iterator[str]:
                 yield f"{name}: {said}"
 
 
+def test_a_module_whose_spec_was_asked_for_first_is_patched_all_the_same() -> None:
+    kit = "import time\ndef now(): return time.time()\n"
+    hidden = (
+        "import importlib.util, runpy\n"
+        "WORDS = [importlib.util.find_spec(name) for name in ('unittest.mock', 'pickle')]\n"
+        "import pickle\nfrom unittest import mock\nimport kit\n"
+        "def test_now():\n"
+        "    with mock.patch('time.time', return_value=5.0): assert kit.now() == 5.0\n"
+        "def test_again():\n"
+        "    assert importlib.reload(runpy).run_path.__module__ == pickle.loads.__module__\n"
+        "    assert pickle.loads.__module__.startswith('assay.')\n"
+    )
+    source = {"pickle.py": "raise SystemExit", "runpy.py": "raise SystemExit"}
+    found = outcomes(grade({**source, "kit.py": kit}, {"test_kit.py": hidden}, source=source))
+    assert {name: said for name, said in found.items() if said[0] != "passed"} == {}
+    assert len(found) == 2
+
+
+def test_a_file_named_like_what_the_library_imports_takes_no_value_from_honest_work() -> None:
+    names = "array bisect heapq numbers string token tokenize weakref"
+    others = {f"{name}.py": "ONE = 1\n" for name in names.split()}
+    kit = (
+        "import dataclasses, inspect, random, uuid\nfrom decimal import Decimal\n"
+        "def half(n): return n / 2\ndef uid(): return uuid.UUID(int=5)\n"
+    )
+    hidden = (
+        "import uuid\nfrom decimal import Decimal\nfrom fractions import Fraction\nimport kit\n"
+        "def test_half(): assert kit.half(Decimal(3)) == Decimal('1.5')\n"
+        "def test_third(): assert kit.half(Fraction(1, 3)) == Fraction(1, 6)\n"
+        "def test_uid(): assert kit.uid() == uuid.UUID(int=5)\n"
+    )
+    score = grade({**others, "kit.py": kit}, {"test_kit.py": hidden}, source=others)
+    assert {said for said, _ in outcomes(score).values()} == {"passed"}
+
+
 def test_a_host_that_hangs_or_is_gone_ends_no_other_test_and_changes_no_mode() -> None:
     submission = {
         "hangs.py": "def add(a, b):\n    while True: pass\n",

@@ -75,6 +75,21 @@ def failing(case: str = "sort", **more: Any) -> CellRecord:
     return cell(case, **{**fields, **more})
 
 
+def test_cells_that_could_not_fail_are_scored_and_not_passed(tmp_path: Path) -> None:
+    free = [cell(case, reward=0.5, threshold=0.0) for case in ("a", "b")]
+    write_html(tmp_path / "r.html", review(RUN, iter(free)))
+    page = Page((tmp_path / "r.html").read_text("utf-8"))
+    assert "2 scored" in page.text
+    for word in ("Pass rate", "Passed", "✓ pass", "2/2", "2 passed"):
+        assert word not in page.text, word
+    assert all("pass" not in (one.get("class") or "") for one in page.all("details"))
+    write_html(tmp_path / "m.html", review(RUN, iter([*free, cell("c")])))
+    mixed = Page((tmp_path / "m.html").read_text("utf-8")).text
+    assert "1 passed, 0 failed, 2 scored" in mixed
+    assert "2 scored without a threshold count as passed" in mixed
+    assert "Passed or scored" in mixed
+
+
 def errored(case: str = "e", **more: Any) -> CellRecord:
     return cell(case, **{"status": "error", "reward": None, "error": "judge: 503", **more})
 

@@ -64,6 +64,16 @@ def test_a_suite_per_agent_and_a_test_case_per_trial(tmp_path: Path) -> None:
     assert names == ["a [trial 1]", "a [trial 2]", "b [trial 1]", "c [trial 1]"]
 
 
+def test_what_could_not_fail_is_a_plain_test_case_with_the_status_scored(tmp_path: Path) -> None:
+    (suite,) = written(tmp_path / "j.xml", cell("free", reward=0.5, threshold=0.0), cell("passed"))
+    free, passed = [
+        {one.get("name"): one.get("value") for one in case.iter("property")} for case in suite
+    ]
+    assert (free["status"], free["reward"]) == ("scored", "0.50")
+    assert "status" not in passed
+    assert [child.tag for child in suite[0]] == ["properties"]
+
+
 def test_each_outcome_has_its_own_element(tmp_path: Path) -> None:
     (suite,) = written(
         tmp_path / "j.xml",

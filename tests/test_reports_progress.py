@@ -55,16 +55,30 @@ def test_a_log_gets_one_line_per_tenth() -> None:
 def test_few_cells_get_a_line_each() -> None:
     lines = lines_of(3, [cell(), cell(0.0), cell(None)])
     assert [line.split("  ")[0].strip() for line in lines] == ["33 %", "66 %", "100 %"]
-    assert lines[-1].endswith("✓ 1 passed  ✗ 1 failed  ! 1 not graded")
+    assert lines[-1].endswith("✓ 1 passed  ✗ 1 failed  ! 1 error")
 
 
 def test_errors_are_said_apart_from_failures_only_where_there_are_any() -> None:
-    assert "not graded" not in lines_of(1, [cell()])[0]
+    assert "error" not in lines_of(1, [cell()])[0]
+
+
+def test_cells_that_could_not_fail_are_scored_and_nothing_more() -> None:
+    free = CellRecord(run_id="r", case="c", status="graded", reward=0.5, threshold=0.0)
+    lines = lines_of(2, [free, free])
+    assert lines[-1] == "100 %  2 of 2 cells  · 2 scored"
+    assert lines_of(2, [cell(), free])[-1].endswith("✓ 1 passed  · 1 scored")
 
 
 def test_no_time_is_promised_while_nothing_succeeds() -> None:
     assert all("left" not in line for line in lines_of(4, [cell(None)] * 3))
     assert "about 4.0 s left" in lines_of(4, [cell(None), cell(0.0)])[-1]
+
+
+def test_no_time_is_promised_that_nobody_could_measure() -> None:
+    target, raw = console()
+    with progress(target, 4, clock=lambda: 0.0) as shown:
+        shown.cell(cell())
+    assert "left" not in raw.getvalue().decode()
 
 
 def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> None:
@@ -96,7 +110,7 @@ def test_a_terminal_gets_a_bar_that_is_gone_at_the_end() -> None:
             shown.cell(each)
     text = raw.getvalue().decode()
     assert "3/4" in text
-    assert "1 not graded" in text
+    assert "1 error" in text
     assert "about 1.0 s left" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
 

@@ -356,3 +356,23 @@ def test_only_a_terminal_needs_a_console(monkeypatch: pytest.MonkeyPatch) -> Non
     assert isinstance(page_on(io.StringIO()), PlainPage)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert not isinstance(page_on(io.StringIO()), PlainPage)
+
+
+def test_rows_that_could_not_fail_show_no_passing_anywhere() -> None:
+    free = [
+        cell(case, 0.5, threshold=0.0, model=model, trial=trial)
+        for case in ("a", "b")
+        for model in ("small", "large")
+        for trial in (1, 2)
+    ]
+    for width in (80, 40):
+        text = shown(*free, width=width)
+        assert "· 8 scored" in text
+        assert "✓" not in text.split("PASS:")[0].rsplit("\n", 1)[0]
+        assert "2/2 " not in text.split("agent ")[0]
+    assert "a     · 0.50  · 0.50" in shown(*free)
+    assert "passed/trials" not in shown(*free)
+    mixed = shown(*free, cell("c"))
+    assert "✓ 1 passed   ✗ 0 failed   · 8 scored   ! 0 errors" in mixed
+    assert "9 of 9 graded" in mixed
+    assert "8 scored without a threshold count as passed" in " ".join(mixed.split())

@@ -216,7 +216,7 @@ def test_a_job_is_finished_when_every_row_has_an_outcome(jobs: Jobs) -> None:
     job = _create(jobs)
     jobs.claim("a", 60, _NOON)
     jobs.add_scores(job, [_scored(n) for n in (1, 2, 3, 4)])
-    with pytest.raises(ConflictError, match="1 rows are missing"):
+    with pytest.raises(ConflictError, match="1 row is missing"):
         jobs.finish(job, "finished")
     jobs.add_scores(job, [_failed(5)])
     done = jobs.finish(job, "finished", "well done")

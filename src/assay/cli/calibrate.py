@@ -43,7 +43,7 @@ from assay.eval.calibration.labelled import (
 from assay.eval.calibration.models import asked_again
 from assay.eval.calibration.plan import Options, plan
 from assay.reports.calibration_card import print_card, print_cards
-from assay.reports.figures import apart
+from assay.reports.figures import apart, count
 from assay.reports.files import replacing
 from assay.reports.plain import one_line
 from assay.reports.progress import progress
@@ -368,13 +368,11 @@ def _verdict(card: Card, bar: float | None) -> tuple[int, str]:
 
 def _tell_nothing(card: Card) -> None:
     coverage = card.coverage
-    said = f"nothing could be compared: {coverage.errors:,} errors, {coverage.skipped:,} skipped"
-    print(
-        f"error: {said}, {coverage.split:,} split, {coverage.unlabelled:,} unlabelled",
-        file=sys.stderr,
-    )
+    said = f"{count(coverage.errors, 'error')}, {coverage.skipped:,} skipped"
+    said += f", {coverage.split:,} split, {coverage.unlabelled:,} unlabelled"
+    print(f"error: nothing could be compared: {said}", file=sys.stderr)
     for cause, times in coverage.causes.items():
-        print(f"  {times:,} times: {one_line(cause, 300)}", file=sys.stderr)
+        print(f"  {count(times, 'time')}: {one_line(cause, 300)}", file=sys.stderr)
 
 
 def _list(cards: Cards, given: Namespace) -> int:

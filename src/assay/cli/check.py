@@ -15,6 +15,7 @@ from assay.errors import InputError
 from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.eval.matrix import require_case_parts
 from assay.graders.spec import spec_schema
+from assay.reports.figures import count
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.store.runs import Store
@@ -97,7 +98,7 @@ class _Found:
 def _load(path: str) -> list[_Found]:
     if _is_grader_file(path):
         graders = load_graders(path)
-        return [_Found(f"{path} ({len(graders)} graders)", path, file_warnings(graders))]
+        return [_Found(f"{path} ({count(len(graders), 'grader')})", path, file_warnings(graders))]
     return [_checked(case) for case in load_cases([path])]
 
 
@@ -136,7 +137,10 @@ def _list_cases(paths: Sequence[str], *, as_json: bool) -> int:
         return 0
     for case, row in zip(cases, rows, strict=True):
         graders = ", ".join(spec.label for spec in case.graders)
-        print(f"{case.id:<32} {row['cells']!s:>5} cells   {graders}   {case.description}".rstrip())
+        cells = "cell " if row["cells"] == 1 else "cells"
+        print(
+            f"{case.id:<32} {row['cells']!s:>5} {cells}   {graders}   {case.description}".rstrip()
+        )
     return 0
 
 
@@ -176,9 +180,10 @@ def _list_runs(*, as_json: bool) -> int:
         print("no runs yet; start with: assay demo")
     for row in rows:
         state = "finished" if row["finished"] else "unfinished"
+        errors = "error" if row["errors"] == 1 else "errors"
         print(
             f"{row['id']}  {row['created_at']}  {state:<10} {row['graded']!s:>5} graded"
-            f" {row['errors']!s:>4} errors of {row['planned']}  {row['label']}".rstrip()
+            f" {row['errors']!s:>4} {errors:<6} of {row['planned']}  {row['label']}".rstrip()
         )
     return 0
 

@@ -6,14 +6,13 @@ import json
 import platform
 import shutil
 import subprocess
+import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict, dataclass
 from importlib import metadata, util
 
-from rich.console import Console
-from rich.markup import escape
-
 from assay.cli.options import add_json
+from assay.reports.page import Part, page_on
 
 
 def add(parser: ArgumentParser) -> None:
@@ -66,16 +65,16 @@ def run(given: Namespace) -> int:
         report = {"works": works, "findings": rows, "function_limits": asdict(FunctionLimits())}
         print(json.dumps(report, indent=2))
         return 0 if works else 3
-    console = Console(highlight=False)
+    page = page_on(sys.stdout)
     for finding in findings:
-        console.print(f"{_mark(finding)} {finding.name:<22} {escape(finding.detail)}")
+        page.line(_mark(finding), f" {finding.name:<22} {finding.detail}", hanging=7)
         if not finding.ok:
             if finding.cost:
-                console.print(f"       costs you: {escape(finding.cost)}")
+                page.line(f"costs you: {finding.cost}", indent=7, hanging=11)
             if finding.fix:
-                console.print(f"       fix:       {escape(finding.fix)}")
-    console.print()
-    console.print(
+                page.line(f"fix:       {finding.fix}", indent=7, hanging=11)
+    page.blank()
+    page.line(
         "Everything that grading needs works."
         if works
         else "Grading in the sandbox does not work here."
@@ -83,10 +82,10 @@ def run(given: Namespace) -> int:
     return 0 if works else 3
 
 
-def _mark(finding: _Finding) -> str:
+def _mark(finding: _Finding) -> Part:
     if finding.ok:
-        return "[green]ok  [/]"
-    return "[red]miss[/]" if finding.needed else "[yellow]--  [/]"
+        return "ok  ", "green"
+    return ("miss", "red") if finding.needed else ("--  ", "yellow")
 
 
 def _python() -> _Finding:

@@ -24,6 +24,7 @@ from assay.errors import InputError
 from assay.eval.batch import in_batches, run_batches
 from assay.registry import Registry
 from assay.registry.validation import version_warnings
+from assay.reports.figures import count
 from assay.reports.plain import one_line, plain
 from assay.reports.progress import progress
 from assay.scoring.graded import Graded
@@ -153,11 +154,14 @@ def print_grades(
     console = _console()
     console.print(_grades(graded))
     if len(graded) > _MOST_ROWS:
-        console.print(f"... {len(graded) - _MOST_ROWS} more rows; --json has all of them")
+        more = count(len(graded) - _MOST_ROWS, "more row")
+        have = "has it" if len(graded) == _MOST_ROWS + 1 else "has all of them"
+        console.print(f"... {more}; --json {have}")
     mean = summary["mean"]
     said = "no score" if mean is None else f"mean {cast('float', mean):.4g}"
     coverage = (
-        f"{summary['scored']} scored, {summary['errors']} errors, {summary['skipped']} skipped"
+        f"{summary['scored']} scored, {count(cast('int', summary['errors']), 'error')}, "
+        f"{summary['skipped']} skipped"
     )
     console.print(f"\n{grader}: {said}  ({coverage})")
     if card is not None:

@@ -214,7 +214,9 @@ def _print(
 
 
 def _print_suite(page: Page, suite: Suite, place: Path) -> None:
-    counts = f"{len(suite.criteria)} graders, {len(suite.rows)} rows"
+    from assay.reports.figures import count
+
+    counts = f"{count(len(suite.criteria), 'grader')}, {count(len(suite.rows), 'row')}"
     page.line((suite.name, "bold"), f": {counts} in {place}")
     page.blank()
     styles = {"exact": "green", "approximate": "yellow", "needs you": "bold yellow"}

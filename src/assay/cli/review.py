@@ -80,7 +80,8 @@ def run(given: Namespace) -> int:
                 _Work(page, decisions, by, given.note, len(todo)).go(todo, keys)
         known = decisions.all()
         decided = sum(cell_digest(cell) in known for cell in cells)
-        page.line(f"{decided:,} of {count(len(cells), 'held or flagged cell')} decided")
+        said = f"{decided:,} of {count(len(cells), 'held or flagged cell')} decided"
+        page.line(said if cells else f"no cell of run {run.id} is held or flagged")
         if decided:
             page.line(("Next  ", "dim"), f"assay report {run.id}", ("  with the decisions", "dim"))
     return 0

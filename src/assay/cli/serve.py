@@ -32,7 +32,7 @@ A key is shown once, when it is made; of it only a hash is stored. A viewer read
 and grades, an admin also makes keys.
 """
 _KEYS = """\
-  assay keys create ci --role editor --project maths
+  assay keys create ci --role editor
   assay keys list
   assay keys revoke 1a2b3c4d5e6f"""
 

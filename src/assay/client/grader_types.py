@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 
 from assay.client.errors import ArgumentError
 from assay.client.scope import Item, Scope, checked_calls, rows_of, warn_caller
@@ -12,11 +12,59 @@ from assay.service.graders import create_grader
 from assay.types.codec import ShapeError, to_json
 
 if TYPE_CHECKING:
+    from assay.graders.judges.panel import Aggregate, Tie
     from assay.registry import Definition
     from assay.store import GraderRecord
 
 Function: TypeAlias = "Callable[..., object] | str"
 """An ``async def`` with one parameter, or the source of a module that defines ``grade``."""
+
+
+class PanelOptions(TypedDict, total=False):
+    """How often a judge's model is asked, and how its votes are counted."""
+
+    repeats: int
+    aggregate: Aggregate | None
+    quorum: int
+    tie: Tie
+    escalate: str
+    temperature: float | None
+    max_tokens: int
+    timeout_seconds: float
+
+
+class PrebuiltJudgeOptions(TypedDict, total=False):
+    """The options of every judge; one that is None has its default."""
+
+    judge_model: str | None
+    panel: PanelOptions | None
+
+
+class BinaryJudgeOptions(PrebuiltJudgeOptions, total=False):
+    """The options of `BinaryJudgeGrader`; one that is None has its default."""
+
+    examples: Sequence[Mapping[str, object]] | None
+    system_template: str | None
+    user_template: str | None
+    template_variables: Mapping[str, object] | None
+    allow_na: bool | None
+    few_shot: int | None
+    canary: float | None
+    openers: bool | None
+
+
+class EndpointOptions(TypedDict, total=False):
+    """The options of `ExternalEndpointGrader`; one that is None has its default."""
+
+    protocol: Literal["assay", "adaptive", "openrlhf", "nemo_gym"] | None
+    auth: Literal["bearer", "hmac", "none"] | None
+    secret_env: str | None
+    timeout_seconds: float | None
+    retries: int | None
+    batch: int | None
+    parallel: int | None
+    allow_internal: bool | None
+    range: tuple[float, float] | None
 
 
 @checked_calls("graders.create")
@@ -77,7 +125,7 @@ class AsyncGraderTypes:
         note: str = "",
         samples: Sequence[Item] = (),
         project: str | None = None,
-        **options: object,
+        **options: Unpack[BinaryJudgeOptions],
     ) -> GraderRecord:
         """Store a judge that says PASS or FAIL by a criterion in natural language.
 
@@ -111,7 +159,7 @@ class AsyncGraderTypes:
         feedback_key: str = "",
         note: str = "",
         project: str | None = None,
-        **options: object,
+        **options: Unpack[PrebuiltJudgeOptions],
     ) -> GraderRecord:
         """Store a judge for RAG: FAITHFULNESS, CONTEXT_RELEVANCY or ANSWER_RELEVANCY.
 
@@ -139,7 +187,7 @@ class AsyncGraderTypes:
         feedback_key: str = "",
         note: str = "",
         project: str | None = None,
-        **options: object,
+        **options: Unpack[EndpointOptions],
     ) -> GraderRecord:
         """Store the address of a server that grades.
 

@@ -17,9 +17,10 @@ import fcntl
 import hashlib
 import io
 import os
+import stat
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -75,6 +76,7 @@ class RowRun:
         run: The run that they are stored in.
         kept: Rows of it that an interrupted process has stored.
         stretches: The rows, where graders that only compute read them; else empty.
+        version: The file as it was when the run was planned.
     """
 
     file: str
@@ -82,6 +84,7 @@ class RowRun:
     label: str | None
     threshold: float
     run: RunRecord
+    version: _Version
     kept: int = 0
     stretches: tuple[_Stretch, ...] = ()
 
@@ -113,6 +116,53 @@ class _Stretch:
         return [(n, line) for n, line in enumerate(read, self.number) if not line.isspace()]
 
 
+@dataclass(slots=True)
+class _Version:
+    """A file as it was read; more may be appended to it.
+
+    Attributes:
+        file: Its path.
+        stamp: What changes when it is written.
+        size: How many bytes were read.
+        digest: Theirs.
+    """
+
+    file: str
+    stamp: tuple[int, ...]
+    size: int
+    digest: str
+
+    def holds(self) -> bool:
+        """Whether the bytes that were read are still there."""
+        try:
+            with Path(self.file).open("rb") as handle:
+                stamp = _stamp(handle.fileno())
+                if stamp != self.stamp:
+                    digest, left = hashlib.blake2b(digest_size=32), self.size
+                    while left and (chunk := handle.read(min(left, _STRETCH_BYTES))):
+                        digest.update(chunk)
+                        left -= len(chunk)
+                    if digest.hexdigest() != self.digest:
+                        return False
+                    self.stamp = stamp
+        except OSError:
+            return False
+        return True
+
+
+def _stamp(descriptor: int) -> tuple[int, ...]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _refuse_pipe(file: str) -> None:
+    """Rows are read more than once, which a pipe cannot be; opening one may wait for ever."""
+    with suppress(OSError):
+        mode = os.stat(file).st_mode  # noqa: PTH116 - cheaper
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
+            raise InputError(f"{file} is not a regular file", hint="write the rows to a file first")
+
+
 def _is_pure(graders: Sequence[GraderSpec]) -> bool:
     """Whether graders only compute, so that other processes may grade rows."""
     return all(spec.kind.grader.is_pure for spec in graders)
@@ -124,6 +174,7 @@ def check_rows(file: str, *, label: str | None = None) -> None:
     Raises:
         InputError: Naming file and line; or for a dataset without rows, or without a label.
     """
+    _refuse_pipe(file)
     rows = labelled = 0
     fields: set[str] = set()
     for row in read_rows(file, graders=(), label=label):
@@ -145,14 +196,16 @@ def check_rows(file: str, *, label: str | None = None) -> None:
         )
 
 
-def _survey(file: str) -> tuple[tuple[_Stretch, ...], int, str]:
-    """A dataset in stretches, how many rows it has, and its digest, without reading a row."""
+def _survey(file: str) -> tuple[tuple[_Stretch, ...], int, _Version]:
+    """A dataset in stretches, how many rows it has, and its version, without reading a row."""
+    _refuse_pipe(file)
     stretches: list[_Stretch] = []
     digest = hashlib.blake2b(digest_size=32)
     rows = place = size = held = 0
     first = number = 1
     try:
         with Path(file).open("rb") as handle:
+            stamp = _stamp(handle.fileno())
             for number, line in enumerate(
                 iter(partial(handle.readline, MAX_LINE_BYTES + 1), b""), 1
             ):
@@ -166,7 +219,8 @@ def _survey(file: str) -> tuple[tuple[_Stretch, ...], int, str]:
         raise InputError(f"cannot read {file}: {error.strerror}") from error
     if held:
         stretches.append(_Stretch(first, place, size))
-    return tuple(stretches), rows + held, digest.hexdigest()
+    version = _Version(file, stamp, place + size, digest.hexdigest())
+    return tuple(stretches), rows + held, version
 
 
 @contextmanager
@@ -196,7 +250,7 @@ def plan_rows(
             that this version cannot run.
     """
     require_parts(graders, _PARTS)
-    stretches, planned, digest = _survey(file)
+    stretches, planned, version = _survey(file)
     if not planned:
         raise InputError(f"{file} has no rows")
     pure = _is_pure(graders)
@@ -211,7 +265,7 @@ def plan_rows(
         "graders": f"{graders_digest(graders)} {made_of}",
         **(notes or {}),
     }
-    digests = {Path(file).name: digest}
+    digests = {Path(file).name: version.digest}
     earlier = store.interrupted(config, digests, planned)
     with ExitStack() as stack:
         if earlier is not None and stack.enter_context(_held(store, earlier)):
@@ -225,6 +279,7 @@ def plan_rows(
             label=label,
             threshold=threshold,
             run=run,
+            version=version,
             kept=kept,
             stretches=stretches if pure else (),
         )
@@ -275,6 +330,9 @@ async def grade_rows(planned: RowRun, store: Store, *, on_rows: OnRows, workers:
     cores = workers or len(os.sched_getaffinity(0))
 
     def keep(_: object, graded: object) -> None:
+        # What is stored is of the version that the run names, also if it is gone on with later.
+        if not planned.version.holds():
+            raise _changed(planned)
         rows = cast("Sequence[StoredCell]", graded)
         store.add_rows(planned.run.id, rows)
         on_rows([columns for columns, _, _ in rows])
@@ -295,10 +353,10 @@ async def _compute(
 
     def work(batch: object) -> tuple[list[StoredCell], int] | None:
         batch = cast("_Stretch | Lines", batch)
-        lines = batch.lines(planned.file) if isinstance(batch, _Stretch) else batch
         try:
+            lines = batch.lines(planned.file) if isinstance(batch, _Stretch) else batch
             return _at_once(grader.grade_labelled(lines))
-        except InputError:
+        except (InputError, OSError):
             return None  # the first malformed row is looked for below
 
     async def work_here(batch: object) -> object:
@@ -307,7 +365,7 @@ async def _compute(
 
     def keep_well_formed(batch: object, graded: object) -> None:
         nonlocal labelled, has_fault
-        if graded is None:
+        if graded is None or not planned.version.holds():
             has_fault = True
         elif not has_fault:
             rows, more = cast("tuple[list[StoredCell], int]", graded)
@@ -327,10 +385,15 @@ async def _compute(
         try:
             check_rows(planned.file, label=planned.label)
         except InputError:
-            store.forget_run(planned.run.id)
+            if planned.version.holds():  # else what is stored is of rows that were well-formed
+                store.forget_run(planned.run.id)
             raise
     if not complete:
-        raise InputError(f"{planned.file} has changed while it was graded", hint="grade it again")
+        raise _changed(planned)
+
+
+def _changed(planned: RowRun) -> InputError:
+    return InputError(f"{planned.file} has changed while it was graded", hint="grade it again")
 
 
 def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
@@ -427,7 +490,7 @@ def _with_row(columns: CellRow, row: Row) -> CellRow:
 
 def _detail(line: bytes) -> bytes:
     """What is kept of a row: its line as it is, which was read, strictly, and so is JSON."""
-    if not line.isascii():
+    if not line.isascii() or b"\0" in line:  # UTF-16 without a mark is ASCII and NUL
         text = line.decode(json_encoding(line), "surrogatepass")
         line = text.encode("utf-8", "surrogatepass")
     return b'{"row":%b}' % line.strip()

@@ -89,7 +89,7 @@ class Grader:
         Returns:
             A number in [0, 1], a pair of that and a mapping of evidence, or a `SubScore`.
         """
-        if not cls._has_fields():
+        if not is_dataclass(cls):
             raise NotImplementedError(f"{cls.__name__} does not implement compute_score")
         options = field_parameters(cls)
         parts = {name: part for name, part in parameters.items() if name not in options}
@@ -107,11 +107,15 @@ class Grader:
     def of(cls, options: Mapping[str, object]) -> Self:
         """The grader with some options, made once for equal ones; other names are not looked at.
 
+        Only plain options are known to be equal, and only what is frozen remembers no submission.
+
         Raises:
             InputError: For impossible options.
         """
         known = field_parameters(cls)
         given = {name: option for name, option in options.items() if name in known}
+        if not (cast("Any", cls).__dataclass_params__.frozen and _is_plain(given)):
+            return cls(**given)
         key = (cls, repr(given))
         if (made := _MADE.get(key)) is None:
             made = cls(**deepcopy(given))  # whoever gave a list may change it
@@ -123,7 +127,7 @@ class Grader:
     @classmethod
     def _has_fields(cls) -> bool:
         """Whether its fields are its options: a dataclass that has no other ``compute_score``."""
-        own = cast("Any", cls.compute_score).__func__
+        own = getattr(cls.compute_score, "__func__", None)  # a static method has none
         return is_dataclass(cls) and own is cast("Any", Grader.compute_score).__func__
 
     @classmethod
@@ -402,6 +406,17 @@ def _kind(pair: tuple[object, ...]) -> str:
 
 _MADE: dict[tuple[type[Grader], str], Grader] = {}
 _MOST_MADE = 128
+_SCALARS = frozenset({type(None), bool, int, float, str})
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is made of JSON's own types alone: other objects can look alike in a ``repr``."""
+    if type(value) is dict:
+        entries = cast("dict[object, object]", value)
+        return all(map(_is_plain, entries)) and all(map(_is_plain, entries.values()))
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, cast("Sequence[object]", value)))
+    return type(value) in _SCALARS
 
 
 @lru_cache(maxsize=128)
@@ -411,14 +426,17 @@ def field_parameters(kind: type[object]) -> dict[str, Parameter]:
         return {}
     import typing
 
-    hints = typing.get_type_hints(kind, include_extras=True, localns={"Json": object})
+    try:
+        hints = typing.get_type_hints(kind, include_extras=True, localns={"Json": object})
+    except (NameError, AttributeError, TypeError):  # not importable: only names can be checked
+        hints = {}
     known: dict[str, Parameter] = {}
     for field in fields(kind):
         if not field.init:
             continue
         default: object = None if field.default is MISSING else field.default
         required = field.default is MISSING and field.default_factory is MISSING
-        known[field.name] = Parameter(field.name, hints[field.name], required, default)
+        known[field.name] = Parameter(field.name, hints.get(field.name, object), required, default)
     return known
 
 

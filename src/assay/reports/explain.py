@@ -15,7 +15,7 @@ from typing import cast
 
 from assay.errors import ScoreError
 from assay.reports.figures import MINUS, TIMES, apart, score
-from assay.reports.outcome import GLYPHS, node_outcome, outcome, reward_of, trouble
+from assay.reports.outcome import GLYPHS, has_verdict, node_outcome, outcome, reward_of, trouble
 from assay.reports.plain import first_lines, last_lines, one_line
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore, reaches
@@ -50,7 +50,8 @@ def sentence(cell: CellRecord) -> str:
     elif (reward >= cell.threshold - _SAME) != (state == "pass"):
         verdict = f"recorded as {verdict}"
     clauses = [_reward(reward, number, parts), *_gates(parts), *_left_out(parts)]
-    return f"{'; '.join(clauses)}; needs {bar} → {verdict}"
+    needed = f"needs {bar} → {verdict}" if has_verdict(cell) else "any score passes"
+    return f"{'; '.join(clauses)}; {needed}"
 
 
 def _unassured(cell: CellRecord, *, enough: bool) -> str:

@@ -31,7 +31,15 @@ from assay.reports.markup import (
     policy,
     shares_bar,
 )
-from assay.reports.outcome import GLYPHS, OUTCOMES, Outcome, node_outcome, outcome, reward_of
+from assay.reports.outcome import (
+    GLYPHS,
+    OUTCOMES,
+    Ended,
+    Outcome,
+    ended,
+    node_outcome,
+    reward_of,
+)
 from assay.reports.plain import first_lines, one_line
 from assay.reports.review import Review
 from assay.reports.statistics import (
@@ -42,6 +50,7 @@ from assay.reports.statistics import (
     judgements_text,
     pass_k_basis,
     pass_k_text,
+    scored_text,
 )
 from assay.reports.summary import Summary, Verdict, verdict
 from assay.scoring.json_safe import Json
@@ -56,14 +65,20 @@ def cards_element(summary: Summary) -> Html:
     """The run in numbers."""
     totals = summary.totals
     between = percent_interval(totals.pass_rate)
+    cells = f"{totals.passed - totals.scored:,} passed, {totals.failed:,} failed"
+    if totals.scored:
+        scored = f"{totals.scored:,} scored"
+        cells = f"{cells}, {scored}" if totals.has_verdicts else scored
+    passing = _card(
+        "Pass rate",
+        percent(totals.pass_rate.mean),
+        f"{totals.passed:,} of {totals.graded:,} graded cells",
+        f"95 % interval {between}" if between else "too few for an interval",
+        scored_text(totals) if totals.scored else None,
+        bar=interval_bar(totals.pass_rate),
+    )
     cards = [
-        _card(
-            "Pass rate",
-            percent(totals.pass_rate.mean),
-            f"{totals.passed:,} of {totals.graded:,} graded cells",
-            f"95 % interval {between}" if between else "too few for an interval",
-            bar=interval_bar(totals.pass_rate),
-        ),
+        *([passing] if totals.has_verdicts else []),
         _card(
             "Mean reward",
             score(totals.reward.mean),
@@ -75,7 +90,7 @@ def cards_element(summary: Summary) -> Html:
         _card(
             "Cells",
             f"{totals.total:,}",
-            f"{totals.passed:,} passed, {totals.failed:,} failed",
+            cells,
             f"{totals.errors:,} could not be graded, {totals.skipped:,} skipped",
             f"{summary.missing:,} planned without a result" if summary.missing else None,
             f"{totals.flagged:,} with signs of tampering" if totals.flagged else None,
@@ -92,7 +107,7 @@ def cards_element(summary: Summary) -> Html:
             pass_k_text(each),
             pass_k_basis(each),
         )
-        for each in totals.pass_k[1:]
+        for each in (totals.pass_k[1:] if totals.has_verdicts else ())
     )
     if summary.agreement is not None:
         measure = summary.agreement.get("kappa", summary.agreement.get("pearson"))
@@ -149,8 +164,9 @@ _WIDTH = 2_000
 _MAX_FACTS = 30
 _MAX_NODES = 120
 
-_WORDS: dict[Outcome, str] = {
+_WORDS: dict[Ended, str] = {
     "pass": "pass",
+    "scored": "scored",
     "fail": "fail",
     "error": "error",
     "skipped": "skipped",
@@ -161,8 +177,8 @@ def cell_element(
     cell: CellRecord, *, anchor: str, opened: bool = False, shelf: Shelf | None = None
 ) -> Html:
     """A cell as a line that opens."""
-    state = outcome(cell)
-    reward = reward_of(cell) if state in ("pass", "fail") else None
+    state = ended(cell)
+    reward = reward_of(cell) if state not in ("error", "skipped") else None
     agent = " · ".join(one_line(name, 60) for name in (cell.harness, cell.model) if name)
     details = " · ".join(text for text in (agent, f"trial {cell.trial}") if text)
     flags = element("span", "flagged", class_="tag error") if cell.flags else None
@@ -182,7 +198,7 @@ def cell_element(
     return element("details", summary, body, class_=f"cell {state}", open=opened)
 
 
-def status_element(state: Outcome) -> Html:
+def status_element(state: Ended) -> Html:
     """An outcome as a shape and a word."""
     glyph = element("span", GLYPHS[state], aria_hidden="true")
     return element("span", glyph, f" {_WORDS[state]}", class_=f"mark {state}")
@@ -345,7 +361,10 @@ def _cells(review: Review, anchors: Mapping[CellKey, str], room: int) -> Iterato
         if not numbers[state]:
             continue
         number = element("span", f"{numbers[state]:,}", class_="n")
-        yield element("h2", _TITLES[state], number)
+        title = _TITLES[state]
+        if state == "pass" and totals.scored:
+            title = "Passed or scored" if totals.scored < totals.passed else "Scored"
+        yield element("h2", title, number)
         shown = 0
         for cell in review.of(state):
             opened = state == "fail" and shown == 0

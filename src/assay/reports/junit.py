@@ -1,7 +1,8 @@
 """A run as JUnit XML, for continuous integration: a suite per agent, a test case per trial.
 
 A reward that is too low is a ``failure``, a cell that could not be graded an ``error``, one to
-which nothing applied ``skipped``; the scores are ``properties`` of their test case.
+which nothing applied ``skipped``; the scores are ``properties`` of their test case. One that could
+not have failed has the property ``status`` with the value ``scored``.
 
 All text goes through `assay.reports.plain`, which leaves nothing that XML has no way to write.
 """
@@ -19,7 +20,16 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from assay.reports.explain import evidence, heading, name_of, nodes, sentence, tree, walk
 from assay.reports.figures import score
 from assay.reports.files import replacing
-from assay.reports.outcome import Cells, Outcome, node_outcome, outcome, reward_of, stream, trouble
+from assay.reports.outcome import (
+    Cells,
+    Outcome,
+    ended,
+    node_outcome,
+    outcome,
+    reward_of,
+    stream,
+    trouble,
+)
 from assay.reports.plain import first_lines, one_line
 from assay.scoring.results import SubScore
 from assay.store.records import CellRecord, RunRecord
@@ -134,6 +144,7 @@ def _testcase(cell: CellRecord) -> Element:
 
 def _properties(element: Element, cell: CellRecord, parts: Sequence[SubScore]) -> None:
     values = {
+        "status": "scored" if ended(cell) == "scored" else None,
         "reward": score(reward_of(cell)) if outcome(cell) in ("pass", "fail") else None,
         "threshold": score(cell.threshold),
         "assurance": cell.assurance,

@@ -8,11 +8,11 @@ from hashlib import sha256
 from html import escape
 from typing import TypeAlias
 
-from assay.reports.figures import cost, count, duration, score, score_interval
-from assay.reports.outcome import GLYPHS, WORDS, Outcome
+from assay.reports.figures import DASH, cost, count, duration, score, score_interval
+from assay.reports.outcome import GLYPHS, WORDS, Ended
 from assay.reports.plain import one_line, plain
 from assay.reports.summary import Row, Summary
-from assay.reports.table import agent_of, by_case, row_outcome
+from assay.reports.table import agent_of, by_case, passed_of
 from assay.reports.totals import Totals
 from assay.scoring.intervals import Interval
 
@@ -92,7 +92,7 @@ a:hover { text-decoration: underline; }
 .pass { --tone: var(--pass); --tone-well: var(--pass-well); }
 .fail { --tone: var(--fail); --tone-well: var(--fail-well); }
 .error { --tone: var(--error); --tone-well: var(--error-well); }
-.skipped { --tone: var(--skipped); --tone-well: var(--skipped-well); }
+.skipped, .scored { --tone: var(--skipped); --tone-well: var(--skipped-well); }
 .verdict {
   margin: 18px 0 0; padding: 12px 16px; border-radius: 10px; font-weight: 600;
   color: var(--tone); background: var(--tone-well); overflow-wrap: anywhere;
@@ -206,10 +206,11 @@ def interval_bar(interval: Interval) -> Html:
 
 
 def shares_bar(totals: Totals) -> Html:
-    """The shares of the four outcomes, one after another."""
-    numbers: dict[Outcome, int] = {
-        "pass": totals.passed,
+    """The shares of the outcomes, one after another."""
+    numbers: dict[Ended, int] = {
+        "pass": totals.passed - totals.scored,
         "fail": totals.failed,
+        "scored": totals.scored,
         "error": totals.errors,
         "skipped": totals.skipped,
     }
@@ -244,6 +245,8 @@ def matrix_element(summary: Summary, anchors: Mapping[tuple[str, str, str], str]
         body.append(element("tr", element("th", one_line(first.case, 120), scope="row"), *cells))
     cut = max(0, len(cases) - _MAX_ROWS) + summary.left_out
     note = "Passed of all trials, mean reward of the graded ones."
+    if not summary.totals.has_verdicts:
+        note = "Mean reward of the graded trials; no score is asked for to pass."
     if cut > 0:
         note += f" {count(cut, 'more case')} not shown."
     if summary.mixed:
@@ -274,7 +277,10 @@ def leaderboard_element(summary: Summary) -> Html:
                     interval_bar(totals.reward),
                     class_="bar",
                 ),
-                element("td", f"{totals.passed:,} of {totals.graded:,}"),
+                element(
+                    "td",
+                    f"{totals.passed:,} of {totals.graded:,}" if totals.has_verdicts else DASH,
+                ),
                 element("td", f"{totals.graded:,} of {totals.total:,}"),
                 element("td", errors),
                 element("td", cost(totals.cost_usd, totals.cost_unknown)),
@@ -303,12 +309,10 @@ def causes_element(summary: Summary) -> Html:
 def _matrix_cell(row: Row | None, anchors: Mapping[tuple[str, str, str], str]) -> Html:
     if row is None:
         return element("td", "not run", class_="soft")
-    totals, state = row.totals, row_outcome(row.totals)
+    totals, state = row.totals, row.totals.shown
     glyph = element("span", GLYPHS[state], aria_hidden="true")
     word = element("span", f"{WORDS[state]}, ", class_="sr")
-    mark = element(
-        "span", glyph, " ", word, f"{totals.passed}/{totals.total}", class_=f"mark {state}"
-    )
+    mark = element("span", glyph, " ", word, passed_of(totals), class_=f"mark {state}")
     inside = joined(mark, f" {score(totals.reward.mean)}" if totals.graded else None)
     anchor = anchors.get((row.case, row.harness, row.model))
     link = element("a", inside, href=f"#{anchor}") if anchor else inside
@@ -322,7 +326,7 @@ def _matrix_cell(row: Row | None, anchors: Mapping[tuple[str, str, str], str]) -
 def _strip(row: Row) -> Html:
     dots = [
         element("span", GLYPHS[state], class_=f"mark {state}", aria_hidden="true")
-        for state in row.outcomes[:_STRIP]
+        for state in row.ended[:_STRIP]
     ]
     more = "…" if row.totals.total > _STRIP else None
     return element("span", *dots, more, class_="strip")

@@ -1,4 +1,4 @@
-"""What became of a cell: four outcomes, each with a shape and a word, not only a colour."""
+"""What became of a cell: each outcome has a shape and a word, not only a colour."""
 
 from __future__ import annotations
 
@@ -12,17 +12,27 @@ from assay.store.records import CellRecord
 
 Outcome: TypeAlias = Literal["fail", "error", "skipped", "pass"]
 
+Ended: TypeAlias = Literal["fail", "error", "skipped", "pass", "scored"]
+"""An outcome as it is shown: ``scored`` where nothing says which score passes."""
+
 Cells: TypeAlias = "Iterable[CellRecord] | Callable[[], Iterable[CellRecord]]"
 """The cells of a run: any iterable, read once, or a function that starts a new reading."""
 
 OUTCOMES: tuple[Outcome, ...] = ("fail", "error", "skipped", "pass")
 """In the order in which they deserve attention."""
 
-GLYPHS: dict[Outcome, str] = {"pass": "✓", "fail": "✗", "error": "!", "skipped": DASH}
+GLYPHS: dict[Ended, str] = {
+    "pass": "✓",
+    "fail": "✗",
+    "error": "!",
+    "skipped": DASH,
+    "scored": "·",
+}
 
-WORDS: dict[Outcome, str] = {
+WORDS: dict[Ended, str] = {
     "pass": "passed",
     "fail": "failed",
+    "scored": "scored",
     "error": "errors",
     "skipped": "skipped",
 }
@@ -54,6 +64,18 @@ def outcome(cell: CellRecord) -> Outcome:
 def has_verdict(cell: CellRecord) -> bool:
     """Whether the cell could have failed; where every score passes, passing says nothing."""
     return cell.threshold > 0.0 or cell.min_assurance is not None
+
+
+def ended(cell: CellRecord) -> Ended:
+    """What became of a cell, to be shown: one that could not have failed was only scored."""
+    state = outcome(cell)
+    return "scored" if state == "pass" and not has_verdict(cell) else state
+
+
+def counted(state: Ended, number: int) -> str:
+    """A number of cells that ended alike, as ``✓ 3 passed``."""
+    word = "error" if (state, number) == ("error", 1) else WORDS[state]
+    return f"{GLYPHS[state]} {number:,} {word}"
 
 
 def trouble(cell: CellRecord) -> str:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from assay.reports.figures import DASH, MINUS, TIMES
-from assay.reports.outcome import Outcome
+from assay.reports.outcome import Ended
 from assay.reports.plain import plain
 
 if TYPE_CHECKING:
@@ -27,11 +27,12 @@ Part: TypeAlias = "str | tuple[str, str]"
 Cell: TypeAlias = "Text | str"
 """What a page makes of parts: with their styles, or without on one that shows none."""
 
-STYLES: dict[Outcome, str] = {
+STYLES: dict[Ended, str] = {
     "pass": "green",
     "fail": "bold red",
     "error": "bold yellow",
     "skipped": "dim",
+    "scored": "",
 }
 
 _COMMAND = re.compile(r"##(?=\[|vso\[|teamcity\[)")

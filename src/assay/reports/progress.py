@@ -6,10 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 from assay.reports.figures import count, duration
-from assay.reports.outcome import GLYPHS, outcome
+from assay.reports.outcome import WORDS, Ended, counted, ended
 from assay.reports.page import STYLES, Cell, Page, Part
 from assay.scoring.graded import Graded
 from assay.store.records import CellRecord, CellRow
@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress as RichProgress
     from rich.progress import Task, TaskID
-
-
-Ended: TypeAlias = Literal["pass", "fail", "error", "skipped", "scored"]
-"""How something ended; ``scored`` where nothing says which score passes."""
-
-_WORDS: dict[Ended, str] = {
-    "pass": "passed",
-    "fail": "failed",
-    "scored": "scored",
-    "error": "not graded",
-    "skipped": "skipped",
-}
 
 
 def _nothing() -> str:
@@ -85,9 +73,9 @@ class Progress:
     ) -> None:
         """Leave the console as it was, whatever happened."""
 
-    def add(self, ended: Iterable[Ended]) -> None:
+    def add(self, states: Iterable[Ended]) -> None:
         """Count what has ended, and show it."""
-        self._ended.update(ended)
+        self._ended.update(states)
         done, total = self.done, self._total
         if (tenths := self._tenths()) <= self._printed:
             return
@@ -103,7 +91,7 @@ class Progress:
 
     def cell(self, cell: CellRecord) -> None:
         """Count one cell."""
-        self.add([outcome(cell)])
+        self.add([ended(cell)])
 
     def rows(self, rows: Sequence[CellRow]) -> None:
         """Count cells as they are stored."""
@@ -127,18 +115,18 @@ class Progress:
         if now <= self._ended["error"] or self.done >= self._total:
             return ""
         elapsed = self._clock() - self._start
-        return f"about {duration(elapsed / now * (self._total - self.done))} left"
+        left = elapsed / now * (self._total - self.done)
+        return f"about {duration(left)} left" if left >= 0.05 else ""
 
     def parts(self) -> list[Part]:
         """How many ended in which way; passed and failed ones also where there are none."""
         has_scores = bool(self._ended["scored"])
         parts: list[Part] = []
-        for state, word in _WORDS.items():
+        for state in WORDS:
             number = self._ended[state]
             if number or (state in ("pass", "fail") and not has_scores):
-                glyph, style = ("", "") if state == "scored" else (GLYPHS[state], STYLES[state])
-                text = f"{glyph} {number:,} {word}".lstrip()
-                parts += ["  " if parts else "", (text, style if number else "dim")]
+                style = STYLES[state] if number else "dim"
+                parts += ["  " if parts else "", (counted(state, number), style)]
         return parts
 
     def said(self) -> str:
@@ -185,9 +173,9 @@ class LiveProgress(Progress):
         """Take the bar away, whatever happened."""
         self._bar.stop()
 
-    def add(self, ended: Iterable[Ended]) -> None:
+    def add(self, states: Iterable[Ended]) -> None:
         """Count what has ended and redraw."""
-        self._ended.update(ended)
+        self._ended.update(states)
         self._bar.update(self._task, completed=self.done)
 
     def beside(self) -> Cell:

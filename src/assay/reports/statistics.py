@@ -11,7 +11,7 @@ from assay.reports.figures import (
     score,
     score_interval,
 )
-from assay.reports.outcome import GLYPHS, WORDS, Outcome
+from assay.reports.outcome import Ended, counted
 from assay.reports.page import STYLES, Part
 from assay.reports.plain import one_line
 from assay.reports.summary import Summary
@@ -57,6 +57,8 @@ def _passing(totals: Totals) -> list[tuple[str, list[Part]]]:
     rate = f"  {totals.passed:,} of {totals.graded:,} graded"
     if between := percent_interval(totals.pass_rate):
         rate += f"; 95 % interval {between}"
+    if totals.scored:
+        rate += f"; {scored_text(totals)}"
     lines: list[tuple[str, list[Part]]] = [
         ("Pass rate", [(percent(totals.pass_rate.mean), "bold"), rate])
     ]
@@ -74,6 +76,12 @@ def basis(totals: Totals) -> str:
         over = f"over {count(totals.graded, 'trial')} of one case"
     between = score_interval(totals.reward)
     return f"95 % interval {between} {over}" if between else f"{over}, too few for an interval"
+
+
+def scored_text(totals: Totals) -> str:
+    """How the cells count that could not have failed, among others that could."""
+    counts = "counts" if totals.scored == 1 else "count"
+    return f"{totals.scored:,} scored without a threshold {counts} as passed"
 
 
 def coverage_text(totals: Totals) -> str:
@@ -127,19 +135,20 @@ def judgements_text(totals: Totals) -> str:
 
 def _counts(summary: Summary) -> list[Part]:
     totals = summary.totals
-    numbers: dict[Outcome, int] = {
-        "pass": totals.passed,
+    numbers: dict[Ended, int] = {
+        "pass": totals.passed - totals.scored,
         "fail": totals.failed,
+        "scored": totals.scored,
         "error": totals.errors,
         "skipped": totals.skipped,
     }
     parts: list[Part] = [f"{totals.total:,}"]
     if not totals.has_verdicts:
-        parts.append(f"   {totals.scored:,} scored")
         del numbers["pass"], numbers["fail"]
+    elif not totals.scored:
+        del numbers["scored"]
     for state, number in numbers.items():
-        word = WORDS[state] if (state, number) != ("error", 1) else "error"
-        parts += ["   ", (f"{GLYPHS[state]} {number:,} {word}", STYLES[state] if number else "dim")]
+        parts += ["   ", (counted(state, number), STYLES[state] if number else "dim")]
     if summary.missing:
         parts.append((f"   {summary.missing:,} without a result", STYLES["error"]))
     return parts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import InputError
 from assay.reports.figures import apart, count, score
-from assay.reports.outcome import Cells, Outcome, outcome, reward_of, stream, trouble
+from assay.reports.outcome import Cells, Ended, Outcome, outcome, reward_of, stream, trouble
 from assay.reports.plain import one_line
 from assay.reports.totals import Group, Totals, totals_of
 from assay.scoring.intervals import Interval
@@ -68,6 +68,13 @@ class Row:
     def flaky(self) -> bool:
         """Whether some trials passed and others failed."""
         return bool(self.outcomes) and self.totals.passed > 0 and self.totals.failed > 0
+
+    @property
+    def ended(self) -> tuple[Ended, ...]:
+        """The outcomes as they are shown."""
+        if self.totals.has_verdicts:
+            return self.outcomes
+        return tuple("scored" if state == "pass" else state for state in self.outcomes)
 
     def to_dict(self) -> dict[str, Json]:
         """This row as plain JSON."""

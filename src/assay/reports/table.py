@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.reports.explain import evidence, heading, left_out, nodes, sentence, walk
 from assay.reports.figures import DASH, TIMES, count, duration, score, score_interval
-from assay.reports.outcome import GLYPHS, Outcome, node_outcome, outcome
+from assay.reports.outcome import GLYPHS, Ended, Outcome, ended, node_outcome, outcome
 from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import first_lines, one_line
 from assay.reports.review import Review
@@ -153,7 +153,7 @@ def _flagged(page: Page, review: Review, shown: int | None) -> None:
         return
     page.line((f"Flagged, and not failed: {len(cells):,}", "bold"))
     for cell in cells[:shown]:
-        state = outcome(cell)
+        state = ended(cell)
         agent = " · ".join(one_line(name, 40) for name in (cell.harness, cell.model) if name)
         page.line(
             (f"{GLYPHS[state]} {one_line(cell.case, 60)}", STYLES[state]), (f"  {agent}", "dim")
@@ -221,7 +221,8 @@ def _next_steps(page: Page, review: Review) -> None:
     if totals.total:
         steps.append((f"assay report {run} --html report.html", "every score, opened"))
     for number, (command, purpose) in enumerate(steps):
-        page.line(("Next  " if number == 0 else "      ", "dim"), command, (f"  {purpose}", "dim"))
+        start = "Next  " if number == 0 else "      "
+        page.line((start, "dim"), command, (f"  {purpose}", "dim"), hanging=len(start))
 
 
 def _quoted(run_id: str) -> str:
@@ -269,13 +270,9 @@ def marks(row: Row) -> str:
     return said + (" ~" if row.flaky else "") + (" ≠" if row.mixed else "")
 
 
-def row_outcome(totals: Totals) -> Outcome:
-    """One outcome for some cells: that which most needs attention."""
-    if totals.failed:
-        return "fail"
-    if totals.errors:
-        return "error"
-    return "pass" if totals.passed else "skipped"
+def passed_of(totals: Totals) -> str:
+    """Passed of all trials; nothing where none could have failed."""
+    return f"{totals.passed}/{totals.total}" if totals.has_verdicts else ""
 
 
 def agent_of(row: Row) -> str:
@@ -294,7 +291,9 @@ def _crossed(
         cells = [_brief(page, case.get(column)) for column in columns]
         rows.append([page.text(_case(first)), *cells])
     page.table(header, rows, left=1)
-    meanings = ["passed/trials and mean reward of the graded", *_meanings(cases)]
+    has_verdicts = any(row.totals.has_verdicts for case in cases for row in case.values())
+    first = f"{'passed/trials and ' if has_verdicts else ''}mean reward of the graded"
+    meanings = [first, *_meanings(cases)]
     page.line(("; ".join(meanings), "dim"))
 
 
@@ -305,14 +304,11 @@ def _listed(page: Page, rows: list[Row], columns: list[tuple[str, str]]) -> None
     titles += ["95 %", "graded", "trials"] if repeated else []
     lines: list[list[Cell]] = []
     for row in rows:
-        totals, state = row.totals, row_outcome(row.totals)
-        glyph = GLYPHS[state] if state != "pass" or totals.has_verdicts else "·"
-        style = STYLES[state] if glyph != "·" else ""
-        cells: list[Cell] = [page.text((f"{glyph} {_case(row)}", style))]
+        totals, state = row.totals, row.totals.shown
+        cells: list[Cell] = [page.text((f"{GLYPHS[state]} {_case(row)}", STYLES[state]))]
         if several:
             cells.append(page.text(agent_of(row)))
-        passed = f"{totals.passed}/{totals.total}" if totals.has_verdicts else DASH
-        cells.append(page.text(f"{passed}{marks(row)}"))
+        cells.append(page.text(f"{passed_of(totals) or DASH}{marks(row)}"))
         cells.append(page.text(score(totals.reward.mean)))
         if repeated:
             cells.append(page.text((score_interval(totals.reward), "dim")))
@@ -335,7 +331,7 @@ def _leaderboard(page: Page, summary: Summary) -> None:
                 page.text(agent_of(row)),
                 page.text((score(totals.reward.mean), "bold"), " ≠" if row.mixed else ""),
                 page.text((score_interval(totals.reward), "dim")),
-                page.text(f"{totals.passed:,}/{totals.graded:,}"),
+                page.text(f"{totals.passed:,}/{totals.graded:,}" if totals.has_verdicts else DASH),
                 page.text(f"{totals.graded:,}/{totals.total:,}"),
                 page.text(errors),
             ]
@@ -351,8 +347,8 @@ def _brief(page: Page, row: Row | None) -> Cell:
 
 
 def _brief_parts(row: Row) -> list[Part]:
-    totals, state = row.totals, row_outcome(row.totals)
-    parts: list[Part] = [(f"{GLYPHS[state]} {totals.passed}/{totals.total}", STYLES[state])]
+    totals, state = row.totals, row.totals.shown
+    parts: list[Part] = [(f"{GLYPHS[state]} {passed_of(totals)}".rstrip(), STYLES[state])]
     if totals.graded:
         parts.append(f" {score(totals.reward.mean)}")
     return [*parts, (marks(row), "dim")]
@@ -374,7 +370,7 @@ def _meanings(cases: list[dict[tuple[str, str], Row]]) -> list[str]:
 
 
 def _strip(row: Row) -> list[Part]:
-    parts: list[Part] = [(GLYPHS[state], STYLES[state]) for state in row.outcomes[:_STRIP]]
+    parts: list[Part] = [(GLYPHS[state], STYLES[state]) for state in row.ended[:_STRIP]]
     return [*parts, "…"] if row.totals.total > _STRIP else parts
 
 
@@ -411,5 +407,5 @@ def _cells(text: str) -> int:
 
 
 def _urgency(row: Row) -> int:
-    order: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
-    return order.index(row_outcome(row.totals))
+    order: tuple[Ended, ...] = ("fail", "error", "pass", "scored", "skipped")
+    return order.index(row.totals.shown)

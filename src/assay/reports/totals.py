@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from itertools import chain, repeat
 from math import fsum, isfinite
 
-from assay.reports.outcome import Outcome, has_verdict, outcome, reward_of
+from assay.reports.outcome import Ended, Outcome, has_verdict, outcome, reward_of
 from assay.scoring.intervals import (
     Interval,
     clustered_interval,
@@ -116,6 +116,17 @@ class Totals:
     def has_verdicts(self) -> bool:
         """Whether any cell could have failed."""
         return self.scored < self.graded or not self.graded
+
+    @property
+    def shown(self) -> Ended:
+        """One outcome for all: that which most needs attention."""
+        if self.failed:
+            return "fail"
+        if self.errors:
+            return "error"
+        if self.passed:
+            return "pass" if self.has_verdicts else "scored"
+        return "skipped"
 
     @property
     def coverage(self) -> float | None:

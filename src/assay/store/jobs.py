@@ -282,7 +282,8 @@ class Jobs:
                 return record
             if status == "finished" and record.done < record.total:
                 missing = record.total - record.done
-                raise ConflictError(f"job {job} is not finished: {missing} rows are missing")
+                rows = "1 row is" if missing == 1 else f"{missing} rows are"
+                raise ConflictError(f"job {job} is not finished: {rows} missing")
             return self._end(job, status, message)
 
     def cancel(self, job: str) -> JobRecord:

@@ -35,8 +35,13 @@ _MOST_OUTPUT = 4 * 1024 * 1024
 _LIBRARY = frozenset(
     "asyncio base64 concurrent copy dataclasses decimal fractions inspect ipaddress json logging "
     "pathlib pickle platform queue random selectors shutil socket ssl subprocess tempfile typing "
-    "urllib uuid warnings".split()
+    "urllib uuid warnings "
+    # What those import.
+    "array ast bisect bz2 contextvars dis fnmatch heapq linecache locale lzma ntpath numbers "
+    "opcode string textwrap token tokenize traceback weakref zlib".split()
 )
+_LIBRARY_HOME = os.path.dirname(os.__file__)
+_LIBRARY_PATH = [_LIBRARY_HOME, os.path.join(_LIBRARY_HOME, "lib-dynload")]
 
 
 class Output:
@@ -135,7 +140,7 @@ class _LibraryFinder:
         del path, target
         if name not in _LIBRARY:
             return None
-        spec: Any = importlib.machinery.PathFinder.find_spec(name, [os.path.dirname(os.__file__)])
+        spec: Any = importlib.machinery.PathFinder.find_spec(name, _LIBRARY_PATH)
         if name == "logging" and spec is not None:
             load = spec.loader.exec_module
 

@@ -160,8 +160,9 @@ class Finder:
         return found
 
     def _of_library(self, fullname: str, path: Any) -> ModuleSpec | None:
-        spec: Any = PathFinder.find_spec(fullname, path)
-        load, act = spec.loader.exec_module, self.when_loaded.pop(fullname)
+        spec: Any = PathFinder.find_spec(fullname, path or [_LIBRARY])  # whatever the source has
+        # Not forgotten: a spec can be asked for and never loaded, and a module loaded again.
+        load, act = spec.loader.exec_module, self.when_loaded[fullname]
 
         def exec_module(module: ModuleType) -> None:
             load(module)
