@@ -15,14 +15,15 @@ setup: ## Build .venv from the lock (installs uv and bubblewrap where they are m
 run: setup ## Grade the example suite: no key, nothing to configure
 	@$(BIN)/assay demo
 
+# Three at a time on two cores: many tests wait for a limit.
 test: setup ## Run the tests
-	@$(BIN)/pytest -q -n 2 -m "not soak"
+	@$(BIN)/pytest -q -n 3 -m "not soak"
 
 soak: setup ## Run the tests that repeat something many times, and more examples of each property
-	@$(BIN)/pytest -q -n 2 -m "soak or hypothesis" --hypothesis-profile=thorough
+	@$(BIN)/pytest -q -n 3 -m "soak or hypothesis" --hypothesis-profile=thorough
 
 coverage: setup ## Run every test, and say what none of them reached
-	@$(BIN)/pytest -q -n 2 --cov --cov-report=term:skip-covered
+	@$(BIN)/pytest -q -n 3 --cov --cov-report=term:skip-covered
 
 check: setup ## Formatting, lint, types and import rules
 	@$(BIN)/ruff format --check --quiet .
