@@ -14,16 +14,16 @@ import resource
 import select
 import signal
 import socket
-import subprocess
 import sys
-import threading
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import ClassVar
 
 from assay.errors import SandboxError
+from assay.sandbox.warm_process import WarmProcess
 
 __all__ = ["FORK_SERVER", "ForkServer", "Supervisor"]
 
@@ -64,19 +64,28 @@ class Supervisor:
     ended: int
 
 
-class ForkServer:
-    """Forks supervisors; usable from any thread."""
+class ForkServer(WarmProcess):
+    """Forks supervisors."""
 
-    def __init__(self) -> None:
-        self._reset()
-        os.register_at_fork(after_in_child=self._forget)
+    _socket = socket.SOCK_SEQPACKET
+    _environment: ClassVar[dict[str, str] | None] = {}
+    _directory = "/"
+    _end_seconds = _END_SECONDS
 
     def _reset(self) -> None:
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
-        self._inherited: list[object] = []
+        super()._reset()
         self._places: set[int] = set()
+
+    def _words(self, descriptor: int) -> list[str]:
+        words = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START]
+        return [*words, str(_PARTS), str(_PARTS.parent), str(descriptor), str(os.getpid())]
+
+    def _surroundings(self) -> object:
+        found: list[object] = [os.geteuid(), os.getegid()]
+        found += [resource.getrlimit(number) for number in range(_MOST_LIMITS)]
+        with suppress(OSError):
+            found += [os.stat(f"/proc/thread-self/ns/{name}").st_ino for name in _NAMESPACES]  # noqa: PTH116 - cheaper
+        return found
 
     @contextmanager
     def fork(self, sources: Sequence[str], stdin: int | None) -> Generator[Supervisor]:
@@ -146,68 +155,6 @@ class ForkServer:
                     return int.from_bytes(answer, "little")
         raise SandboxError("the fork server of sandboxed commands died")
 
-    def _connect(self) -> socket.socket:
-        """The socket of the running server; starts one where there is none."""
-        inherited = _inherited()
-        if self._control is not None and self._inherited == inherited and _is_open(self._control):
-            return self._control
-        self._end()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        words = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START]
-        words += [str(_PARTS), str(_PARTS.parent), str(theirs.fileno()), str(os.getpid())]
-        with theirs:
-            try:
-                self._process = subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    env={},
-                    cwd="/",
-                    start_new_session=True,
-                )
-            except OSError as error:
-                ours.close()
-                raise SandboxError(f"cannot start the supervisor of a command: {error}") from error
-        self._control, self._inherited = ours, inherited
-        return ours
-
-    def close(self) -> None:
-        """End the server; the next command starts another."""
-        with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        control, process = self._control, self._process
-        self._control = self._process = None
-        if control is not None:
-            if not _is_open(control):
-                control.detach()  # the number is somebody else's by now
-            control.close()
-        if process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_END_SECONDS)
-            process.kill()
-            process.wait()
-
-    def _forget(self) -> None:
-        """In a fork of this process: the server is the parent's."""
-        if self._control is not None:
-            self._control.close()
-        if self._process is not None:
-            self._process.returncode = 0  # nothing of ours to wait for
-        self._reset()
-
-
-def _inherited() -> list[object]:
-    """What a server has of the thread that starts it; once that changes, another is started."""
-    found: list[object] = [os.geteuid(), os.getegid()]
-    found += [resource.getrlimit(number) for number in range(_MOST_LIMITS)]
-    with suppress(OSError):
-        found += [os.stat(f"/proc/thread-self/ns/{name}").st_ino for name in _NAMESPACES]  # noqa: PTH116 - cheaper
-    return found
-
 
 def _owners(sources: Sequence[str]) -> list[int]:
     """The owner and group of each, as far as they can be seen."""
@@ -217,14 +164,6 @@ def _owners(sources: Sequence[str]) -> list[int]:
             found = os.stat(source)  # noqa: PTH116 - cheaper
             owners += [found.st_uid, found.st_gid]
     return owners
-
-
-def _is_open(control: socket.socket) -> bool:
-    """Whether nobody has closed its number, as daemons do with all that they have."""
-    try:
-        return control.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_SEQPACKET
-    except OSError:
-        return False
 
 
 def _watched(pid: int) -> int:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import atexit
 import base64
 import json
-import os
 import socket
-import subprocess
 import sys
-import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +15,7 @@ from typing import Self, cast
 from assay.errors import GraderError
 from assay.graders.signs import Sign
 from assay.graders.stubs import Body, Code, Function
+from assay.sandbox.warm_process import WarmProcess
 from assay.scoring.json_safe import Json
 
 __all__ = ["TEMPLATE", "SourceReader", "Template"]
@@ -41,26 +39,11 @@ main()
 """
 
 
-class Template:
-    """The process that forks readers, started with the first one; usable from any thread."""
+class Template(WarmProcess):
+    """The process that forks readers."""
 
-    def __init__(self) -> None:
-        self._reset()
-        os.register_at_fork(after_in_child=self._forget)
-
-    def _reset(self) -> None:
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
-        self._inode = 0
-
-    def _forget(self) -> None:
-        """In a fork of this process: the template is the parent's."""
-        if self._control is not None:
-            self._control.close()
-        if self._process is not None:
-            self._process.returncode = 0  # nothing of ours to wait for
-        self._reset()
+    def _words(self, descriptor: int) -> list[str]:
+        return [sys.executable, "-P", "-c", _START, str(_PACKAGES), str(descriptor)]
 
     def fork(self) -> socket.socket | None:
         """The socket of a new reader that has said that it is ready; None if it died."""
@@ -80,51 +63,6 @@ class Template:
             if self._control is control:
                 self._end()
         return None
-
-    def _connect(self) -> socket.socket:
-        if self._control is not None and self._is_open(self._control):
-            return self._control
-        self._end()
-        ours, theirs = socket.socketpair()
-        words = [sys.executable, "-P", "-c", _START, str(_PACKAGES), str(theirs.fileno())]
-        try:
-            with theirs:
-                self._process = subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
-        except OSError:
-            ours.close()
-            raise
-        self._control, self._inode = ours, os.fstat(ours.fileno()).st_ino
-        return ours
-
-    def _is_open(self, control: socket.socket) -> bool:
-        """Whether nobody has closed its number, as daemons do with all that they have."""
-        try:
-            return os.fstat(control.fileno()).st_ino == self._inode
-        except OSError:
-            return False
-
-    def close(self) -> None:
-        """End the process; the next reader starts another."""
-        with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        control, process = self._control, self._process
-        self._control = self._process = None
-        if control is not None:
-            if not self._is_open(control):
-                control.detach()  # the number is somebody else's by now
-            control.close()
-        if process is not None:
-            process.kill()
-            process.wait()
 
 
 TEMPLATE = Template()
