@@ -1,5 +1,6 @@
 """The ``assay`` command as a process: Ctrl-C ends it without a trace while it is still loading."""
 
+import gc
 import signal
 
 _IS_OURS = signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -11,7 +12,10 @@ def main() -> None:
     """Run the command line; see `assay.cli.main.main`."""
     from assay.cli import main as cli
 
-    cli.main(is_loaded=_catch_interrupts)
+    try:
+        cli.main(is_loaded=_catch_interrupts)
+    finally:
+        gc.freeze()  # all is given back now: to look through it for garbage first takes long
 
 
 def _catch_interrupts() -> None:

@@ -16,9 +16,10 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from assay.errors import InputError, nearest
+from assay.frozen import frozen
 from assay.graders.base import Grader
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
-from assay.graders.signs import HEADERS, SIGNS, SUMMARY, TEST_LIBRARIES, Sign, names_a_test
+from assay.graders.signs import HEADERS, SIGNS, TEST_LIBRARIES, Sign, names_a_test, summary
 from assay.graders.spec import GraderSpec
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.tree import SKIPPED_DIRECTORIES, is_small, read_regular, regular_files
@@ -39,7 +40,7 @@ _ORDINARY = frozenset({"test", "tests", "this", "setup", "main", "__main__", "__
 _SAYS = re.compile(r"echo|print|cat\b|\"test\"")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A sign in a file.
 
@@ -261,7 +262,7 @@ class Search:
         for number, line in enumerate(lines if is_run else (), 1):
             match = _SAYS.search(line) if line not in old else None
             inside = re.split(r"['\"]", line)
-            if match and (said := next(filter(None, map(SUMMARY.search, inside)), None)):
+            if match and (said := next(filter(None, map(summary, inside)), None)):
                 self._add("report", path, number, said[0], lines)
         if self.patterns and before is None and not is_run and path not in self.question:
             self._idle.append((path, "\n".join(lines)))

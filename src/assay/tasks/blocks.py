@@ -9,11 +9,12 @@ import os
 import re
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import nearest
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance
 from assay.tasks.document import (
@@ -28,7 +29,7 @@ from assay.types import codec
 from assay.types.codec import Problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CaseTask:
     """What the agent is asked.
 
@@ -51,7 +52,7 @@ class CaseTask:
         refuse(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Artifacts:
     """What is put at the agent's disposal, for harnesses that know of such things.
 
@@ -68,7 +69,7 @@ class Artifacts:
     mcp: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MatrixEntry:
     """One harness and the models it is run with.
 
@@ -87,7 +88,7 @@ class MatrixEntry:
         refuse(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Matrix:
     """Which harnesses and models work on the case, and how often.
 
@@ -134,7 +135,7 @@ class Matrix:
         return tuple((harness, model) for harness in self.harnesses for model in self.models)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EnvironmentSpec:
     """What is installed before the agent starts and for the graders.
 
@@ -187,7 +188,7 @@ class EnvironmentSpec:
         refuse([*problems, *positive("timeout_s", self.timeout_s)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ContainerSpec:
     """An image that the case's commands need.
 
@@ -212,7 +213,7 @@ class ContainerSpec:
         refuse(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Stub:
     """A Python function whose body is taken out, for the agent to write.
 
@@ -232,7 +233,7 @@ class Stub:
         refuse(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Setup:
     """What is done to the source before the agent sees it.
 
@@ -251,7 +252,7 @@ class Setup:
 _POLICIES = ("auto-approve", "auto-deny", "scripted", "llm-based", "manual")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Observe:
     """What is recorded of the agent's work.
 
@@ -275,7 +276,7 @@ class Observe:
         object.__setattr__(self, "tracing", True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Expect:
     """What counts as passing.
 
@@ -294,7 +295,7 @@ class Expect:
             refuse([Problem(("pass_threshold",), message)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Limits:
     """What a cell may use.
 
@@ -318,7 +319,7 @@ class Limits:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SelfTest:
     """What proves that the case grades right; see `assay selftest`.
 
@@ -351,7 +352,7 @@ TraceFormat: TypeAlias = Literal["claude-code", "openai-chat", "atif", "auto"]
 """What a harness may print instead of its answer; ``auto`` is recognised by content."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HarnessSpec:
     """An agent that is a command.
 
