@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -76,7 +77,7 @@ class Finding:
         }
 
 
-@dataclass(slots=True)
+@dataclass
 class Search:
     """One search of a submission.
 
@@ -150,11 +151,11 @@ class Search:
         own = _own_modules(self._left) - (sys.stdlib_module_names | TEST_LIBRARIES)
         return own | _own_modules(self._source) if self._source else own
 
-    @property
+    @cached_property
     def _left(self) -> Path:
         return Path(self.workspace.submitted or self.workspace.path)
 
-    @property
+    @cached_property
     def _source(self) -> Path | None:
         return None if self.workspace.source is None else Path(self.workspace.source)
 
