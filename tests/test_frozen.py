@@ -67,6 +67,10 @@ class Own:
         return hash(self.word.casefold())
 
 
+class Plain(Point):
+    """Has a dictionary, as any class without slots."""
+
+
 @frozen
 class Nothing:
     pass
@@ -130,3 +134,11 @@ def test_methods_of_the_class_itself_stay() -> None:
     assert repr(Own("a")) == "own"
     assert Own("a") == Own("A")
     assert hash(Own("a")) == hash(Own("A"))
+
+
+def test_a_plain_class_that_derives_from_it_may_have_more() -> None:
+    value = Plain(1)
+    value.more = 2  # type: ignore[attr-defined]
+    del value.more  # type: ignore[attr-defined]
+    with pytest.raises(FrozenInstanceError):
+        value.x = 2  # type: ignore[misc]

@@ -114,12 +114,20 @@ def _repr(self: DataclassInstance) -> str:
     return f"{self.__class__.__qualname__}({', '.join(shown)})"
 
 
-def _refuse_setting(self: object, name: str, value: object) -> None:  # noqa: ARG001 - its signature
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+def _set(self: DataclassInstance, name: str, value: object) -> None:
+    _refuse(self, "assign to", name)
+    object.__setattr__(self, name, value)
 
 
-def _refuse_deleting(self: object, name: str) -> None:  # noqa: ARG001 - its signature
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+def _delete(self: DataclassInstance, name: str) -> None:
+    _refuse(self, "delete", name)
+    object.__delattr__(self, name)
+
+
+def _refuse(self: DataclassInstance, to: str, name: str) -> None:
+    """A plain class that derives from a frozen one may have more than its fields, to be changed."""
+    if "__dataclass_fields__" in vars(type(self)) or name in self.__dataclass_fields__:
+        raise FrozenInstanceError(f"cannot {to} field {name!r}")
 
 
 def _state(self: DataclassInstance) -> list[object]:
@@ -133,8 +141,8 @@ def _restore(self: DataclassInstance, state: list[object]) -> None:
 
 _SHARED: dict[str, Callable[..., object]] = {
     "__repr__": _repr,
-    "__setattr__": _refuse_setting,
-    "__delattr__": _refuse_deleting,
+    "__setattr__": _set,
+    "__delattr__": _delete,
     "__getstate__": _state,
     "__setstate__": _restore,
 }
