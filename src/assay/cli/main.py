@@ -22,6 +22,7 @@ _COMMANDS = {
     "run": ("run", "run cases: every harness, model and trial, graded and stored"),
     "grade": ("grade", "grade recorded answers"),
     "report": ("report", "show a stored run: failing cells first, every score opened"),
+    "compare": ("compare", "compare two runs, or two agents of one, cell by cell"),
     "regrade": ("run:regrade", "grade a stored run again, without running any agent"),
     "selftest": (
         "prove:selftest",

@@ -375,6 +375,14 @@ class Store:
         ((found,),) = self._database.rows(f"SELECT count(*) FROM ({cases}) AS cases", run_id)  # noqa: S608 - see above
         return cast("int", found)
 
+    def agents(self, run_id: str) -> list[tuple[str, str]]:
+        """Harness and model of each agent of a run that has a result, in order."""
+        self._require_run(run_id)
+        rows = self._database.rows(
+            "SELECT DISTINCT harness, model FROM result WHERE run_id = ? ORDER BY 1, 2", run_id
+        )
+        return [cast("tuple[str, str]", row) for row in rows]
+
     def _has_run(self, run_id: str) -> bool:
         return bool(self._database.rows("SELECT 1 FROM run WHERE id = ?", plain(run_id)))
 
