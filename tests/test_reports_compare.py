@@ -9,7 +9,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.reports.compare import Side, compare
-from assay.reports.comparison import Comparison, comparison_verdict
+from assay.reports.comparison import Comparison, chance, comparison_verdict, signed
 from assay.scoring.intervals import mean_interval
 from assay.store.records import CellRecord, RunRecord
 
@@ -86,6 +86,7 @@ def test_errors_and_skips_are_counted_and_never_a_zero() -> None:
     assert (found.pairs, found.interval.mean) == (1, 0.0)
     assert found.after.lost == {"error": 1, "skipped": 1}
     assert found.before.lost == {"error": 1}
+    assert (found.after.lost_in, found.before.lost_in) == (("b", "c"), ("d",))
 
 
 def test_a_drop_that_hides_behind_errors_is_no_verdict() -> None:
@@ -100,7 +101,7 @@ def test_cells_that_an_unfinished_run_lacks_are_no_verdict() -> None:
     for finished, code in ((True, 0), (False, 3)):
         before = side([cell("a", 1.0), cell("b", 1.0)])
         found = compare(before, side([cell("a", 1.0)], finished=finished))
-        assert found.before.alone == 1
+        assert (found.before.alone, found.before.alone_in) == (1, ("b",))
         assert comparison_verdict(found, max_drop=0.1).code == code
 
 
@@ -179,3 +180,18 @@ def test_no_more_changes_are_kept_than_can_be_shown() -> None:
     assert (found.worse, len(found.worsened)) == (500, 200)
     assert found.worsened[0].case == "c000"
     assert found.worsened[-1].case == "c199"
+
+
+def test_small_numbers_are_not_written_as_none() -> None:
+    assert [chance(p) for p in (0.0, 1e-9, 0.0312, 1.0)] == [
+        "p < 0.0001",
+        "p < 0.0001",
+        "p = 0.031",
+        "p = 1",
+    ]
+    assert [signed(d) for d in (0.0, -0.0204, 0.5, 0.0001)] == [
+        "0",
+        "\N{MINUS SIGN}0.020",
+        "+0.500",
+        "+1e-04",
+    ]

@@ -26,6 +26,7 @@ from assay.store.records import CellRecord, RunRecord
 
 _SAME = 1e-9
 _MAX_NAMES = 5
+_MAX_CASES = 20
 _LIMIT = 200
 
 
@@ -69,12 +70,22 @@ class _Half:
     means: list[float] = field(default_factory=list[float])
     alone: int = 0
     lost: Counter[str] = field(default_factory=Counter[str])
+    alone_in: dict[str, None] = field(default_factory=dict[str, None])
+    lost_in: dict[str, None] = field(default_factory=dict[str, None])
 
-    def lack(self, state: str) -> None:
+    def stands_alone(self, case: str) -> None:
+        """Count a graded cell that the other side does not have."""
+        self.alone += 1
+        if len(self.alone_in) < _MAX_CASES:
+            self.alone_in[case] = None
+
+    def lacks(self, case: str, partner: CellRecord | None) -> None:
         """Count a graded cell of the other side that has no reward here."""
-        if state == "missing" and self.side.run.finished:
-            return  # it was never part of this run: counted by the other side, as alone
-        self.lost[state] += 1
+        if partner is None and self.side.run.finished:
+            return  # it was never part of this run: the other side counts it, as alone
+        self.lost["missing" if partner is None else outcome(partner)] += 1
+        if len(self.lost_in) < _MAX_CASES:
+            self.lost_in[case] = None
 
     def compared(self) -> Compared:
         means = self.means
@@ -86,6 +97,8 @@ class _Half:
             paired=totals_of([self.paired]),
             alone=self.alone,
             lost=dict(self.lost),
+            alone_in=tuple(self.alone_in),
+            lost_in=tuple(self.lost_in),
         )
 
 
@@ -116,13 +129,17 @@ class _Work:
             if left is not None and right is not None and old is not None and new is not None:
                 pairs.append((left, right))
             elif old is not None:
-                self._before.alone += right is None
-                self._after.lack("missing" if right is None else outcome(right))
+                self._unpaired(self._before, self._after, case, right)
             elif new is not None:
-                self._after.alone += left is None
-                self._before.lack("missing" if left is None else outcome(left))
+                self._unpaired(self._after, self._before, case, left)
         if pairs:
             self._paired(case, sorted(pairs, key=lambda pair: pair[1].key))
+
+    @staticmethod
+    def _unpaired(has: _Half, other: _Half, case: str, partner: CellRecord | None) -> None:
+        if partner is None:
+            has.stands_alone(case)
+        other.lacks(case, partner)
 
     def _keyed(self, cells: list[CellRecord], half: _Half) -> dict[_Key, CellRecord]:
         for cell in cells:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal
 
 from assay.reports.comparison import (
     CaseChange,
     Compared,
     Comparison,
     between_text,
+    chance,
     comparison_verdict,
     lost_text,
     signed,
@@ -28,6 +28,7 @@ _SHOWN = 5
 _MAX_CELLS = 4
 _MAX_REASONS = 6
 _MAX_CAUSES = 12
+_MAX_NAMED = 4
 _WIDTH = 12
 
 
@@ -38,10 +39,10 @@ def lines(found: Comparison) -> list[tuple[str, str]]:
     if between.mean is not None:
         over = f"over {count(between.n, 'case')}"
         each = (signed(between.mean), between_text(between) or "too few for an interval", over)
-        p_value = "" if found.p_value is None else f"; p = {found.p_value:.2g}"
-        said.append(("Difference", f"{each[0]}  {each[1]} {each[2]}{p_value}"))
+        p_value = "" if found.p_value is None else f"; {chance(found.p_value)}"
+        said.append(("Difference", f"{each[0]}; {each[1]} {each[2]}{p_value}"))
         said.append(("Reward", f"{score(before.reward)} → {score(after.reward)}"))
-        sign = "" if found.sign_p is None else f"; sign test p = {found.sign_p:.2g}"
+        sign = "" if found.sign_p is None else f"; sign test {chance(found.sign_p)}"
         cases = f"{found.better:,} better, {found.worse:,} worse, {found.same:,} the same"
         said.append(("Cases", cases + sign))
     if before.paired.has_verdicts or after.paired.has_verdicts:
@@ -50,7 +51,8 @@ def lines(found: Comparison) -> list[tuple[str, str]]:
         said.append(("Passed", f"{rates[0]} → {rates[1]} of {count(found.pairs, 'pair')}; {only}"))
     said.append(("Cells", _coverage(found)))
     if found.pairs:
-        said.append(("Agent cost", " → ".join(_cost(side) for side in (before, after))))
+        if any(_is_priced(side) for side in (before, after)):
+            said.append(("Agent cost", " → ".join(_cost(side) for side in (before, after))))
         if any(side.paired.judgements or side.paired.judgements_cached for side in (before, after)):
             said.append(("Judge cost", " → ".join(_judged(side) for side in (before, after))))
         said.append(("Time", " → ".join(duration(side.paired.seconds) for side in (before, after))))
@@ -61,10 +63,19 @@ def _coverage(found: Comparison) -> str:
     parts = [f"{count(found.pairs, 'pair')} graded on both sides"]
     for word, side in (("before", found.before), ("after", found.after)):
         if side.lost:
-            parts.append(f"{word}: {lost_text(side.lost)}")
+            parts.append(f"{word}: {lost_text(side.lost)} ({_cases_of(side.lost_in)})")
         if side.alone:
-            parts.append(f"{side.alone:,} only {word}")
+            parts.append(f"{side.alone:,} only {word} ({_cases_of(side.alone_in)})")
     return "; ".join(parts)
+
+
+def _cases_of(cases: Sequence[str]) -> str:
+    shown = [one_line(case, 40) for case in cases[:_MAX_NAMED]]
+    return ", ".join(shown) + (", …" if len(cases) > _MAX_NAMED else "")
+
+
+def _is_priced(side: Compared) -> bool:
+    return side.paired.cost_usd is not None or side.paired.tokens is not None
 
 
 def _cost(side: Compared) -> str:
@@ -104,7 +115,7 @@ def render_comparison(
         label = "" if number else "Changed"
         page.line((f"{label:<{_WIDTH}}", "dim"), (one_line(reason, 300), "yellow"), hanging=_WIDTH)
     page.blank()
-    state = _state(found, decided)
+    state = _state(found, decided, max_drop)
     page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
     return decided
 
@@ -164,15 +175,16 @@ def _agents(side: Compared) -> str:
     names = [" · ".join(one_line(name, 40) for name in agent if name) for agent in side.agents]
     cells = count(side.totals.total, "cell")
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return "  ".join(part for part in (", ".join(names[:3]) + more, cells) if part)
+    return ", ".join(part for part in (", ".join(names[:3]) + more, cells) if part)
 
 
-def _state(found: Comparison, decided: Verdict) -> Literal["pass", "fail", "error", "scored"]:
+def _state(found: Comparison, decided: Verdict, max_drop: float | None) -> Ended:
+    """How the verdict is coloured: by its gate where there is one, else by what was found."""
     if decided.code:
         return "fail" if decided.code == 1 else "error"
-    if found.finding == "worse":
-        return "fail" if not decided.line.startswith("PASS") else "pass"
-    return "pass" if found.finding == "better" or decided.line.startswith("PASS") else "scored"
+    if max_drop is not None or found.finding == "better":
+        return "pass"
+    return "fail" if found.finding == "worse" else "scored"
 
 
 def write_comparison_html(
@@ -180,8 +192,9 @@ def write_comparison_html(
 ) -> Verdict:
     """Write a comparison as one HTML file that needs nothing else; it is there whole or not."""
     decided = comparison_verdict(found, max_drop=max_drop)
-    state = _state(found, decided)
-    title = f"{_name(found.before)} → {_name(found.after)}"
+    state = _state(found, decided, max_drop)
+    names = dict.fromkeys(_name(side) for side in (found.before, found.after))
+    title = " → ".join(names)
     head = element(
         "head",
         element("meta", charset="utf-8"),

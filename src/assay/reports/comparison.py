@@ -37,6 +37,8 @@ class Compared:
         alone: Graded cells that the other side does not have at all.
         lost: How the partners of graded cells of the *other* side ended here, where they have no
             reward: ``error``, ``skipped``, or ``missing`` in a run that is not finished.
+        alone_in: Cases of what is alone, at most 20.
+        lost_in: Cases of what is lost, at most 20.
     """
 
     run: RunRecord
@@ -46,6 +48,8 @@ class Compared:
     paired: Totals
     alone: int
     lost: Mapping[str, int]
+    alone_in: tuple[str, ...] = ()
+    lost_in: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """These numbers as plain JSON."""
@@ -57,7 +61,9 @@ class Compared:
             "agents": [{"harness": harness, "model": model} for harness, model in self.agents],
             "reward": self.reward,
             "alone": self.alone,
+            "alone_in": list(self.alone_in),
             "lost": dict(self.lost),
+            "lost_in": list(self.lost_in),
             "totals": self.totals.to_dict(),
             "paired": self.paired.to_dict(),
         }
@@ -211,8 +217,16 @@ def comparison_verdict(found: Comparison, *, max_drop: float | None = None) -> V
 
 
 def signed(value: float) -> str:
-    """A difference with its sign."""
-    return f"{MINUS if value < 0 else '+'}{score(abs(value))}" if abs(value) > _SAME else "0"
+    """A difference with its sign, with a digit more than scores have: drops are small."""
+    if abs(value) <= _SAME:
+        return "0"
+    size = abs(value)
+    return f"{MINUS if value < 0 else '+'}{size:.3f}" if size >= 0.0005 else f"{value:+.0e}"
+
+
+def chance(p_value: float) -> str:
+    """A p value; never 0."""
+    return f"p = {p_value:.2g}" if p_value >= 0.0001 else "p < 0.0001"
 
 
 def between_text(interval: Interval) -> str:
