@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import fcntl
+import io
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from assay.store.kept import at_work
+from assay.cli.options import require_yes
+from assay.errors import ConflictError, InputError
+from assay.eval.matrix import MatrixRequest, launch
+from assay.eval.regrade import plan_regrade
+from assay.store.kept import at_work, delete_run
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from tests.command_line import assay, result, write_case
@@ -106,7 +114,7 @@ def test_runs_are_listed_newest_first_with_how_they_ended(listed: Path) -> None:
     names = [line.split()[0] for line in lines[1:]]
     assert names == ["20261123-d", "20261122-c", "20261121-b", "20261120-a"]
     assert "unfinished" in lines[1]
-    assert "1 error" in lines[2]
+    assert lines[2].rstrip().endswith("errors      0 passed, 1 error")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +171,7 @@ def test_an_export_can_be_read_and_imported_and_graded_again(tmp_path: Path) -> 
     [
         ("run.json", "assay run 1", "assay run 9", "not an exported run"),
         ("run.json", '"id": "', '"id": "../', "is not the id of a run"),
-        ("results.jsonl", '"reward": 1.0', '"reward": "1.0"', "reward"),
+        ("results.jsonl", '"reward": 1.0', '"reward": "1.0"', ": cell.reward: expected a number"),
         ("results.jsonl", '"reward": 1.0', '"reward": 7.0', "refused what was to be stored"),
         ("results.jsonl", '"run_id": "', '"run_id": "x', "not a result of run"),
     ],
@@ -218,6 +226,19 @@ def test_nothing_is_deleted_unasked(listed: Path) -> None:
     assert len(ids(listed)) == 4
 
 
+@pytest.mark.parametrize(("said", "is_gone"), [("y\n", True), ("no\n", False), ("", False)])
+def test_at_a_terminal_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+    said: str,
+    is_gone: bool,  # noqa: FBT001
+) -> None:
+    terminal = io.StringIO(said)
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    with contextlib.nullcontext() if is_gone else pytest.raises(InputError, match="nothing was"):
+        require_yes("Delete it?", yes=False)
+
+
 def test_a_run_that_may_be_at_work_is_not_deleted(listed: Path) -> None:
     with at_work(str(listed / ".assay")):
         done = assay("runs", "delete", "20261123-d", "--yes", cwd=listed)
@@ -229,6 +250,31 @@ def test_a_run_that_may_be_at_work_is_not_deleted(listed: Path) -> None:
     assert (other.returncode, "--keep-files" in other.stderr) == (2, True)
     assert freed.returncode == 0
     assert assay("runs", "delete", "20261123-d", "--yes", cwd=listed).returncode == 0
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_run_under_way_keeps_the_files_of_all(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    again: bool,  # noqa: FBT001
+) -> None:
+    write_suite(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    home = str(tmp_path / ".assay")
+    assay("run", "evals", "--label", "first", cwd=tmp_path)
+    refused: list[str] = []
+
+    def on_cell(_: CellRecord) -> None:
+        with Store.open(home) as other, pytest.raises(ConflictError) as error:
+            delete_run(other, other.run("first").id)
+        refused.append(error.value.message)
+
+    with Store.open(home) as store:
+        request = MatrixRequest(paths=("evals",))
+        ready = plan_regrade("first", store) if again else launch(request, store)
+        asyncio.run(ready.go(store, workers=1, on_cell=on_cell))
+        assert len(refused) == 2
+        delete_run(store, store.run("first").id)
 
 
 def test_rows_that_are_being_graded_are_not_deleted(listed: Path) -> None:

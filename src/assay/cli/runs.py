@@ -154,8 +154,10 @@ def _list(given: Namespace, store: Store) -> int:
 
 def _row(listed: _Listed) -> tuple[str, ...]:
     counts, run = listed.counts, listed.run
-    numbers = {"failed": counts.failed, "errors": counts.errors, "skipped": counts.skipped}
-    ended = [f"{counts.passed:,} passed"] + [f"{n:,} {word}" for word, n in numbers.items() if n]
+    ended = [f"{counts.passed:,} passed"]
+    ended += [f"{counts.failed:,} failed"] if counts.failed else []
+    ended += [count(counts.errors, "error")] if counts.errors else []
+    ended += [f"{counts.skipped:,} skipped"] if counts.skipped else []
     missing = f" of {run.planned:,}" if counts.total < run.planned else ""
     names = (one_line(run.id, 40), one_line(run.label, 24), one_line(listed.suite, 32))
     return (*names, listed.status, ", ".join(ended) + missing)

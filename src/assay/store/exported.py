@@ -174,7 +174,11 @@ def _results(file: Path, run_id: str) -> Iterator[tuple[CellRecord, str, dict[st
             except NotJsonError as error:
                 raise InputError(str(error), location=where) from error
             snapshot, detail = data.get("snapshot"), data.get("detail")
-            cell = from_json(CellRecord, data.get("cell"))
+            try:
+                cell = from_json(CellRecord, data.get("cell"))
+            except InputError as error:
+                where = replace(where, field=f"cell.{error.location.field}".rstrip("."))
+                raise InputError(error.message, location=where, hint=error.hint) from error
             if cell.run_id != run_id or not isinstance(snapshot, str):
                 raise InputError(f"not a result of run {run_id}", location=where)
             yield cell, snapshot, _mapping(detail, str(file), number)
