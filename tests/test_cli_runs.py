@@ -117,6 +117,11 @@ def test_runs_are_listed_newest_first_with_how_they_ended(listed: Path) -> None:
     assert lines[2].rstrip().endswith("errors      0 passed, 1 error")
 
 
+def test_show_is_report(listed: Path) -> None:
+    shown = assay("runs", "show", "night-b", cwd=listed)
+    assert (shown.returncode, shown.stdout) == (1, assay("report", "night-b", cwd=listed).stdout)
+
+
 @pytest.mark.parametrize(
     ("words", "names"),
     [

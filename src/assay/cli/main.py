@@ -129,6 +129,8 @@ def parse(argv: Sequence[str] | None = None) -> Namespace:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in _COMMANDS:
         command, *given = words
+        if words[:2] == ["runs", "show"]:  # the word that all stored things have for it
+            command, given = "report", given[1:]
         if command in _LISTED and not (given and given[0] in ("-h", "--help")):
             given = ["list", *given] if not given or given[0].startswith("-") else given
         return _command_parser(command).parse_args(given, Namespace(command=command))

@@ -28,7 +28,8 @@ from assay.store.records import Counts, RunRecord
 from assay.store.runs import Store
 
 _MORE = """\
-Without an action it lists them. `assay report RUN` shows one, `assay compare RUN RUN` two.
+Without an action it lists them; `assay runs list --help` says by what they are found.
+`assay runs show RUN` is `assay report RUN`, and `assay compare RUN RUN` shows two.
 RUN is a run's id, a prefix of it, its label, or latest.
 
 exit status: 0 done, 2 bad input, 3 the store could not be used"""
