@@ -147,24 +147,6 @@ def _check_comments(block: str, said: str) -> None:
         assert said.splitlines() == comments
 
 
-def test_the_readme_example_prints_what_it_says() -> None:
-    block = _blocks(_ROOT / "README.md", "python")[0]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(block, "README.md", "exec"), {"__name__": "page"})
-    said = re.search(r"print\(.*\)  # (.*)$", block, re.MULTILINE)
-    assert said is not None
-    assert printed.getvalue().strip() == said[1]
-
-
-def test_the_readme_case_is_well_formed(tmp_path: Path) -> None:
-    from assay.tasks.case import load_case
-
-    case = tmp_path / "case.yaml"
-    case.write_text(_blocks(_ROOT / "README.md", "yaml")[0], "utf-8")
-    assert load_case(str(case)).id == "add-readme"
-
-
 def test_the_readme_names_every_kind_that_runs() -> None:
     from assay.graders.kinds import KINDS
 
