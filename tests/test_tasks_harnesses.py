@@ -144,14 +144,6 @@ def test_a_variable_that_a_harness_needs_and_nobody_set_is_an_error_not_a_0(
     assert "needs ASSAY_TEST_KEY, which is not set" in done.stdout
 
 
-@pytest.mark.sandbox
-def test_a_script_of_the_agent_that_is_not_there_is_an_error_not_a_0(tmp_path: Path) -> None:
-    suite(tmp_path, "{argv: [bash, agent.sh]}")
-    done = assay("run", ".", "--json", cwd=tmp_path)
-    assert done.returncode == 3
-    assert "harness 'mine': no script 'agent.sh' in the sandbox" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("mount", "expected"),
     [(".", "holds the case 'c'"), ("evals", "holds the case 'c'"), ("agnt", "does not exist")],

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -26,8 +25,7 @@ from assay.types.trace import AgentStep, Step
 __all__ = ["CommandAgent"]
 
 _WORKSPACE = "/workspace"
-_FIND = 'command -v -- "$1" || exit 1; [ -z "$2" ] || [ -e "$2" ] || exit 2'
-_INTERPRETERS = re.compile(r"(?:ba|da|z)?sh|python[\d.]*|node|ruby|perl")
+_FIND = 'command -v -- "$1"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +63,7 @@ class CommandAgent:
             for path in self.spec.mounts
         ]
         workspace = replace(workspace, env={**workspace.env, **self.spec.env, **self._passed()})
-        await self._require_program(argv, workspace, mounts)
+        await self._require_program(argv[0], workspace, mounts)
         result = await run_command(
             argv,
             workspace=workspace.path,
@@ -136,31 +134,23 @@ class CommandAgent:
             )
 
     async def _require_program(
-        self, argv: Sequence[str], workspace: Workspace, mounts: Sequence[Mount]
+        self, program: str, workspace: Workspace, mounts: Sequence[Mount]
     ) -> None:
-        """Make sure that program and script can be started, before the agent may leave any trace.
+        """Make sure that the program can be started, before the agent may leave any trace.
 
         Its exit status could not tell: an agent may end with the shell's "not found" itself.
         """
-        program, script = argv[0], self._script()
         found = await run_command(
-            ["/bin/sh", "-c", _FIND, "sh", program, script],
+            ["/bin/sh", "-c", _FIND, "sh", program],
             workspace=workspace.path,
             env=workspace.env,
             mounts=mounts,
         )
         if found.exit_code != 0:
-            missing = f"script {script!r}" if found.exit_code == 2 else f"program {program!r}"
             raise AgentError(
-                f"harness {self.name!r}: no {missing} in the sandbox",
+                f"harness {self.name!r}: no program {program!r} in the sandbox",
                 hint="it must be under /usr, in the workspace, or in a directory under `mounts`",
             )
-
-    def _script(self) -> str:
-        """The file that an interpreter is told to run, where its declaration alone says which."""
-        program, script = (*self.spec.argv, "")[:2]
-        is_named = _INTERPRETERS.fullmatch(PurePosixPath(program).name) and script[:1] != "-"
-        return script if is_named and "{" not in script else ""
 
 
 def _record_answer(result: CommandResult, run: Run) -> None:
