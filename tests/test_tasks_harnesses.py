@@ -141,7 +141,17 @@ def test_a_variable_that_a_harness_needs_and_nobody_set_is_an_error_not_a_0(
     suite(tmp_path, "{argv: [python3, -c, '1'], pass_env: [ASSAY_TEST_KEY]}")
     done = assay("run", ".", "--json", cwd=tmp_path)
     assert done.returncode == 3
-    assert "needs ASSAY_TEST_KEY, which is not set" in done.stdout
+    assert "is to be given variables that are not set: ASSAY_TEST_KEY" in done.stdout
+
+
+@pytest.mark.sandbox
+def test_a_traceback_of_the_agent_is_told_by_its_last_line(tmp_path: Path) -> None:
+    code = "def deep(n):\n    deep(n - 1) if n else 1 / 0\ndeep(40)\n"
+    suite(tmp_path, "{argv: [python3, /suite/agent/fail.py], mounts: [agent], trace: auto}")
+    write(tmp_path / "agent/fail.py", code)
+    done = assay("run", ".", "--json", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "it printed nothing; the agent ended with exit status 1: ZeroDivision" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,9 @@ class CommandAgent:
         missing = [name for name in self.spec.pass_env if not os.environ.get(name)]
         if missing:
             raise AgentError(
-                f"harness {self.name!r} needs {', '.join(missing)}, which is not set",
-                hint=f"export {missing[0]}=... before the run",
+                f"harness {self.name!r} is to be given variables that are not set: "
+                + ", ".join(missing),
+                hint=f"export {missing[0]}=...",
             )
         return {name: os.environ[name] for name in self.spec.pass_env}
 
@@ -110,8 +111,9 @@ class CommandAgent:
         except InputError as error:
             killed = result.status != "exited" or (result.exit_code or 0) < 0
             if not killed:
+                what = error if result.stdout.strip() else "it printed nothing"
                 raise AgentError(
-                    f"harness {self.name!r}: {error}{f'; {ending}' if ending else ''}",
+                    f"harness {self.name!r}: {what}{f'; {ending}' if ending else ''}",
                     hint="its standard output must have the format that `trace` declares",
                 ) from error
             # Whoever kills its own recorder shows nothing, and that counts against it.
@@ -167,5 +169,6 @@ def _ending(result: CommandResult) -> str | None:
         return None
     ended = {"timed_out": "ran out of time", "output_limit": "wrote too much output"}
     how = ended.get(result.status, f"ended with exit status {result.exit_code}")
-    said = result.stderr.strip()[-300:]
+    # What went wrong stands in the last line, also of a traceback.
+    said = result.stderr.strip().rpartition("\n")[2][-300:]
     return f"the agent {how}: {said}" if said else f"the agent {how}"
