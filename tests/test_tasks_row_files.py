@@ -1,10 +1,11 @@
-"""Files of rows as people have them: formats, packing, names of fields; and what attacks a reader."""
+"""Files of rows as people have them: formats, packing, names; and what attacks a reader."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -182,9 +183,8 @@ def test_frames_of_zstd_that_follow_each_other_are_one_file(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
 def test_attack_a_bomb_fills_neither_memory_nor_disk(
-    pack: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert callable(pack)
     monkeypatch.setattr(row_files, "_UNPACKED_FREE", 1 << 16)
     line = b'{"answer": "' + b"a" * 1_000 + b'"}\n'
     bomb = pack(line * 2_000)

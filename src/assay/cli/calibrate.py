@@ -28,7 +28,7 @@ from assay.cli.options import (
     state_home,
     whole,
 )
-from assay.cli.rows import add_reading, is_rows, rows_given
+from assay.cli.rows import add_reading, rows_given
 from assay.errors import InputError
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
@@ -54,6 +54,7 @@ from assay.store.cards import CardRecord, Cards
 from assay.store.database import Database
 from assay.store.labels import LabelledItem as StoredItem
 from assay.store.labels import LabelRecord, Labels
+from assay.tasks.row_files import has_rows
 
 _MORE = """\
 Any grader: a grader file (several are combined), a stored grader, or a function of a Python
@@ -225,7 +226,7 @@ def _said_before(cards: Cards, project: str, found: Card) -> CardRecord | None:
 
 def _require_order(given: Namespace) -> None:
     """Refuse a grader and labels that are in each other's place."""
-    if is_rows(given.grader):
+    if has_rows(given.grader):
         swapped = given.labels or "GRADER"
         raise InputError(
             f"{given.grader} is a file of rows, and the grader comes first",

@@ -23,7 +23,7 @@ from assay.cli.options import (
     tell_warnings,
     worker_count,
 )
-from assay.cli.rows import ROWS, add_reading, is_rows, require_rows, rows_given
+from assay.cli.rows import ROWS, add_reading, require_rows, rows_given
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
@@ -204,11 +204,6 @@ def _carry_out(given: Namespace, rows: RowRun, store: Store) -> bool:
 def _declared(file: str) -> tuple[GraderSpec, ...]:
     from assay.tasks.grader_files import load_graders
 
-    if is_rows(file):
-        raise InputError(
-            f"{file} is a file of rows, and --graders takes a YAML grader file",
-            hint="assay grade DATA --graders GRADERS.yaml",
-        )
     if file.endswith(".py"):
         raise InputError(
             f"{file} is Python, and --graders takes a YAML grader file",

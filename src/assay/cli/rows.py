@@ -15,7 +15,7 @@ from typing import IO, cast
 from assay.errors import InputError, StoreError
 from assay.tasks.row_files import FORMATS, Reading
 
-__all__ = ["ROWS", "RowsGiven", "add_reading", "is_rows", "require_rows", "rows_given"]
+__all__ = ["ROWS", "RowsGiven", "add_reading", "require_rows", "rows_given"]
 
 ROWS = """\
 Rows are JSONL, a JSON array, or a CSV or TSV table whose first row names the columns; also packed
@@ -123,7 +123,6 @@ def _kept(scratch: IO[bytes]) -> str:
     return scratch.name
 
 
-_ROWS = (".jsonl", ".csv", ".tsv")
 _NO_ROWS = (".yaml", ".yml", ".py")
 
 
@@ -138,11 +137,3 @@ def require_rows(file: str) -> None:
             f"{file} is not a file of rows",
             hint="rows are JSONL, JSON, CSV or TSV; are they in the place of the graders?",
         )
-
-
-def is_rows(file: str) -> bool:
-    """Whether a file is one of rows by its name, packed or not."""
-    name = file.lower()
-    for packed in (".gz", ".zst", ".zstd"):
-        name = name.removesuffix(packed)
-    return name.endswith(_ROWS)

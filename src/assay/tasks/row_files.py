@@ -30,6 +30,7 @@ __all__ = [
     "Reading",
     "RowFile",
     "Unit",
+    "has_rows",
     "opened",
     "parse_line",
     "place_of",
@@ -137,6 +138,12 @@ def opened(file: str, reading: Reading = AS_IT_IS) -> Generator[RowFile]:
         )
 
 
+def has_rows(file: str) -> bool:
+    """Whether a file holds rows by its name, packed or not."""
+    name = _without(file.lower(), ".gz", *_ZSTD)
+    return name.endswith((".jsonl", ".csv", ".tsv"))
+
+
 def _format_of(name: str, source: io.BufferedReader) -> Format:
     ending = Path(name).suffix.lower()
     if ending in (".csv", ".tsv"):
@@ -148,6 +155,8 @@ def _format_of(name: str, source: io.BufferedReader) -> Format:
 
 # ---- packed files ------------------------------------------------------------------------------
 
+_ZSTD = (".zst", ".zstd")
+
 
 def _unpacked(handle: io.BufferedReader, magic: bytes, name: str) -> tuple[io.BufferedReader, str]:
     """What a file holds, and what that would be called."""
@@ -157,12 +166,14 @@ def _unpacked(handle: io.BufferedReader, magic: bytes, name: str) -> tuple[io.Bu
         unzipped = cast("BinaryIO", gzip.GzipFile(fileobj=handle))
         return io.BufferedReader(_Unpacked(unzipped.read, handle, name)), _without(name, ".gz")
     if magic == b"\x28\xb5\x2f\xfd":
-        return io.BufferedReader(_Unpacked(_Zstd(handle).read, handle, name)), _without(name)
+        return io.BufferedReader(_Unpacked(_Zstd(handle).read, handle, name)), _without(
+            name, *_ZSTD
+        )
     return handle, name
 
 
 def _without(name: str, *endings: str) -> str:
-    for ending in endings or (".zst", ".zstd"):
+    for ending in endings:
         name = name.removesuffix(ending)
     return name
 
