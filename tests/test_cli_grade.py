@@ -81,6 +81,23 @@ def test_labels_give_agreement_with_intervals(tmp_path: Path) -> None:
     assert "kappa" in str(agreement)
 
 
+def test_rows_on_which_people_and_graders_differ_are_shown_with_their_answers(
+    tmp_path: Path,
+) -> None:
+    rows: list[dict[str, Json]] = [
+        {"id": "low", "answer": "it is 41", "expected": 42, "correct": True},
+        {"id": "high", "answer": "it is 42", "expected": 42, "correct": False},
+        {"id": "same", "answer": "it is 42", "expected": 42, "correct": True},
+    ]
+    write(tmp_path, rows)
+    done = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--label", "correct", cwd=tmp_path)
+    shown = done.stdout.partition("people and the graders differ")[2]
+    assert "high  people fail, graders pass (1.00)  rows.jsonl:2" in shown
+    assert "low  people pass, graders fail (0.00)  rows.jsonl:1" in shown
+    assert "answer: it is 41" in shown
+    assert "same" not in shown.partition("Mean")[0]
+
+
 def test_out_keeps_every_row_with_its_grade(tmp_path: Path) -> None:
     write(tmp_path, [{"id": "a", "answer": "1", "expected": 1, "source": "quiz"}])
     graded(tmp_path, "--out", "graded.jsonl")
@@ -176,7 +193,7 @@ def test_rows_and_graders_in_each_others_place_are_told(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "graders.yaml is not a file of rows" in done.stderr
     done = assay("grade", "rows.jsonl", "-g", "rows.jsonl", cwd=tmp_path)
-    assert "rows.jsonl is a file of rows, and --graders takes a YAML grader file" in done.stderr
+    assert "it is a file of rows, and graders are YAML" in done.stderr
 
 
 def test_a_map_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
