@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 from typing import cast
 
@@ -202,3 +203,12 @@ def test_a_map_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     assert "'answer' is not OURS=THEIRS" in assay(*by, "answer", cwd=tmp_path).stderr
     twice = assay(*by, "answer=a", "--map", "answer=b", cwd=tmp_path)
     assert "--map names a field twice" in twice.stderr
+
+
+def test_attack_a_pipe_as_a_dataset_is_refused_and_does_not_wait(tmp_path: Path) -> None:
+    write(tmp_path, [{"answer": "1"}])
+    os.mkfifo(tmp_path / "pipe")
+    done = assay("grade", "pipe", "-g", "graders.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "pipe is not a regular file" in done.stderr
+    assert "- for standard input" in done.stderr

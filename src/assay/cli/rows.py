@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO, cast
 
 from assay.errors import InputError, StoreError
@@ -108,11 +106,15 @@ def _mapping(pairs: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def _scratch() -> IO[bytes]:
+    from tempfile import NamedTemporaryFile
+
     return cast("IO[bytes]", NamedTemporaryFile("wb", prefix="assay-stdin-"))
 
 
 def _kept(scratch: IO[bytes]) -> str:
     """Standard input as a file: rows are read more than once."""
+    import shutil
+
     if sys.stdin.isatty():
         print("reading rows from the terminal; Ctrl-D ends them", file=sys.stderr)
     try:

@@ -17,10 +17,9 @@ import fcntl
 import hashlib
 import io
 import os
-import stat
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -156,14 +155,6 @@ def _stamp(descriptor: int) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _refuse_pipe(file: str) -> None:
-    """Rows are read more than once, which a pipe cannot be; opening one may wait for ever."""
-    with suppress(OSError):
-        mode = os.stat(file).st_mode  # noqa: PTH116 - cheaper
-        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
-            raise InputError(f"{file} is not a regular file", hint="write the rows to a file first")
-
-
 def _is_pure(graders: Sequence[GraderSpec]) -> bool:
     """Whether graders only compute, so that other processes may grade rows."""
     return all(spec.kind.grader.is_pure for spec in graders)
@@ -175,7 +166,6 @@ def _json_lines(data: str | JsonLines, label: str | None = None) -> Generator[Js
     if isinstance(data, JsonLines):
         yield data
         return
-    _refuse_pipe(data)
     with as_json_lines(data, label=label) as found:
         yield found
 
