@@ -344,6 +344,9 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HARNESSES_FILE = "harnesses.yaml"
 """Name of the file, beside the cases or above them."""
 
+SUITE = "/suite"
+"""Where a harness finds its relative mounts, so that no command depends on where a suite lies."""
+
 PLACEHOLDERS = ("prompt", "model", "workspace", "sandbox", "artifacts_dir", "mcp")
 """What an argument may name in braces; ``sandbox`` is the older name of ``workspace``."""
 
@@ -360,7 +363,9 @@ class HarnessSpec:
             {sandbox}, {artifacts_dir} and {mcp} for older files; a brace itself is written twice.
         timeout_s: Seconds that it may work.
         env: Variables it is started with.
-        mounts: Directories of this machine that it may read, such as where it is installed.
+        pass_env: Names of variables that it is given from assay's own environment, such as keys.
+        mounts: Files and directories that it may read, such as where it is installed: relative to
+            the file of harnesses, shown below `SUITE` by the same path; or absolute, shown there.
         trace: What its standard output is a transcript in; by default its output is its answer,
             and nothing is known of its work. A file that it writes is not a trace: the agent can
             write files too.
@@ -369,6 +374,7 @@ class HarnessSpec:
     argv: tuple[str, ...]
     timeout_s: float = 1800.0
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    pass_env: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
     trace: TraceFormat | None = None
 
@@ -378,10 +384,16 @@ class HarnessSpec:
             problems.append(Problem(("argv",), "argv names no program"))
         for number, argument in enumerate(self.argv):
             problems += _placeholder_problems(argument, ("argv", number))
+        for number, name in enumerate(self.pass_env):
+            place = ("pass_env", number)
+            if not _VARIABLE.fullmatch(name):
+                problems.append(Problem(place, f"{name!r} is not a valid variable name"))
+            elif name in self.env:
+                problems.append(Problem(place, f"{name} is in env, too", "keep one of them"))
         for number, mount in enumerate(self.mounts):
-            if not Path(mount).is_absolute():
-                message = f"{mount!r} is not an absolute path"
-                problems.append(Problem(("mounts", number), message))
+            if not Path(mount).is_absolute() and ".." in Path(mount).parts:
+                hint = "what lies elsewhere has an absolute path"
+                problems.append(Problem(("mounts", number), f"{mount!r} leads out", hint))
         refuse(problems)
 
     def command(self, *, prompt: str, model: str, workspace: str) -> list[str]:
