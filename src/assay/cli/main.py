@@ -103,6 +103,9 @@ def _exit_status(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
         return 0
+    except PermissionError as error:
+        print(f"error: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
     except AssayError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, InputError) else NOT_GRADED
@@ -122,6 +125,10 @@ def parse(argv: Sequence[str] | None = None) -> Namespace:
         if command in _LISTED and not (given and given[0] in ("-h", "--help")):
             given = ["list", *given] if not given or given[0].startswith("-") else given
         return _command_parser(command).parse_args(given, Namespace(command=command))
+    if not words:
+        parser = _whole_parser()
+        parser.print_help(sys.stderr)
+        parser.exit(BAD_INPUT)
     return _whole_parser().parse_args(words)
 
 

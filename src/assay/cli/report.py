@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,7 @@ def conclude(
     written = [_write(outputs.junit, junit)] if outputs.junit else []
     if not outputs.json or outputs.html:
         limit = None if shown is None else 200
-        found = _reviewed(store, run, shelf, limit)
+        found = _with_labels(_reviewed(store, run, shelf, limit), store)
         summaries.append(found.summary)
         if outputs.html:
             written.append(
@@ -110,6 +111,17 @@ def _reviewed(
         return review(run, cells, limit=limit, changes=again, shelf=shelf)
     first = partial(store.first_cells, run.id)
     return review_rows(run, store.alike_cells(run.id), first, limit=limit, changes=again)
+
+
+_MOST_AGAINST = 20
+
+
+def _with_labels(found: Review, store: Store) -> Review:
+    """With the rows to read, where people and graders differ."""
+    agreement = found.summary.agreement or {}
+    if not (agreement.get("fp") or agreement.get("fn")):
+        return found
+    return replace(found, against=tuple(store.against_labels(found.run.id, _MOST_AGAINST)))
 
 
 _OUT = "standard output"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from typing import cast
 
@@ -133,10 +134,20 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         return run
 
 
+def _begun(work: object) -> Awaitable[object]:
+    """An agent's work, which an agent that is a plain function does not give."""
+    if isinstance(work, Awaitable):
+        return cast("Awaitable[object]", work)
+    raise AgentError(
+        f"an agent is awaited, and this one returned {type(work).__name__}",
+        hint="write it as `async def`",
+    )
+
+
 async def _let_agent_work(cell: Cell, run: Run) -> None:
     limit = cell.options.agent_timeout
     try:
-        said = await within(cell.agent(run), limit)
+        said = await within(_begun(cell.agent(run)), limit)
         if run.trace.content is None and isinstance(said, str):
             run.trace.content = said  # an agent may also just return its answer
     except (OutOfTimeError, AgentTimeoutError) as error:

@@ -30,6 +30,7 @@ class Review:
             cell of every (case, harness, model), then their other trials.
         changes: Cells that were graded more than once, and what that changed.
         shelf: The calibration cards that there are.
+        against: The first rows on which the graders' verdict is not that of people.
     """
 
     run: RunRecord
@@ -37,6 +38,7 @@ class Review:
     cells: tuple[CellRecord, ...]
     changes: tuple[Change, ...] = ()
     shelf: Shelf | None = None
+    against: tuple[CellRecord, ...] = ()
 
     def of(self, state: Outcome) -> tuple[CellRecord, ...]:
         """The kept cells with one outcome."""

@@ -57,6 +57,7 @@ def render(
     _errors(page, review)
     _flagged(page, review, shown)
     _changes(page, review)
+    _against(page, review, shown)
     for label, parts in statistics(review.summary):
         page.line((f"{label:<11}", "dim"), *parts, hanging=11)
     page.blank()
@@ -64,6 +65,32 @@ def render(
     page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
     _next_steps(page, review)
     return decided
+
+
+def _against(page: Page, review: Review, shown: int | None) -> None:
+    """The rows on which people and the graders differ, with what they read."""
+    if not review.against:
+        return
+    page.line(("Read these: people and the graders differ", "bold"))
+    for cell in review.against[:shown]:
+        reward = DASH if cell.reward is None else score(cell.reward)
+        people, graders = (
+            "pass" if said else "fail" for said in (cell.notes["label"], cell.passed)
+        )
+        page.line(
+            (one_line(cell.case, 60), "bold"),
+            f"  people {people}, graders {graders} ({reward})",
+            (f"  {one_line(cell.file, 80)}" if cell.file else "", "dim"),
+            indent=2,
+            hanging=2,
+        )
+        words = {"answer: ": one_line(cell.answer, 400), "graders: ": one_line(cell.content, 300)}
+        page.quote([f"{who}{text}" for who, text in words.items() if text], indent=4)
+    found = review.summary.agreement or {}
+    rows = sum(n for n in (found.get("fp"), found.get("fn")) if isinstance(n, int))
+    if rest := rows - len(review.against[:shown]):
+        page.line((f"… and {rest:,} more; --json has them all", "dim"), indent=2)
+    page.blank()
 
 
 def _header(page: Page, run: RunRecord, summary: Summary) -> None:

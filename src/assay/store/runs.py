@@ -305,6 +305,18 @@ class Store:
         found = self._database.rows(sql, *values, limit)
         return [read_cell(cast("CellRow", row)) for row in found]
 
+    def against_labels(self, run_id: str, limit: int) -> list[CellRecord]:
+        """The first rows that people labelled true or false, and graders the other way."""
+        sql = (
+            f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = 'graded' "  # noqa: S608 - see above
+            "AND notes LIKE CASE passed WHEN 1 THEN ? ELSE ? END ORDER BY case_id LIMIT ?"
+        )
+        said = ('%"label":false%', '%"label":true%')
+        return [
+            read_cell(cast("CellRow", row))
+            for row in self._database.rows(sql, run_id, *said, limit)
+        ]
+
     def cells_of(self, run_id: str, cases: Sequence[str]) -> dict[str, CellRecord]:
         """The newest results of some cases that have one cell each, as rows of a dataset do.
 
