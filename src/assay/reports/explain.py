@@ -237,11 +237,13 @@ _FIRST = (
     "reasoning",
     "explanation",
     "error",
+    "read",
     "expected",
+    "decided",
     "actual",
     "diff",
 )
-_OUTPUTS = ("output", "stdout", "stderr", "log")
+_OUTPUTS = ("output", "stdout", "stderr", "log", "traceback")
 _PARAMETERS = "_parameters"
 _DIGEST = "_digest"
 
@@ -306,14 +308,49 @@ def _ordered(keys: list[str], *, parameters: bool) -> list[str]:
 def _shown_value(value: Json, *, lines: int, width: int, tail: bool) -> tuple[str, ...]:
     if value is None or value in ("", [], {}):
         return ()
-    if isinstance(value, str):
-        text = value
-    else:
-        tidied = tidy(value)
-        text = json.dumps(tidied, ensure_ascii=False)
-        if len(text) > 100 and isinstance(tidied, dict | list):
-            text = json.dumps(tidied, ensure_ascii=False, indent=2)
+    text = value if isinstance(value, str) else "\n".join(in_words(value))
     return tuple((last_lines if tail else first_lines)(text, lines, width=width))
+
+
+_LINE = 100
+
+
+def in_words(value: object) -> list[str]:
+    """A JSON value as lines for people: ``name: value``, lists with dashes, no brackets."""
+    return list(_worded(tidy(value), ""))
+
+
+def _worded(value: Json, indent: str) -> Iterator[str]:
+    if value in ([], {}):
+        yield f"{indent}none"
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            lines = list(_worded(item, ""))
+            start = f"{indent}{one_line(key, 80)}:"
+            if len(lines) == 1 and not (item and isinstance(item, dict)):
+                yield f"{start} {lines[0]}"
+            else:
+                yield start
+                yield from (f"{indent}  {line}" for line in lines)
+    elif isinstance(value, list):
+        plain = [_scalar(item) for item in value if not isinstance(item, dict | list)]
+        joined = ", ".join(plain)
+        if len(plain) == len(value) and "\n" not in joined and len(joined) <= _LINE:
+            yield f"{indent}{joined}"
+        else:
+            for item in value:
+                for number, line in enumerate(_worded(item, "")):
+                    yield f"{indent}{'  ' if number else '- '}{line}"
+    else:
+        yield from (f"{indent}{line}" for line in _scalar(value).split("\n"))
+
+
+def _scalar(value: Json) -> str:
+    if value is None or value == "":
+        return "nothing" if value is None else '""'
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _label_of(key: str) -> str:

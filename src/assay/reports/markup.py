@@ -165,6 +165,11 @@ pre {
   font: 12.5px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   overflow: auto; max-height: 420px; white-space: pre-wrap; overflow-wrap: anywhere;
 }
+.steps { margin: 4px 0 10px; padding-left: 28px; }
+.steps .label { color: var(--tone, var(--soft)); font-size: 13px; font-weight: 600; }
+.diff .add { color: var(--pass); }
+.diff .del { color: var(--fail); }
+.diff .at { color: var(--soft); }
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 @media (max-width: 640px) {
   main, header { padding-left: 14px; padding-right: 14px; }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from assay.reports.explain import name_of, nodes
 from assay.reports.figures import score
+from assay.reports.opened import Opened, Opener
 from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
 from assay.reports.summary import MAX_ROWS, Summary, Tally
 from assay.scoring.json_safe import Json
@@ -30,6 +31,7 @@ class Review:
             cell of every (case, harness, model), then their other trials.
         changes: Cells that were graded more than once, and what that changed.
         shelf: The calibration cards that there are.
+        open: Opens one of the cells.
     """
 
     run: RunRecord
@@ -37,6 +39,7 @@ class Review:
     cells: tuple[CellRecord, ...]
     changes: tuple[Change, ...] = ()
     shelf: Shelf | None = None
+    open: Opener = Opened.of
 
     def of(self, state: Outcome) -> tuple[CellRecord, ...]:
         """The kept cells with one outcome."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.reports.explain import evidence, heading, left_out, nodes, sentence, walk
+from assay.reports.explain import evidence, heading, left_out, sentence, walk
 from assay.reports.figures import DASH, TIMES, count, duration, score, score_interval
-from assay.reports.outcome import GLYPHS, Ended, Outcome, ended, node_outcome, outcome
+from assay.reports.opened import Opened
+from assay.reports.outcome import GLYPHS, Ended, Outcome, ended, node_outcome
 from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import first_lines, one_line
 from assay.reports.review import Review
@@ -28,6 +31,7 @@ _MAX_PARTS = 6
 _MAX_CHANGES = 12
 _MAX_ROWS = 60
 _UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
+_URGENT: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
 
 
 def render(
@@ -60,10 +64,29 @@ def render(
     for label, parts in statistics(review.summary):
         page.line((f"{label:<11}", "dim"), *parts, hanging=11)
     page.blank()
-    state: Outcome = "pass" if decided.code == 0 else "fail" if decided.code == 1 else "error"
-    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
+    _verdict(page, decided)
     _next_steps(page, review)
     return decided
+
+
+def render_opened(
+    console: Console | Page, review: Review, *, fail_under: float | None = None
+) -> Verdict:
+    """Write the cells of a review one after the other, each with all that is kept of it."""
+    decided = verdict(review.summary, fail_under=fail_under)
+    page = Page.on(console)
+    _header(page, review.run, review.summary)
+    for cell in review.cells:
+        _cell(page, review.open(cell), _WHOLE)
+        _standings(page, review, cell)
+        page.blank()
+    _verdict(page, decided)
+    return decided
+
+
+def _verdict(page: Page, decided: Verdict) -> None:
+    state: Outcome = "pass" if decided.code == 0 else "fail" if decided.code == 1 else "error"
+    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
 
 
 def _header(page: Page, run: RunRecord, summary: Summary) -> None:
@@ -91,7 +114,7 @@ def _failures(page: Page, review: Review, shown: int | None) -> None:
     opened = failed[:shown]
     for cell in opened:
         page.blank()
-        _cell(page, cell)
+        _cell(page, review.open(cell), _BRIEF)
         _standings(page, review, cell)
     if rest := review.summary.totals.failed - len(opened):
         page.blank()
@@ -99,8 +122,10 @@ def _failures(page: Page, review: Review, shown: int | None) -> None:
     page.blank()
 
 
-def _cell(page: Page, cell: CellRecord) -> None:
-    state = outcome(cell)
+def _cell(page: Page, opened: Opened, size: _Size) -> None:
+    """A cell with its reasons, and as much of the rest as the size allows."""
+    cell = opened.cell
+    state = ended(cell)
     repeat = f" · trial {cell.trial}" if cell.trial != 1 else ""
     agent = " · ".join(one_line(name, 40) for name in (cell.harness, cell.model) if name)
     page.line(
@@ -111,18 +136,59 @@ def _cell(page: Page, cell: CellRecord) -> None:
     page.line(sentence(cell), indent=2, hanging=2)
     if cell.content and not cell.content.startswith("gate "):  # the sentence has said that
         page.quote([one_line(cell.content, 300)], indent=2)
-    for flag in cell.flags[:_MAX_PARTS]:
+    for flag in cell.flags[: size.parts]:
         page.line((f"flagged: {one_line(flag, 200)}", "yellow"), indent=2, hanging=2)
-    for line in left_out(cell)[:_MAX_PARTS]:
+    for line in left_out(cell)[: size.parts]:
         page.line((f"not graded: {line}", "dim"), indent=2, hanging=2)
-    wrong = [(depth, node) for depth, node in walk(nodes(cell)) if _worth_opening(node)]
-    for depth, node in wrong[:_MAX_PARTS]:
-        _node(page, node, indent=2 + 2 * depth)
-    if len(wrong) > _MAX_PARTS:
-        page.line(f"… and {len(wrong) - _MAX_PARTS} more parts", indent=2)
-    if cell.answer:
-        page.line(("answer", "dim"), indent=2)
-        page.quote(first_lines(cell.answer, 3, width=240), indent=4)
+    told = [(depth, node) for depth, node in walk(opened.scores) if size.whole or _is_wrong(node)]
+    for depth, node in told[: size.parts]:
+        _node(page, node, size, indent=2 + 2 * depth)
+    if len(told) > size.parts:
+        page.line(f"… and {len(told) - size.parts} more parts", indent=2)
+    for label, text, lines in _texts(opened, size):
+        page.line((label, "dim"), indent=2)
+        page.quote(first_lines(text, lines, width=size.width), indent=4)
+    for note in opened.notes if size.whole else ():
+        page.line((note, "dim"), indent=2, hanging=2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How much of a cell is shown.
+
+    Attributes:
+        whole: Whether what passed, the prompt, the work and its files are shown, too.
+        parts: Scores, flags and the like.
+        facts: Facts about one score.
+        lines: Lines of one fact, or of one text.
+        width: Characters of one line.
+    """
+
+    whole: bool
+    parts: int
+    facts: int
+    lines: int
+    width: int
+
+
+_BRIEF = _Size(whole=False, parts=_MAX_PARTS, facts=_MAX_PARTS, lines=_LINES, width=240)
+_WHOLE = _Size(whole=True, parts=200, facts=30, lines=60, width=1_000)
+
+
+def _texts(opened: Opened, size: _Size) -> Iterator[tuple[str, str, int]]:
+    """What was asked, done, left and answered: labels, texts, and how many lines of each."""
+    if size.whole:
+        if opened.prompt:
+            yield "prompt", opened.prompt, size.lines
+        for number, moment in enumerate(opened.steps, 1):
+            yield f"{number:>3}  {one_line(moment.label, 120)}", moment.text, size.lines // 3
+        for change in opened.changes:
+            yield f"{change.how} {change.path}", change.diff, size.lines
+    else:
+        errors = [moment.text for moment in opened.steps if moment.label == "traceback"]
+        yield from (("traceback", text, 8) for text in errors[-1:])
+    if opened.answer:
+        yield "answer", opened.answer, size.lines if size.whole else 3
 
 
 def _standings(page: Page, review: Review, cell: CellRecord) -> None:
@@ -132,13 +198,13 @@ def _standings(page: Page, review: Review, cell: CellRecord) -> None:
         page.line((said, "yellow" if each.is_stale else "dim"), indent=2, hanging=2)
 
 
-def _worth_opening(node: SubScore) -> bool:
+def _is_wrong(node: SubScore) -> bool:
     return node_outcome(node) in ("fail", "error")
 
 
-def _node(page: Page, node: SubScore, *, indent: int) -> None:
+def _node(page: Page, node: SubScore, size: _Size, *, indent: int) -> None:
     page.line((heading(node), STYLES[node_outcome(node)]), indent=indent, hanging=2)
-    for fact in evidence(node, lines=_LINES, width=240)[:_MAX_PARTS]:
+    for fact in evidence(node, lines=size.lines, width=size.width)[: size.facts]:
         if len(fact.lines) == 1 and len(fact.lines[0]) <= 60:
             page.line((f"{fact.label}: ", "dim"), fact.lines[0], indent=indent + 2, hanging=2)
         else:
@@ -219,7 +285,10 @@ def _next_steps(page: Page, review: Review) -> None:
     if any(flag.startswith("audit: ") for cell in review.cells for flag in cell.flags):
         steps.append((f"assay review {run}", "decide about what was flagged or held"))
     if totals.total:
-        steps.append((f"assay report {run} --html report.html", "every score, opened"))
+        worst = next((c.case for state in _URGENT for c in review.of(state)), "ID")
+        one = f"assay report {run} --case {shlex.quote(one_line(worst, 80))}"
+        steps.append((one, "one case: prompt, work, files, every score"))
+        steps.append((f"assay report {run} --html report.html", "the same of all, as a page"))
     for number, (command, purpose) in enumerate(steps):
         start = "Next  " if number == 0 else "      "
         page.line((start, "dim"), command, (f"  {purpose}", "dim"), hanging=len(start))

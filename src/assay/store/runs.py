@@ -65,6 +65,7 @@ _SELECT_ALIKE = f"""
       cost_usd, tokens, digest, error, notes, trouble, odd
 """  # noqa: S608 - see above
 _SELECT_ODD = f"SELECT {CELL_COLUMNS} FROM ({_ALIKE}) AS cells WHERE odd"  # noqa: S608 - see above
+_LONGEST_HINT = 300
 _STRETCH = 10_000
 """Cells that are looked through at a time for those that are alike."""
 _SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
@@ -316,6 +317,23 @@ class Store:
         sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places})"  # noqa: S608 - places only
         found = self._database.rows(sql, run_id, *map(plain, cases))
         return {row.case: row for row in (read_cell(cast("CellRow", one)) for one in found)}
+
+    def cells_of_case(self, run_id: str, case: str) -> list[CellRecord]:
+        """The newest results of every cell of one case, in the order of `cells`.
+
+        Raises:
+            InputError: For an unknown run, or a case that has no result; names the nearest.
+        """
+        self._require_run(run_id)
+        own = "run_id = ? AND case_id = ? ORDER BY harness, model, trial"
+        found = self._database.rows(f"SELECT {CELL_COLUMNS} FROM newest WHERE {own}", run_id, case)  # noqa: S608 - see above
+        if not found:
+            some = "SELECT DISTINCT case_id FROM result WHERE run_id = ? LIMIT 1000"
+            names = [str(name) for (name,) in self._database.rows(some, run_id)]
+            close = nearest(case, names)
+            hint = close if len(close) <= _LONGEST_HINT else f"it has {len(names):,} cases or more"
+            raise InputError(f"run {run_id} has no result of a case {case!r}", hint=hint)
+        return [read_cell(cast("CellRow", row)) for row in found]
 
     def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
         """Every result a cell ever had, oldest first; empty for a cell that has none."""
