@@ -136,7 +136,7 @@ def test_every_score_opens_down_to_its_evidence(tmp_path: Path) -> None:
         "0.25 = 1.00\N{MULTIPLICATION SIGN}0.25 tests; needs 1.00 → fail",
         "exit code",
         "3 failed",
-        '{"cmd": "pytest"}',
+        "cmd: pytest",
         "test_a",
         "assert 1 == 2",
         "Paris?",

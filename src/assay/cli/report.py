@@ -255,8 +255,9 @@ def run_workspace(given: Namespace) -> int:
                 hint="say which by --harness and --model",
             )
         cell = first[0]
-        kept = kept_of(Run.from_dict(store.detail(cell.run_id, cell.key)))
-        if not kept.snapshot:
+        detail = store.detail(cell.run_id, cell.key)
+        kept = None if "row" in detail else kept_of(Run.from_dict(detail))
+        if kept is None or not kept.snapshot:
             raise InputError(
                 f"nothing is kept of a workspace of case {given.case!r}",
                 hint=trouble(cell) or "rows of a dataset have none",

@@ -279,7 +279,9 @@ def _change(change: FileChange) -> Html:
         element("span", change.how, class_="tag"), element("span", change.path, class_="name")
     )
     shown = element("pre", *lines, tabindex="0", class_="diff")
-    return element("details", element("summary", title), shown, class_="node", open=len(lines) < 40)
+    return element(
+        "details", element("summary", title), shown, class_="node skipped", open=len(lines) < 80
+    )
 
 
 def _node(node: SubScore, budget: list[int], depth: int) -> Html:
@@ -318,6 +320,9 @@ def _fact(fact: Evidence) -> Html:
     if len(fact.lines) == 1 and len(text) <= 400:
         return joined(element("dt", fact.label), element("dd", text, dir="auto"))
     block = element("pre", text, tabindex="0", dir="auto")
+    if fact.label == "parameters":  # what the author wrote anyway
+        folded = element("details", element("summary", fact.label, class_="note"), block)
+        return element("dd", folded, class_="wide")
     return joined(element("dt", fact.label, class_="wide"), element("dd", block, class_="wide"))
 
 

@@ -166,7 +166,8 @@ pre {
   overflow: auto; max-height: 420px; white-space: pre-wrap; overflow-wrap: anywhere;
 }
 .steps { margin: 4px 0 10px; padding-left: 28px; }
-.steps .label { color: var(--tone, var(--soft)); font-size: 13px; font-weight: 600; }
+.steps .label { color: var(--soft); font-size: 13px; font-weight: 600; }
+.steps .error > .label { color: var(--error); }
 .diff .add { color: var(--pass); }
 .diff .del { color: var(--fail); }
 .diff .at { color: var(--soft); }
@@ -185,7 +186,7 @@ def policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-_MAX_ROWS = 1_000
+_MAX_ROWS = 100
 _MAX_CAUSES = 30
 _STRIP = 20
 
@@ -253,7 +254,7 @@ def matrix_element(summary: Summary, anchors: Mapping[tuple[str, str, str], str]
     if not summary.totals.has_verdicts:
         note = "Mean reward of the graded trials; no score is asked for to pass."
     if cut > 0:
-        note += f" {count(cut, 'more case')} not shown."
+        note += f" {count(cut, 'more case')} not shown here: see the cells below."
     if summary.mixed:
         note += " Mixed graders: graded by different versions, so that a mean is no one measure."
     return joined(_table("Matrix", head, body), element("p", note, class_="note"))

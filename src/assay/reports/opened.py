@@ -173,7 +173,7 @@ def _row(cell: CellRecord, data: Mapping[str, Json]) -> Opened:
 
     submission = read_row(data).submission
     thread = submission.thread
-    said = [Moment(turn.role, turn.content) for turn in thread.messages()[:-1]] if thread else []
+    said = [Moment(turn.role, turn.content) for turn in thread.messages()] if thread else []
     return Opened(
         cell=cell,
         scores=tuple(explained(node, submission) for node in nodes(cell)),

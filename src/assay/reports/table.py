@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from assay.reports.explain import evidence, heading, left_out, sentence, walk
 from assay.reports.figures import DASH, TIMES, count, duration, score, score_interval
 from assay.reports.opened import Opened
-from assay.reports.outcome import GLYPHS, Ended, Outcome, ended, node_outcome
+from assay.reports.outcome import GLYPHS, WORDS, Ended, Outcome, counted, ended, node_outcome
 from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import first_lines, one_line
 from assay.reports.review import Review
@@ -29,7 +29,8 @@ _LINES = 6
 _MAX_CAUSES = 5
 _MAX_PARTS = 6
 _MAX_CHANGES = 12
-_MAX_ROWS = 60
+_MAX_ROWS = 20
+_MAX_CROSSED = 60
 _UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
 _URGENT: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
 
@@ -47,8 +48,8 @@ def render(
         console: Where to; colours and width are its own business. A page that was begun goes on.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
-        shown: Failing cells that are opened; the matrix then has at most 60 cases. None for all
-            that the review kept, and all cases.
+        shown: Failing cells that are opened; the matrix then has at most 20 cases, or 60 of several
+            agents. None for all that the review kept, and all cases.
 
     Returns:
         The verdict that was printed; its ``code`` is the exit code.
@@ -56,7 +57,8 @@ def render(
     decided = verdict(review.summary, fail_under=fail_under)
     page = Page.on(console)
     _header(page, review.run, review.summary)
-    matrix(page, review.summary, rows=None if shown is None else _MAX_ROWS)
+    hint = f": assay report {_quoted(review.run.id)} --all"
+    matrix(page, review.summary, whole=shown is None, hint=hint)
     _failures(page, review, shown)
     _errors(page, review)
     _flagged(page, review, shown)
@@ -303,22 +305,38 @@ _NAME_WIDTH = 24
 _STRIP = 10
 
 
-def matrix(page: Page, summary: Summary, *, rows: int | None = 60) -> None:
-    """Write the matrix, cases that need attention first."""
+def matrix(page: Page, summary: Summary, *, whole: bool = False, hint: str = "") -> None:
+    """Write the matrix, cases that need attention first.
+
+    Args:
+        page: Where to.
+        summary: What is in it.
+        whole: Whether all cases are shown, however many there are.
+        hint: How to see those that are left out.
+    """
     if not summary.groups:
         return
     columns = list(dict.fromkeys((row.harness, row.model) for row in summary.groups))
     cases = by_case(summary)
-    shown = cases[:rows]
+    most = _MAX_CROSSED if len(columns) > 1 else _MAX_ROWS
+    shown = cases if whole else cases[:most]
     if len(columns) > 1 and _matrix_width(columns, shown) <= page.width:
         _crossed(page, columns, shown)
     else:
         _listed(page, [row for case in shown for row in case.values()], columns)
     if rest := len(cases) - len(shown) + summary.left_out:
-        page.line((f"… and {count(rest, 'more case')}", "dim"))
+        said = _left_out(cases[len(shown) :], summary.left_out)
+        page.line((f"… and {count(rest, 'more case')} ({said}){hint}", "dim"), hanging=2)
     page.blank()
     if len(columns) > 1:
         _leaderboard(page, summary)
+
+
+def _left_out(cases: list[dict[tuple[str, str], Row]], unlisted: int) -> str:
+    """What became of the cases that are not shown."""
+    worst = Counter(min(case.values(), key=_urgency).totals.shown for case in cases)
+    said = [counted(state, worst[state]) for state in WORDS if worst[state]]
+    return ", ".join([*said, *([f"{unlisted:,} not listed"] if unlisted else [])])
 
 
 def by_case(summary: Summary) -> list[dict[tuple[str, str], Row]]:

@@ -76,8 +76,8 @@ class _Given:
 
     def not_found(self) -> str:
         """Why there was nothing to compare."""
-        several = ", or several that differ" if self.pick == "only" else ""
-        return f"the answer has no {self.extract}{several}"
+        several = ", or finds several that differ" if self.pick == "only" else ""
+        return f"extract={self.extract!r} finds nothing in the answer{several}"
 
 
 def _said(read: str | None, expected: str, decided: str) -> Explanation:
