@@ -306,3 +306,9 @@ def test_elements_escape_text_and_attributes_but_not_html() -> None:
     assert element("p", "\x1b[2Ja\u202e", title="\x1b[2Jb") == '<p title="b">a\\u202e</p>'
     assert element("meta", http_equiv="x") == '<meta http-equiv="x">'
     assert isinstance(joined("a", inner), Html)
+
+
+def test_the_matrix_of_hundreds_of_cases_is_bounded(tmp_path: Path) -> None:
+    page = source(tmp_path, *(cell(f"r{n}") for n in range(300)))
+    assert "200 more cases not shown here" in page
+    assert page.count('scope="row"') == 100

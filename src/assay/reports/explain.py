@@ -237,6 +237,8 @@ _FIRST = (
     "reasoning",
     "explanation",
     "error",
+    "counts",
+    "tests",
     "read",
     "expected",
     "decided",
@@ -277,10 +279,25 @@ def evidence(
             continue  # only repeats the names of the children
         if key == "reason" and metadata[key] == node.reason:
             continue
-        shown = _shown_value(metadata[key], lines=lines, width=width, tail=key in _OUTPUTS)
+        value = _tests(metadata[key]) if key == "tests" else metadata[key]
+        shown = _shown_value(value, lines=lines, width=width, tail=key in _OUTPUTS)
         if shown:
             found.append(Evidence(_label_of(key), shown))
     return found
+
+
+def _tests(value: Json) -> Json:
+    """The outcomes of tests, a line each; with its message below it where there is one."""
+    if not isinstance(value, list):
+        return value
+    lines: list[str] = []
+    for test in value:
+        if not (isinstance(test, dict) and "id" in test and "outcome" in test):
+            return value
+        lines.append(f"{test['outcome']}: {one_line(str(test['id']), 500)}")
+        message = test.get("message")
+        lines += [f"    {line}" for line in str(message).split("\n")] if message else []
+    return "\n".join(lines)
 
 
 def left_out(cell: CellRecord) -> list[str]:
@@ -323,11 +340,13 @@ def in_words(value: object) -> list[str]:
 def _worded(value: Json, indent: str) -> Iterator[str]:
     if value in ([], {}):
         yield f"{indent}none"
+    elif isinstance(value, dict) and all(type(item) in (int, float) for item in value.values()):
+        yield indent + ", ".join(f"{one_line(key, 80)} {_scalar(n)}" for key, n in value.items())
     elif isinstance(value, dict):
         for key, item in value.items():
             lines = list(_worded(item, ""))
             start = f"{indent}{one_line(key, 80)}:"
-            if len(lines) == 1 and not (item and isinstance(item, dict)):
+            if len(lines) == 1:
                 yield f"{start} {lines[0]}"
             else:
                 yield start

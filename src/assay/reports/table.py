@@ -30,6 +30,8 @@ _MAX_CAUSES = 5
 _MAX_PARTS = 6
 _MAX_CHANGES = 12
 _MAX_ROWS = 20
+_FIRST_ROWS = 10
+"""Of more cases than fit; who has hundreds looks at numbers, and at some that failed."""
 _MAX_CROSSED = 60
 _UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
 _URGENT: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
@@ -48,8 +50,8 @@ def render(
         console: Where to; colours and width are its own business. A page that was begun goes on.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
-        shown: Failing cells that are opened; the matrix then has at most 20 cases, or 60 of several
-            agents. None for all that the review kept, and all cases.
+        shown: Failing cells that are opened; the matrix then has at most 20 cases (the first 10
+            of more), or 60 of several agents. None for all that the review kept, and all cases.
 
     Returns:
         The verdict that was printed; its ``code`` is the exit code.
@@ -319,7 +321,8 @@ def matrix(page: Page, summary: Summary, *, whole: bool = False, hint: str = "")
     columns = list(dict.fromkeys((row.harness, row.model) for row in summary.groups))
     cases = by_case(summary)
     most = _MAX_CROSSED if len(columns) > 1 else _MAX_ROWS
-    shown = cases if whole else cases[:most]
+    first = most if len(columns) > 1 or len(cases) <= most else _FIRST_ROWS
+    shown = cases if whole else cases[:first]
     if len(columns) > 1 and _matrix_width(columns, shown) <= page.width:
         _crossed(page, columns, shown)
     else:
