@@ -248,6 +248,23 @@ async def test_a_comparison_tells_what_it_read_and_how_that_decided() -> None:
     assert list(metadata) == ["read", "expected", "decided", "_parameters", "_digest"]
 
 
+async def test_an_explanation_that_breaks_makes_no_error_of_a_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import assay.text.explain
+
+    def breaks(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(assay.text.explain, "explain", breaks)
+    result = await grade_submission(
+        [GraderSpec(type="exact_match")], Submission(answer="a", expected="b")
+    )
+    assert (result.reward, result.isError) == (0.0, False)
+    decided = str((node_of(result).metadata or {})["decided"])
+    assert decided.startswith("it could not be explained: ZeroDivisionError")
+
+
 async def test_rows_share_their_nodes_and_are_explained_when_somebody_looks() -> None:
     specs = [GraderSpec(type="exact_match")]
     rows = [Submission(answer=answer, expected="Paris") for answer in ("Rome", "Oslo")]

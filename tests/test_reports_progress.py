@@ -102,7 +102,7 @@ def test_what_runs_is_named_until_it_has_ended() -> None:
         shown.begin(("sort", "replay", "gpt-5", 1))
         assert str(shown.beside()).strip() == "c and 1 more"
         shown.cell(cell())
-        assert "sort · gpt-5" in str(shown.beside())
+        assert "sort · replay · gpt-5" in str(shown.beside())
         assert "more" not in str(shown.beside())
 
 

@@ -221,7 +221,7 @@ def explained(node: SubScore, submission: Submission) -> SubScore:
         return node
     if value != node.value:
         return node
-    return replace(node, metadata={**grader.explain(node.value, call), **(node.metadata or {})})
+    return replace(node, metadata={**grader.explained(node.value, call), **(node.metadata or {})})
 
 
 class _Filling:

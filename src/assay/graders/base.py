@@ -225,7 +225,7 @@ class Grader:
         found: list[SubScore | GraderError] = []
         for number, score in enumerate(scores):
             if type(score) is float and explained:
-                score = (score, cls.explain(score, calls[number]))  # noqa: PLW2901 - the same, told
+                score = (score, cls.explained(score, calls[number]))  # noqa: PLW2901 - the same, told
             if type(score) is not float:
                 found.append(cls._settle(score, node, recorded))
                 continue
@@ -277,6 +277,14 @@ class Grader:
         """
         del value, parameters
         return {}
+
+    @classmethod
+    def explained(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """What `explain` says; a score stands also where that fails, whoever made it fail."""
+        try:
+            return cls.explain(value, parameters)
+        except Exception as error:
+            return {"decided": f"it could not be explained: {reason_of(error)[:500]}"}
 
     @classmethod
     def parameters(cls) -> tuple[dict[str, Parameter], bool]:

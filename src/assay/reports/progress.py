@@ -99,9 +99,9 @@ class Progress:
         """What is under way: that which began first, and how many more."""
         if not self._running:
             return ""
-        case, _, model, _ = next(iter(self._running))
+        *names, _ = next(iter(self._running))
         more = f" and {len(self._running) - 1} more" if len(self._running) > 1 else ""
-        return one_line(" · ".join(part for part in (case, model) if part), 48) + more
+        return one_line(" · ".join(filter(None, names)), 48) + more
 
     def _tenths(self) -> int:
         # Of an unknown total, every hundredth cell stands for a tenth.

@@ -317,7 +317,9 @@ def _of_json(
     from assay.text.structure import json_of
 
     wanted = given.get(name)
-    expected = wanted if isinstance(wanted, str) else json.dumps(wanted, ensure_ascii=False)
+    expected = (
+        wanted if isinstance(wanted, str) else json.dumps(wanted, ensure_ascii=False, default=str)
+    )
     parsed = json_of(
         given.answer, strict=bool(given.get("strict")), pick=given.pick, extract=given.extract
     )
