@@ -20,6 +20,9 @@ __all__ = ["Explanation", "explain"]
 Explanation: TypeAlias = "dict[str, str]"
 """``read``: what of the answer was compared; ``expected``; ``decided``: how one met the other."""
 
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
+"""Made once: `json.dumps` makes one for each call that asks for anything."""
+
 _SHOWN = 400
 _AROUND = 40
 _LOOKED_AT = 100_000
@@ -94,7 +97,7 @@ def _short(text: str, most: int = _SHOWN) -> str:
 
 
 def _quoted(text: str, most: int = 80) -> str:
-    return json.dumps(_short(text, most), ensure_ascii=False)
+    return _JSON.encode(_short(text, most))
 
 
 def _listed(texts: Iterable[str], most: int = _LISTED) -> str:
@@ -317,9 +320,7 @@ def _of_json(
     from assay.text.structure import json_of
 
     wanted = given.get(name)
-    expected = (
-        wanted if isinstance(wanted, str) else json.dumps(wanted, ensure_ascii=False, default=str)
-    )
+    expected = wanted if isinstance(wanted, str) else _JSON.encode(wanted)
     parsed = json_of(
         given.answer, strict=bool(given.get("strict")), pick=given.pick, extract=given.extract
     )
@@ -330,7 +331,7 @@ def _of_json(
     else:
         wrong = "; ".join(_short(fault, 200) for fault in islice(faults(parsed.value), _LISTED))
         decided = f"{value:.2f} of the leaves agree; {wrong}" if value else wrong
-    return _said(json.dumps(parsed.value, ensure_ascii=False), expected, decided)
+    return _said(_JSON.encode(parsed.value), expected, decided)
 
 
 def _differences(found: object, given: _Given) -> Iterable[str]:
