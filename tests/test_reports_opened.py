@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from assay.scoring.json_safe import Json
-from tests.command_line import assay, cells, result, summary, write_case
+from tests.command_line import assay, cells, echo_case, result, summary, write_case
 
 STEPS = (
     {"type": "agent", "reasoning": "Look first.", "content": "I look at the file."},
@@ -158,6 +158,7 @@ def test_a_row_is_explained_from_the_whole_of_what_was_graded(home: Path) -> Non
     assert len(str(found["answer"])) > 3_000
     (node,) = cast("list[dict[str, Json]]", found["subscores"])
     assert cast("dict[str, Json]", node["metadata"])["expected"] == "42"
+    assert cast("dict[str, Json]", result(done)["run"])["planned"] == 2
     assert summary(done)["verdict"] == {"code": 1, "line": "FAIL: 1 of 1 graded cell failed"}
     assert cast("dict[str, Json]", result(done)["run"])["label"] == ""
     (conversation,) = cells(opened(home, "latest", "--case", "b", "--json"))
@@ -231,3 +232,14 @@ def test_an_exception_in_a_grader_of_ones_own_shows_file_line_and_traceback(
     whole = assay("report", "latest", "--case", "c1", "--html", "p.html", cwd=tmp_path)
     assert "return {}['k']" in whole.stdout
     assert "return {}[&#x27;k&#x27;]" in (tmp_path / "p.html").read_text("utf-8")
+
+
+def test_of_many_trials_the_first_are_opened_and_the_rest_is_counted(tmp_path: Path) -> None:
+    echo_case(tmp_path, trials=7)
+    assert assay("run", "evals", cwd=tmp_path).returncode == 0
+    some = assay("report", "latest", "--case", "c1", cwd=tmp_path).stdout
+    assert some.count("✓ c1") == 5
+    assert "… and 2 more: say which by --model, --harness or --trial, or --all" in some
+    assert "✓ PASS: all of 7 graded cells passed" in some
+    every = assay("report", "latest", "--case", "c1", "--all", cwd=tmp_path).stdout
+    assert every.count("✓ c1") == 7

@@ -48,7 +48,9 @@ def add(parser: ArgumentParser) -> None:
         metavar="RUN",
         help="a run's id, a prefix of it, its label, or latest (the default)",
     )
-    parser.add_argument("--all", action="store_true", help="open every failing cell")
+    parser.add_argument(
+        "--all", action="store_true", help="open every failing cell; with --case every cell"
+    )
     _add_cell(parser.add_argument, "open this case's cells, also those that passed")
     add_outputs(parser)
 
@@ -94,9 +96,9 @@ def conclude(
         The verdict's exit status, also where whoever reads the output stopped reading; 3 where a
         report could not be written.
     """
-    run = store.run(run_id)
-    if only:
-        run = replace(run, planned=len(only))  # what else was planned is not asked for
+    stored = store.run(run_id)
+    # Of some cells, what else was planned is not asked for.
+    run = replace(stored, planned=len(only)) if only else stored
     opener = partial(open_cell, store)
     fail_under, shelf = outputs.fail_under, _shelf(as_json=outputs.json)
 
@@ -113,7 +115,7 @@ def conclude(
 
         summary = cells_json(
             sys.stdout,
-            run,
+            stored,
             cells,
             fail_under=fail_under,
             changes=[] if only else changes_of(store, run_id),
@@ -189,7 +191,7 @@ def _table(found: Review, fail_under: float | None, shown: int | None, *, opened
     from assay.reports.table import render, render_opened
 
     if opened:
-        render_opened(page_on(sys.stdout), found, fail_under=fail_under)
+        render_opened(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
     else:
         render(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
 

@@ -74,15 +74,29 @@ def render(
 
 
 def render_opened(
-    console: Console | Page, review: Review, *, fail_under: float | None = None
+    console: Console | Page,
+    review: Review,
+    *,
+    fail_under: float | None = None,
+    shown: int | None = None,
 ) -> Verdict:
-    """Write the cells of a review one after the other, each with all that is kept of it."""
+    """Write the cells of a review one after the other, each with all that is kept of it.
+
+    Args:
+        console: As for `render`.
+        review: The cells.
+        fail_under: As for `render`.
+        shown: How many are opened, failing ones first; None for all.
+    """
     decided = verdict(review.summary, fail_under=fail_under)
     page = Page.on(console)
     _header(page, review.run, review.summary)
-    for cell in review.cells:
+    for cell in review.cells[:shown]:
         _cell(page, review.open(cell), _WHOLE)
         _standings(page, review, cell)
+        page.blank()
+    if rest := 0 if shown is None else len(review.cells[shown:]):
+        page.line(f"… and {rest:,} more: say which by --model, --harness or --trial, or --all")
         page.blank()
     _verdict(page, decided)
     return decided
