@@ -169,9 +169,12 @@ def test_a_row_is_explained_from_the_whole_of_what_was_graded(home: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--case", "c2"), "has no result of a case 'c2' (valid: c1)"),
-        (("--case", "c1", "--model", "fxi"), "no cell with model 'fxi' (it has: replay, fix"),
-        (("--case", "c1", "--trial", "2"), "no cell with trial 2"),
+        (("--case", "c2"), "no case 'c2' in run"),
+        (
+            ("--case", "c1", "--model", "fxi"),
+            "has model 'fxi' (it has replay fix trial 1; replay lazy trial 1)",
+        ),
+        (("--case", "c1", "--trial", "2"), "has trial 2 (it has"),
         (("--model", "fix"), "say which cells of a case"),
     ],
 )
@@ -183,7 +186,7 @@ def test_a_cell_that_is_not_there_is_named(home: Path, words: tuple[str, ...], s
 
 def test_a_kept_workspace_is_laid_out_to_look_at(home: Path) -> None:
     several = assay("workspace", "matrix", "c1", cwd=home)
-    assert "worked on by several: replay fix, replay lazy" in several.stderr
+    assert "say which with --harness, --model and --trial: replay fix trial 1" in several.stderr
     done = assay("workspace", "matrix", "c1", "--model", "fix", cwd=home)
     assert (done.returncode, done.stdout) == (0, "c1-workspace\n"), done.stderr
     laid_out = home / "c1-workspace"

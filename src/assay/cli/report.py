@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from assay.cli.options import (
     EXITS,
@@ -23,7 +23,7 @@ from assay.cli.options import (
     state_home,
 )
 from assay.errors import InputError
-from assay.reports.opened import chosen, open_cell
+from assay.reports.opened import open_cell
 from assay.reports.outcome import trouble
 from assay.reports.plain import one_line
 from assay.reports.review import Review, changes_of, review, review_rows
@@ -71,7 +71,7 @@ def add_workspace(parser: ArgumentParser) -> None:
     option("case", metavar="CASE", help="the case whose workspace it was")
     option("--harness", metavar="NAME", help="only this harness")
     option("--model", metavar="NAME", help="only this model")
-    option("--trial", type=positive, metavar="N", help="only this trial; 1 by default")
+    option("--trial", type=positive, metavar="N", help="only this trial")
     option("--out", metavar="DIRECTORY", help="where to; by default CASE-workspace")
 
 
@@ -222,18 +222,24 @@ def run(given: Namespace) -> int:
         raise InputError("--harness, --model and --trial say which cells of a case", hint="--case")
     with Store.open(state_home()) as store:
         stored = store.run(given.run)
-        only = [] if given.case is None else _cells_of(store, stored.id, given)
+        only = (
+            []
+            if given.case is None
+            else store.cells_of_case(stored.id, given.case, **_agent(given))
+        )
         return conclude(store, stored.id, outputs, shown=None if given.all else 5, only=only)
 
 
-def _cells_of(store: Store, run_id: str, given: Namespace) -> list[CellRecord]:
-    """The cells of a case that a command line names."""
-    return chosen(
-        store.cells_of_case(run_id, given.case),
-        harness=given.harness,
-        model=given.model,
-        trial=given.trial,
-    )
+class _Agent(TypedDict):
+    """Which cells of a case are asked for."""
+
+    harness: str | None
+    model: str | None
+    trial: int | None
+
+
+def _agent(given: Namespace) -> _Agent:
+    return {"harness": given.harness, "model": given.model, "trial": given.trial}
 
 
 def run_workspace(given: Namespace) -> int:
@@ -245,18 +251,11 @@ def run_workspace(given: Namespace) -> int:
     """
     from assay.eval.case_session import lay_out_kept
     from assay.eval.matrix import kept_of
+    from assay.eval.promote import cell_of
     from assay.types.run import Run
 
     with Store.open(state_home()) as store:
-        found = _cells_of(store, store.run(given.run).id, given)
-        first = [cell for cell in found if given.trial or cell.trial == found[0].trial]
-        if len(first) > 1:
-            agents = ", ".join(f"{cell.harness} {cell.model}".strip() for cell in first[:10])
-            raise InputError(
-                f"case {given.case!r} was worked on by several: {agents}",
-                hint="say which by --harness and --model",
-            )
-        cell = first[0]
+        cell = cell_of(store, store.run(given.run).id, given.case, **_agent(given))
         detail = store.detail(cell.run_id, cell.key)
         kept = None if "row" in detail else kept_of(Run.from_dict(detail))
         if kept is None or not kept.snapshot:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError
 from assay.reports.explain import in_words, nodes
 from assay.reports.outcome import outcome, reward_of, trouble
 from assay.reports.plain import one_line, shorten
@@ -28,7 +28,6 @@ __all__ = [
     "Opened",
     "Opener",
     "cell_dict",
-    "chosen",
     "open_cell",
 ]
 
@@ -333,28 +332,3 @@ def _content(entry: Json, read: Callable[[str], bytes | str]) -> bytes | str | N
     if not isinstance(size, int) or size > _LARGEST_FILE:
         return f"a file of {size:,} bytes" if isinstance(size, int) else "a file"
     return read(str(entry.get("sha256")))
-
-
-def chosen(
-    cells: Sequence[CellRecord],
-    *,
-    harness: str | None = None,
-    model: str | None = None,
-    trial: int | None = None,
-) -> list[CellRecord]:
-    """Those cells of a case that have a harness, a model and a trial.
-
-    Raises:
-        InputError: If there is none, naming those that there are.
-    """
-    wanted = {"harness": harness, "model": model, "trial": trial}
-    asked = {name: value for name, value in wanted.items() if value is not None}
-    found = [c for c in cells if all(getattr(c, name) == value for name, value in asked.items())]
-    if found or not cells:
-        return found
-    said = " and ".join(f"{name} {value!r}" for name, value in asked.items())
-    there = dict.fromkeys(
-        ", ".join([*(n for n in (c.harness, c.model) if n), f"trial {c.trial}"]) for c in cells
-    )
-    names = "; ".join(list(there)[:10])
-    raise InputError(f"case {cells[0].case!r} has no cell with {said}", hint=f"it has: {names}")

@@ -87,6 +87,12 @@ def new_run_id(now: datetime) -> str:
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"
 
 
+def listed(cells: Sequence[CellRecord]) -> str:
+    """Name cells of one case by agent and trial; the first five."""
+    names = (" ".join(filter(None, (c.harness, c.model, f"trial {c.trial}"))) for c in cells[:5])
+    return "; ".join(names) + (f"; and {len(cells) - 5} more" if len(cells) > 5 else "")
+
+
 class Store:
     """Runs and results; made by `Store.open`, closed by ``with``.
 
@@ -320,22 +326,40 @@ class Store:
         found = self._database.rows(sql, run_id, *map(plain, cases))
         return {row.case: row for row in (read_cell(cast("CellRow", one)) for one in found)}
 
-    def cells_of_case(self, run_id: str, case: str) -> list[CellRecord]:
-        """The newest results of every cell of one case, in the order of `cells`.
+    def cells_of_case(
+        self,
+        run_id: str,
+        case: str,
+        *,
+        harness: str | None = None,
+        model: str | None = None,
+        trial: int | None = None,
+    ) -> list[CellRecord]:
+        """The newest results of the cells of a case, those of one agent or trial if asked for.
 
         Raises:
-            InputError: For an unknown run, or a case that has no result; names the nearest.
+            InputError: For an unknown run, or where there is none; names what there is.
         """
         self._require_run(run_id)
         own = "run_id = ? AND case_id = ? ORDER BY harness, model, trial"
-        found = self._database.rows(f"SELECT {CELL_COLUMNS} FROM newest WHERE {own}", run_id, case)  # noqa: S608 - see above
-        if not found:
+        rows = self._database.rows(f"SELECT {CELL_COLUMNS} FROM newest WHERE {own}", run_id, case)  # noqa: S608 - see above
+        if not rows:
             some = "SELECT DISTINCT case_id FROM result WHERE run_id = ? LIMIT 1000"
             names = [str(name) for (name,) in self._database.rows(some, run_id)]
             close = nearest(case, names)
             hint = close if len(close) <= _LONGEST_HINT else f"it has {len(names):,} cases or more"
-            raise InputError(f"run {run_id} has no result of a case {case!r}", hint=hint)
-        return [read_cell(cast("CellRow", row)) for row in found]
+            raise InputError(f"no case {case!r} in run {run_id}", hint=hint)
+        cells = [read_cell(cast("CellRow", row)) for row in rows]
+        wanted = {"harness": harness, "model": model, "trial": trial}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        found = [c for c in cells if all(getattr(c, n) == value for n, value in given.items())]
+        if not found:
+            said = " and ".join(f"{name} {value!r}" for name, value in given.items())
+            raise InputError(
+                f"no cell of case {case!r} in run {run_id} has {said}",
+                hint=f"it has {listed(cells)}",
+            )
+        return found
 
     def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
         """Every result a cell ever had, oldest first; empty for a cell that has none."""
