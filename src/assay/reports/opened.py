@@ -7,11 +7,11 @@ enough to make one; with the store at hand comes what is kept beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from assay.errors import AssayError
+from assay.frozen import frozen
 from assay.reports.explain import in_words, nodes
 from assay.reports.outcome import outcome, reward_of, trouble
 from assay.reports.plain import one_line, shorten
@@ -39,7 +39,7 @@ _EFFORT = 4_000_000
 _MOST_DIFF = 200_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """One thing that was said or done.
 
@@ -58,7 +58,7 @@ class Moment:
         return {"label": self.label, "text": self.text, "is_error": self.is_error}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """A file that is not as it was given.
 
@@ -77,7 +77,7 @@ class FileChange:
         return {"path": self.path, "how": self.how, "diff": self.diff}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Opened:
     """A cell with everything that is known of it.
 

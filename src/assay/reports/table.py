@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.frozen import frozen
 from assay.reports.explain import evidence, heading, left_out, sentence, walk
 from assay.reports.figures import DASH, TIMES, count, duration, score, score_interval
 from assay.reports.opened import Opened
@@ -170,7 +170,7 @@ def _cell(page: Page, opened: Opened, size: _Size) -> None:
         page.line((note, "dim"), indent=2, hanging=2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Size:
     """How much of a cell is shown.
 
