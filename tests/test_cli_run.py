@@ -396,3 +396,78 @@ def test_assay_alone_prints_its_help(tmp_path: Path) -> None:
     done = assay(cwd=tmp_path)
     assert done.returncode == 2
     assert "grade recorded answers" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["bash", "agent.sh"], "no file 'agent.sh' in the sandbox"),
+        (["bash", "-eu", "./agent.sh"], "no file './agent.sh' in the sandbox"),
+        (["sh", "-c", "agent --now || true"], "no program 'agent' in the sandbox"),
+        (["sh", "-c", "python3 agent.py"], "no file 'agent.py' in the sandbox"),
+    ],
+)
+@pytest.mark.sandbox
+def test_a_missing_script_of_an_agent_is_an_error_before_it_starts(
+    tmp_path: Path, argv: list[str], said: str
+) -> None:
+    done = _run_agent(tmp_path, argv)
+    assert done.returncode == 3
+    assert [(c["status"], c["reward"]) for c in cells(done)] == [("error", None)]
+    assert said in str(cells(done)[0]["error"])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["bash", "here.sh"],
+        ["bash", "-c", "source here.sh; nobody"],
+        ["sh", "-c", "exit 127"],
+        ["bash", "-c", "{prompt}"],
+        ["bash", "-o", "pipefail", "here.sh"],
+        ["python3", "-X", "utf8", "-c", "1"],
+    ],
+)
+@pytest.mark.sandbox
+def test_an_agent_that_is_there_is_graded_also_where_it_ends_with_127(
+    tmp_path: Path, argv: list[str]
+) -> None:
+    done = _run_agent(tmp_path, argv)
+    assert [c["status"] for c in cells(done)] == ["graded"], done.stdout
+
+
+def _run_agent(root: Path, argv: list[str]) -> subprocess.CompletedProcess[str]:
+    case = write_case(
+        root,
+        """
+        id: c1
+        task: {prompt: "nobody is called so"}
+        source: {path: source}
+        matrix: {harnesses: [mine], models: [m]}
+        graders: [{type: contains, substring: done}]
+        """,
+    )
+    (case / "source").mkdir()
+    (case / "source" / "here.sh").write_text("echo done\n", "utf-8")
+    (case / "harnesses.yaml").write_text(json.dumps({"mine": {"argv": argv}}), "utf-8")
+    return assay("run", "evals", "--json", cwd=root)
+
+
+def test_a_recording_that_is_not_there_is_found_by_validate(tmp_path: Path) -> None:
+    case = write_case(
+        tmp_path,
+        """
+        id: c1
+        task: {prompt: x}
+        matrix: {harnesses: [replay, echo], models: [fix, fxi]}
+        graders: [{type: contains, substring: x}]
+        """,
+    )
+    none = assay("validate", "evals", cwd=tmp_path)
+    assert (none.returncode, "evals/c1/case.yaml" in none.stderr) == (2, True)
+    assert "replays 'fix', of which there is no recording (keep it in" in none.stderr
+    (case / "recordings" / "fix").mkdir(parents=True)
+    near = assay("validate", "evals", cwd=tmp_path)
+    assert "replays 'fxi', of which there is no recording (did you mean 'fix'?)" in near.stderr
+    (case / "recordings" / "fxi").mkdir()
+    assert assay("validate", "evals", cwd=tmp_path).returncode == 0

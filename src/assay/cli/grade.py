@@ -271,7 +271,7 @@ def _write(out: str, rows: RowRun, store: Store) -> None:
     """Write the dataset's rows, in their order, each with its grade; the file is whole or not."""
     from assay.eval.batch import in_batches
     from assay.reports.files import replacing
-    from assay.reports.json_report import cell_dict
+    from assay.reports.opened import cell_dict
 
     with replacing(out) as file:
         for batch in in_batches(rows.data.rows(), _OUT_ROWS):

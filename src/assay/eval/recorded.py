@@ -26,7 +26,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
-from assay.errors import AssayError, InputError, nearest
+from assay.errors import InputError, nearest, reason_of
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.records import graders_digest, row_record, shortened, start_run
 from assay.eval.within import OutOfTimeError, within
@@ -493,10 +493,8 @@ class _Grader:
             return await (work if self._limit is None else within(work, self._limit))
         except OutOfTimeError:
             reason = f"grading took longer than {self._limit:g} s"
-        except AssayError as error:
-            reason = str(error)
         except Exception as error:  # the boundary: what breaks on a row is that row's error
-            reason = f"{type(error).__name__}: {error}"
+            reason = reason_of(error)
         return [EvaluationResult.from_error(f"[grading] {reason}")] * len(rows)
 
     def _record(self, row: Row, result: EvaluationResult, seconds: float) -> CellRecord:

@@ -27,7 +27,7 @@ from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, AnyStep, ToolStep, Trace
 
-__all__ = ["Work", "diff_view", "judged_model", "kin", "trace_view"]
+__all__ = ["Work", "diff_view", "file_diff", "judged_model", "kin", "trace_view"]
 
 
 def judged_model(trace: Trace | None, metadata: Mapping[str, Json] | None) -> str:
@@ -103,7 +103,7 @@ def diff_view(workspace: Workspace) -> View:
             continue
         if _text_of(after) is None:
             hidden.append(f"{_line(name)}: {_told(after)}")
-        lines, effort = _file_diff(name, before, after, effort)
+        lines, effort = file_diff(name, before, after, effort)
         size += sum(map(len, lines)) + len(lines)
         if size > MAX_MATERIAL:
             raise _overflow("diff")
@@ -218,10 +218,17 @@ def _content(root: Path, name: str) -> bytes | str | None:
     return f"a file that {found}"
 
 
-def _file_diff(
+def file_diff(
     name: str, before: bytes | str | None, after: bytes | str | None, effort: int
 ) -> tuple[list[str], int]:
-    """The lines about one file, and the effort that is left for others."""
+    """The lines about one file, two of them its names, and the effort that is left for others.
+
+    Args:
+        name: Its path.
+        before: What it was; as text, what stands for it; None where there was none.
+        after: What it is now.
+        effort: Pairs of lines that may be compared.
+    """
     old, new = _text_of(before), _text_of(after)
     shown = _line(name)
     header = [
