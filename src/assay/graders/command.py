@@ -111,6 +111,9 @@ class CommandGrader(Grader):
     ) -> tuple[float, dict[str, Json]]:
         """Run ``cmd`` with ``/bin/sh -c`` in the workspace, without network.
 
+        The sandbox has the system's programs, the case's environment, toolchains that the line
+        names, and pytest.
+
         Args:
             cmd: Shell command.
             workspace: Where to run it.
@@ -122,7 +125,10 @@ class CommandGrader(Grader):
             SandboxError: If the sandbox failed.
         """
         cls.check_options({"cmd": cmd, "timeout_s": timeout_s})
-        result = await _run_isolated(["/bin/sh", "-c", cmd], workspace, timeout_s)
+        from assay.graders.testing.runners import equipped
+
+        place = equipped(cmd, workspace)
+        result = await _run_isolated(["/bin/sh", "-c", cmd], place, timeout_s)
         return _verdict(result, expect_exit=expect_exit, timeout=timeout_s)
 
 

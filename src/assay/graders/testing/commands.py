@@ -7,6 +7,7 @@ line that is read wrongly here loses its report, it never gains one.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import Literal, cast
 
 from assay.errors import InputError
 
-__all__ = ["Invocation", "Runner", "first_program", "read_command"]
+__all__ = ["Invocation", "Runner", "first_program", "programs_of", "read_command"]
 
 Runner = Literal["pytest", "unittest", "node", "unknown"]
 """``unknown``: something that may start one of the others, such as ``make``."""
@@ -27,6 +28,18 @@ _BUILDERS = frozenset({"make", "gmake", "just", "tox", "nox", "task", "invoke", 
 _SHELLS = frozenset({"sh", "bash", "dash"})
 _WRAPPERS = frozenset({"env", "command", "exec", "time", "nice", "nohup", "xvfb-run", "stdbuf"})
 _RESERVED = frozenset({"!", "{", "}", "if", "then", "else", "elif", "fi", "do", "done", "while"})
+_BRANCHING = frozenset(
+    {
+        *("if", "while", "until", "case", "for", "function", "select"),
+        *(".", "source", "alias", "eval", "which", "type", "hash"),
+    }
+)
+"""Words after which it is not plain what a line runs, or which it runs only where it can."""
+_GIVING_UP = frozenset({"exit", "false", "true", ":", "return", "echo", "printf", "{", ""})
+_BASH_OWN = frozenset(
+    {"[[", "let", "declare", "typeset", "shopt", "pushd", "popd", "mapfile", "readarray", "disown"}
+)
+_NAME = re.compile(r"[A-Za-z_\[][\w.+\[-]*")
 _VALUED = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _DEEPEST = 4
 _LARGEST = 1024 * 1024
@@ -93,6 +106,53 @@ def first_program(line: str) -> str:
     words = (_unwrapped(command.words) for command in _simple_commands(line))
     program = next((one[0] for one in words if one and one[0] not in ("cd", "set", "export")), "")
     return "" if any(sign in program for sign in "/$`*?") else program
+
+
+def programs_of(line: str) -> tuple[str, ...]:
+    """The programs, to be found on the PATH, without which a line cannot do what it says.
+
+    Read cautiously: a line that branches, looks for its programs or sets its own PATH names none,
+    and of alternatives (``a || b``) neither is needed.
+    """
+    line = line.replace("\\\n", " ")
+    if "PATH" in line or "<<" in line or "`" in line:
+        return ()
+    try:
+        commands = _simple_commands(line)
+    except InputError:  # the shell will say what is wrong with it
+        return ()
+    found: list[str] = []
+    for number, command in enumerate(commands):
+        words = _plainly_unwrapped(command.words)
+        is_check = command.words[:2] == ("command", "-v")
+        if is_check or _BRANCHING & {*command.words[:1], *words[:1]} or command.after[:2] == "()":
+            return ()
+        if any(word.endswith("$") for word in command.words):  # of `$(`, which is read as a word
+            return ()
+        after = commands[number + 1].words[0] if number + 1 < len(commands) else ""
+        if command.before == "||" or (command.after == "||" and after not in _GIVING_UP):
+            continue
+        if words and words[0] in _SHELLS and words[1:2] == ["-c"] and len(words) > 2:
+            inner = programs_of(words[2])
+            own = _BASH_OWN if words[0] == "bash" else frozenset[str]()
+            found += [name for name in inner if name not in own]
+        if words and _NAME.fullmatch(words[0]):
+            found.append(words[0])
+    return tuple(dict.fromkeys(found))
+
+
+def _plainly_unwrapped(words: Sequence[str]) -> list[str]:
+    """As `_unwrapped`; but a wrapper with options of its own is the program."""
+    left = list(words)
+    while left:
+        head, after = left[0], left[1:2]
+        if head in _RESERVED or ("=" in head and head.partition("=")[0].isidentifier()):
+            left = left[1:]
+        elif (head == "timeout" or head in _WRAPPERS) and after and not after[0].startswith("-"):
+            left = left[2:] if head == "timeout" else left[1:]
+        else:
+            break
+    return left
 
 
 def _invocations(line: str, tree: str | None, depth: int, cwd: str) -> Iterator[Invocation]:
