@@ -16,7 +16,15 @@ from typing import Literal, cast
 
 from assay.errors import InputError
 
-__all__ = ["Invocation", "Runner", "first_program", "programs_of", "read_command"]
+__all__ = [
+    "Invocation",
+    "Report",
+    "Runner",
+    "first_program",
+    "implied_report",
+    "programs_of",
+    "read_command",
+]
 
 Runner = Literal["pytest", "unittest", "node", "unknown"]
 """``unknown``: something that may start one of the others, such as ``make``."""
@@ -39,6 +47,9 @@ _GIVING_UP = frozenset({"exit", "false", "true", ":", "return", "echo", "printf"
 _BASH_OWN = frozenset(
     {"[[", "let", "declare", "typeset", "shopt", "pushd", "popd", "mapfile", "readarray", "disown"}
 )
+_WRAPPED = frozenset({"mvnw", "gradlew"})
+_TEST_PHASES = frozenset({"test", "package", "verify", "install"})
+_REPORTERS = frozenset({"--reporter", "--reporters", "-R", "--json", "--silent", "--outputFile"})
 _NAME = re.compile(r"[A-Za-z_\[][\w.+\[-]*")
 _VALUED = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _DEEPEST = 4
@@ -64,6 +75,28 @@ class Invocation:
     cwd: str = ""
     exact: bool = False
     scripts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Where a foreign runner says what came of its tests.
+
+    Attributes:
+        program: The runner, as the line names it.
+        junit_xml: Globs of the reports that it always writes.
+        format: The format in which it prints, where it writes none.
+        before: What has to stand before the line for that.
+    """
+
+    program: str
+    junit_xml: tuple[str, ...] = ()
+    format: str | None = None
+    before: str = ""
+
+    def __str__(self) -> str:
+        if self.junit_xml:
+            return f"junit_xml: {', '.join(self.junit_xml)}"
+        return f"format: {self.format}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +139,43 @@ def first_program(line: str) -> str:
     words = (_unwrapped(command.words) for command in _simple_commands(line))
     program = next((one[0] for one in words if one and one[0] not in ("cd", "set", "export")), "")
     return "" if any(sign in program for sign in "/$`*?") else program
+
+
+def implied_report(line: str) -> Report | None:
+    """How the outcomes of a line are read, where the runner that it names leaves no doubt.
+
+    None where it starts no such runner or several, or with options that change what it prints.
+    """
+    try:
+        found = list(_invocations(line, None, _DEEPEST, ""))
+    except InputError:
+        return None
+    reports = [report for one in found if one.runner is None and (report := _report_of(one))]
+    return reports[0] if len(reports) == 1 else None
+
+
+def _report_of(one: Invocation) -> Report | None:
+    words = [one.program.rpartition("/")[2], *one.args]
+    if words[0] == "npx":
+        words = [word for word in words[1:] if word not in ("--no-install", "-y", "--yes")]
+    program = words[0].removesuffix("w") if words and words[0] in _WRAPPED else "".join(words[:1])
+    options = {word.partition("=")[0] for word in words if word.startswith("-")}
+    if program in ("jest", "vitest", "mocha"):
+        name = program
+        return None if options & _REPORTERS else Report(program=name, format=name)
+    args = [word for word in words[1:] if not word.startswith(("-", "+"))]
+    if program in ("cargo", "go") and args[:1] == ["test"]:
+        if program == "cargo":
+            quiet = options & {"-q", "--quiet", "--format"}
+            return None if quiet else Report(program="cargo test", format="cargo")
+        before = "" if "-json" in options else 'export GOFLAGS="-json ${GOFLAGS:-}"; '
+        return Report(program="go test", format="go-json", before=before)
+    tasks = {word.rpartition(":")[2] for word in args}
+    if program == "mvn" and tasks & _TEST_PHASES:
+        return Report(program=program, junit_xml=("**/target/surefire-reports/TEST-*.xml",))
+    if program == "gradle" and tasks & {"test", "check", "build"}:
+        return Report(program=program, junit_xml=("**/build/test-results/test/*.xml",))
+    return None
 
 
 def programs_of(line: str) -> tuple[str, ...]:
