@@ -17,6 +17,7 @@ from assay.scoring.json_safe import Json, json_safe, plain
 
 __all__ = [
     "ASSURANCES",
+    "RESULT_KEYS",
     "Assurance",
     "EvaluationResult",
     "Status",
@@ -72,6 +73,10 @@ def assurance_from(word: object) -> Assurance | None:
     raise ScoreError(f"unknown assurance {word!r:.80}", hint=hint)
 
 
+RESULT_KEYS = frozenset({"reward", "score", "done", "content", "info", "isError", "subscores"})
+"""What a result has to say, under the names of its JSON form."""
+
+
 def finite_number(value: object, *, what: str) -> float:
     """Check that something is a usable number and return it as a float.
 
@@ -119,6 +124,7 @@ class SubScore:
         passed: Whether the grader itself calls this a pass; by default a value of 1.
         flags: Signs of tampering found by the grader.
         assurance: How far the score can be trusted; None leaves that to its children.
+        raw_weight: The weight that was declared, where ``weight`` is a share of it.
 
     Raises:
         ScoreError: For a value or weight that may not be a score, and an unknown assurance.
@@ -135,6 +141,7 @@ class SubScore:
     passed: bool | None = None
     flags: Sequence[str] = ()
     assurance: Assurance | None = None
+    raw_weight: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -215,11 +222,15 @@ class SubScore:
 
     def to_dict(self) -> dict[str, Json]:
         """This node and all below it as plain JSON."""
+        declared: dict[str, Json] = (
+            {} if self.raw_weight is None else {"raw_weight": self.raw_weight}
+        )
         return {
             "name": self.name,
             "status": self.status,
             "value": self.value,
             "weight": self.weight,
+            **declared,
             "gate": self.gate,
             "passed": self.passed,
             "reason": self.reason,
@@ -243,7 +254,7 @@ class SubScore:
         passed = data.get("passed")
         if status not in _STATUSES:
             raise ScoreError(f"status {status!r} is not one of {', '.join(_STATUSES)}")
-        value = data.get("value")
+        value, declared = data.get("value"), data.get("raw_weight")
         return cls(
             name=str(data.get("name") or ""),
             value=None if value is None else finite_number(value, what="value"),
@@ -258,6 +269,7 @@ class SubScore:
             passed=passed if isinstance(passed, bool) else None,
             flags=tuple(str(flag) for flag in flags) if isinstance(flags, list) else (),
             assurance=assurance_from(data.get("assurance")),
+            raw_weight=None if declared is None else finite_number(declared, what="raw_weight"),
         )
 
 
@@ -344,11 +356,10 @@ class EvaluationResult:
         Raises:
             ScoreError: For a malformed result, including an unknown key, which is named.
         """
-        known = {"reward", "score", "done", "content", "info", "isError", "subscores"}
-        if unknown := sorted(set(data) - known):
+        if unknown := sorted(set(data) - RESULT_KEYS):
             raise ScoreError(
                 f"unknown key {unknown[0]!r} in an evaluation result",
-                hint=nearest(unknown[0], sorted(known)),
+                hint=nearest(unknown[0], sorted(RESULT_KEYS)),
             )
         reward = data.get("score", data.get("reward"))
         info, subscores, content = data.get("info"), data.get("subscores"), data.get("content")
