@@ -201,7 +201,7 @@ class Grade:
                 malformed, or ``isError`` is misspelt.
         """
         for key in frame:
-            if key != "isError" and key.replace("_", "").lower().startswith("iserr"):
+            if key != "isError" and key.replace("_", "").lower().startswith("iser"):
                 # Passed over, it would make a reward of what has none.
                 raise ScoreError(f"unknown key {key!r} in a grade", hint="did you mean 'isError'?")
         said = {key: value for key, value in frame.items() if key in RESULT_KEYS}
