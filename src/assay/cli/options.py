@@ -41,17 +41,25 @@ class Outputs:
         junit: File for JUnit XML.
         html: File for the HTML report.
         fail_under: Mean reward that passes; None asks every graded cell to pass.
+        strict: Whether a skipped grader leaves the run without a verdict.
     """
 
     json: bool = False
     junit: str | None = None
     html: str | None = None
     fail_under: float | None = None
+    strict: bool = False
 
     @classmethod
     def of(cls, given: Namespace) -> Outputs:
         """What `add_outputs` was given."""
-        return cls(json=given.json, junit=given.junit, html=given.html, fail_under=given.fail_under)
+        return cls(
+            json=given.json,
+            junit=given.junit,
+            html=given.html,
+            fail_under=given.fail_under,
+            strict=given.strict,
+        )
 
 
 def explain(parser: ArgumentParser, more: str = "", examples: str = "") -> None:
@@ -182,6 +190,7 @@ def add_outputs(parser: ArgumentParser) -> None:
     add("--junit", metavar="FILE", help="also write a JUnit XML report")
     add("--html", metavar="FILE", help="also write a report as one HTML file")
     add("--fail-under", type=share, metavar="X", help="pass if the mean reward is at least X")
+    add("--strict", action="store_true", help="exit 3 where a grader was skipped")
 
 
 def add_json(parser: ArgumentParser) -> None:

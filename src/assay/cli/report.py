@@ -60,7 +60,8 @@ def conclude(
     """
     run = store.run(run_id)
 
-    fail_under, shelf = outputs.fail_under, _shelf(as_json=outputs.json)
+    shelf = _shelf(as_json=outputs.json)
+    fail_under, strict = outputs.fail_under, outputs.strict
 
     def cells() -> Iterator[CellRecord]:
         return decided(store.cells(run_id), _decisions)
@@ -75,7 +76,13 @@ def conclude(
 
         again = changes_of(store, run_id)
         summary = cells_json(
-            sys.stdout, run, cells, fail_under=fail_under, changes=again, shelf=shelf
+            sys.stdout,
+            run,
+            cells,
+            fail_under=fail_under,
+            strict=strict,
+            changes=again,
+            shelf=shelf,
         )
         summaries.append(summary)
 
@@ -86,15 +93,15 @@ def conclude(
         found = _reviewed(store, run, shelf, limit)
         summaries.append(found.summary)
         if outputs.html:
-            written.append(
-                _write(outputs.html, lambda: _html(outputs.html or "", found, fail_under))
-            )
+            written.append(_write(outputs.html, lambda: _html(outputs, found)))
         if not outputs.json:
-            written.append(_write(_OUT, lambda: _table(found, fail_under, shown)))
+            written.append(_write(_OUT, lambda: _table(found, outputs, shown)))
     if outputs.json:
         written.append(_write(_OUT, as_json))
     summary = summaries[0] if summaries else summarize(cells, run=run)
-    return verdict(summary, fail_under=fail_under).code if all(written) else NOT_GRADED
+    return (
+        verdict(summary, fail_under=fail_under, strict=strict).code if all(written) else NOT_GRADED
+    )
 
 
 def _reviewed(
@@ -132,17 +139,19 @@ def _shelf(*, as_json: bool) -> Shelf | None:
     return standing.Shelf(cards)
 
 
-def _html(file: str, found: Review, fail_under: float | None) -> None:
+def _html(outputs: Outputs, found: Review) -> None:
     from assay.reports.html import write_html
 
-    write_html(file, found, fail_under=fail_under)
+    file = outputs.html or ""
+    write_html(file, found, fail_under=outputs.fail_under, strict=outputs.strict)
 
 
-def _table(found: Review, fail_under: float | None, shown: int | None) -> None:
+def _table(found: Review, outputs: Outputs, shown: int | None) -> None:
     from assay.reports.page import page_on
     from assay.reports.table import render
 
-    render(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
+    page = page_on(sys.stdout)
+    render(page, found, fail_under=outputs.fail_under, strict=outputs.strict, shown=shown)
 
 
 def _write(target: str, report: Callable[[], None]) -> bool:

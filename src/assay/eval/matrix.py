@@ -118,6 +118,7 @@ class Launch:
                 case=case.id,
                 threshold=case.expect.pass_threshold,
                 min_assurance=case.expect.min_assurance,
+                min_coverage=case.expect.min_coverage,
                 digest=graded_by(self.digests[case.id]),
                 file=case.file,
             )

@@ -23,6 +23,7 @@ def cells_json(
     cells: Cells,
     *,
     fail_under: float | None = None,
+    strict: bool = False,
     labels: Mapping[str, bool | float] | None = None,
     changes: Sequence[Change] = (),
     shelf: Shelf | None = None,
@@ -43,7 +44,7 @@ def cells_json(
         file.write(f"{separator}{_dumped(written)}")
         separator = ",\n"
     summary = tally.summary()
-    decided = verdict(summary, fail_under=fail_under)
+    decided = verdict(summary, fail_under=fail_under, strict=strict)
     numbers = summary.to_dict()
     numbers["changes"] = [change.to_dict() for change in changes]
     numbers["verdict"] = {"code": decided.code, "line": decided.line}
@@ -66,6 +67,9 @@ def cell_dict(cell: CellRecord) -> dict[str, Json]:
         "threshold": cell.threshold,
         "assurance": cell.assurance,
         "min_assurance": cell.min_assurance,
+        "not_graded": cell.not_graded[0],
+        "skipped_graders": dict(cell.not_graded[1]),
+        "min_coverage": cell.min_coverage,
         "flags": list(cell.flags),
         "subscores": [dict(part) for part in cell.subscores],
         "error": trouble(cell) if state == "error" else "",

@@ -35,6 +35,7 @@ def render(
     review: Review,
     *,
     fail_under: float | None = None,
+    strict: bool = False,
     shown: int | None = 5,
 ) -> Verdict:
     """Write the report of a run.
@@ -43,13 +44,14 @@ def render(
         console: Where to; colours and width are its own business. A page that was begun goes on.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
+        strict: Likewise.
         shown: Failing cells that are opened; the matrix then has at most 60 cases. None for all
             that the review kept, and all cases.
 
     Returns:
         The verdict that was printed; its ``code`` is the exit code.
     """
-    decided = verdict(review.summary, fail_under=fail_under)
+    decided = verdict(review.summary, fail_under=fail_under, strict=strict)
     page = Page.on(console)
     _header(page, review.run, review.summary)
     matrix(page, review.summary, rows=None if shown is None else _MAX_ROWS)
@@ -61,7 +63,8 @@ def render(
         page.line((f"{label:<11}", "dim"), *parts, hanging=11)
     page.blank()
     state: Outcome = "pass" if decided.code == 0 else "fail" if decided.code == 1 else "error"
-    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
+    style = STYLES["error" if review.summary.not_graded and state == "pass" else state]
+    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", style), hanging=2)
     _next_steps(page, review)
     return decided
 

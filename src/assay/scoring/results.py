@@ -321,6 +321,18 @@ class EvaluationResult:
         return "skipped" if self.reward is None else "scored"
 
     @property
+    def not_graded(self) -> tuple[float, Mapping[str, str]]:
+        """The share of the weight that was skipped, and why by grader, gates and penalties too."""
+        nodes = [node for node in self.subscores or () if node.gate or node.weight]
+        skipped = {node.name: node.reason for node in nodes if node.status == "skipped"}
+        if not skipped:
+            return 0.0, {}
+        credit = [node for node in nodes if node.weight > 0 and not node.gate]
+        total = math.fsum(node.weight for node in credit)
+        left = math.fsum(node.weight for node in credit if node.status == "skipped")
+        return (left / total if total else 0.0), skipped
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """Every sign of tampering, each once: those in ``info``, then those in the tree."""
         own = self.info.get("flags")
