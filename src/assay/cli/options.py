@@ -267,12 +267,17 @@ def user_name(otherwise: str) -> str:
 
 
 def file_warnings(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
-    """What is worth a look in a file's judges; the registry is loaded only where there is one."""
+    """What is worth a look in a file; the registry is loaded only where there is a judge."""
+    weighty = tuple(
+        f"gate {spec.label!r}: its weight of {spec.weight:g} adds no credit, as it is a gate"
+        for spec in specs
+        if spec.gate and spec.weight != 1.0
+    )
     if not any(spec.type == "binary_judge" for spec in specs):
-        return ()
+        return weighty
     from assay.registry.validation import template_warnings
 
-    return tuple(dict.fromkeys(template_warnings(specs)))
+    return (*weighty, *dict.fromkeys(template_warnings(specs)))
 
 
 def tell_warnings(where: str, warnings: Iterable[str]) -> None:

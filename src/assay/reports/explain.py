@@ -142,7 +142,11 @@ def _reward(reward: float, number: str, parts: Sequence[SubScore]) -> str:
     total, terms = _weighted(parts)
     if total is None:
         return number
-    failed = [name_of(n) for n in parts if n.gate and n.value is not None and n.value < 1.0]
+    failed = [
+        f"{name_of(n)} ({n.value:.2g} of 1)" if n.value else name_of(n)
+        for n in parts
+        if n.gate and n.value is not None and n.value < 1.0
+    ]
     if failed and abs(reward) <= _SAME:
         word = "gates" if len(failed) > 1 else "gate"
         return f"{number} because {word} {', '.join(failed)} failed, else {score(total)} = {terms}"

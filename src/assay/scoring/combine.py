@@ -78,7 +78,8 @@ def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> Eva
             hint="gates and penalties give no credit: add a grader with weight > 0",
         )
     nodes = unique_names(subscores)
-    failed_gates = [n.name for n in nodes if n.gate and n.value is not None and n.value < 1.0]
+    failed = {n.name: n.value for n in nodes if n.gate and n.value is not None and n.value < 1.0}
+    failed_gates = list(failed)
     errors = [n for n in nodes if n.status == "error"]
     info: dict[str, Json] = {}
     if failed_gates:
@@ -88,7 +89,8 @@ def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> Eva
     if failed_gates:
         # A failed gate is 0 whatever a broken sibling would have said, so an agent cannot turn a
         # certain 0 into an excluded error.
-        reward, content = 0.0, f"gate {', '.join(failed_gates)} did not pass"
+        said = (f"{name} ({value:.2g} of 1)" if value else name for name, value in failed.items())
+        reward, content = 0.0, f"gate {', '.join(said)} did not pass"
     elif errors:
         content = "; ".join(f"{node.name}: {node.reason}" for node in errors)
         return EvaluationResult(isError=True, content=content, info=info, subscores=nodes)

@@ -121,7 +121,8 @@ class SubScore:
             not be graded).
         gate: A gate adds no credit and makes the combined reward 0 unless its value is 1.
         reason: Why it was skipped or is an error, or a one-line explanation of the score.
-        passed: Whether the grader itself calls this a pass; by default a value of 1.
+        passed: Whether the grader itself calls this a pass; by default a value of 1, which is
+            what a gate always needs.
         flags: Signs of tampering found by the grader.
         assurance: How far the score can be trusted; None leaves that to its children.
         raw_weight: The weight that was declared, where ``weight`` is a share of it.
@@ -170,7 +171,7 @@ class SubScore:
                 raise ScoreError(
                     f"the value of {self.name!r} is {value}", hint="it must be in [0, 1]"
                 )
-            if self.passed is None:
+            if self.passed is None or (self.gate and value < 1.0):
                 object.__setattr__(self, "passed", value >= 1.0)
         elif value is not None:
             raise ScoreError(f"{self.name!r} is {self.status} and cannot have a value")
