@@ -16,6 +16,7 @@ from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.graders.apply import require_parts
 from assay.scoring.json_safe import Json
+from assay.store.kept import at_work
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.blocks import HarnessSpec
@@ -125,7 +126,8 @@ class Launch:
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             on_cell(record)
 
-        await run_cells(self._cells(store), done, max_concurrent=workers)
+        with at_work(store.home):
+            await run_cells(self._cells(store), done, max_concurrent=workers)
         store.finish_run(self.run.id)
 
     def _cells(self, store: Store) -> Iterator[Cell]:

@@ -168,8 +168,13 @@ def changes_of(store: Store, run_id: str) -> list[Change]:
     found: list[Change] = []
     for key in store.regraded(run_id):
         before, after = store.history(run_id, key)[-2:]
-        found.append(Change(before, after, tuple(_reasons(before, after))))
+        found.append(change_between(before, after))
     return found
+
+
+def change_between(before: CellRecord, after: CellRecord) -> Change:
+    """One result beside another, with what is different in their scores."""
+    return Change(before, after, tuple(_reasons(before, after)))
 
 
 def _reasons(before: CellRecord, after: CellRecord) -> list[str]:
