@@ -318,7 +318,14 @@ def test_any_and_all_of_a_grader() -> None:
         ("echo a; sleep 600", 0.0, {"stdout": "a\n", "timed_out": True, "timeout": 0.4}),
     ],
 )
-async def test_metadata_of_a_command(command: str, value: float, kept: dict[str, Any]) -> None:
+async def test_metadata_of_a_command(
+    command: str,
+    value: float,
+    kept: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # whose profile takes no time
     node = await BashGrader.grade(weight=1.0, command=command, timeout_seconds=0.4)
     metadata = dict(node.metadata or {})
     assert node.value == value

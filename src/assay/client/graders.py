@@ -193,7 +193,7 @@ class AsyncGraders:
 
         Args:
             grader_key: The grader.
-            force: Also where jobs or scores use it.
+            force: Also where a job that has not ended uses it.
             project: The project; the client's by default.
 
         Returns:

@@ -260,7 +260,7 @@ class Registry:
 
         Raises:
             LockedError: If it is locked, ``force`` or not.
-            ConflictError: If jobs or scores use it, and not forced.
+            ConflictError: If a job that has not ended uses it, and not forced.
         """
         self._catalog.delete(self.project, key, force=force)
 
