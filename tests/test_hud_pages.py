@@ -425,7 +425,7 @@ async def test_a_rollout_that_never_began_and_one_that_broke() -> None:
     (broken,) = (await never(prompt="go").run(breaks)).runs
     assert broken.prompt == "go"
     assert broken.runtime
-    assert len(broken.trace) == 2
+    assert len(broken.trace.work) == 2
     assert "connection lost" in str(broken.trace.error)
     assert (unborn.reward, broken.reward) == (None, None)
 
