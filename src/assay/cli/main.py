@@ -6,7 +6,6 @@ parser that imports a validation library would cost more than the grading of fif
 
 from __future__ import annotations
 
-import gc
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
@@ -61,9 +60,6 @@ The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART``
 _LISTED = ("runs", "datasets", "jobs")
 """Commands that list what there is where no action is named."""
 
-_OBJECTS = 50_000
-"""Made between two collections of garbage."""
-
 
 def main(
     argv: Sequence[str] | None = None, *, is_loaded: Callable[[], None] = lambda: None
@@ -77,15 +73,7 @@ def main(
     Raises:
         SystemExit: Always, with the exit status.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(
-        _OBJECTS
-    )  # what is loaded stays: to look through it again and again is a tenth
-    try:
-        status = _exit_status(lambda: _call(parse(argv), is_loaded))
-    finally:
-        gc.set_threshold(*before)
-    sys.exit(status)
+    sys.exit(_exit_status(lambda: _call(parse(argv), is_loaded)))
 
 
 def _call(given: Namespace, is_loaded: Callable[[], None]) -> int:

@@ -8,11 +8,11 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from assay.errors import InputError
+from assay.frozen import frozen
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -32,7 +32,7 @@ _WAITING = 64
 _NUMBERS = re.compile(r"[-+]?[\d.][^\s,]*(,[-+]?[\d.][^\s,]*)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Outputs:
     """Where results go besides the terminal, and what passes.
 

@@ -10,11 +10,12 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast
 
 from assay.errors import InputError
+from assay.frozen import frozen
 
 __all__ = [
     "Invocation",
@@ -56,7 +57,7 @@ _DEEPEST = 4
 _LARGEST = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Invocation:
     """How a command line starts its tests.
 
@@ -77,7 +78,7 @@ class Invocation:
     scripts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Report:
     """Where a foreign runner says what came of its tests.
 
@@ -99,7 +100,7 @@ class Report:
         return f"format: {self.format}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Simple:
     """One simple command of a line, and the operators around it."""
 
