@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.scoring import SubScore
 from assay.tasks import DocumentError, load_case
 from tests.command_line import assay, cells, summary, write_case
 
@@ -94,3 +95,25 @@ def test_an_impossible_coverage_is_refused(tmp_path: Path) -> None:
     file = write_case(suite(tmp_path), _CASE.format(expect="expect: {min_coverage: 1.5}"))
     with pytest.raises(DocumentError, match=r"min_coverage: must be between 0 and 1, got 1\.5"):
         load_case(str(file))
+
+
+def test_a_gate_may_have_a_weight_and_needs_its_full_value_whatever_its_threshold(
+    tmp_path: Path,
+) -> None:
+    text = """
+        id: gated
+        task: {prompt: "hello"}
+        matrix: {harnesses: [echo], models: [m]}
+        graders:
+          - {type: contains, substring: hello}
+          - {type: f1_score, reference: hello there, gate: true, weight: 2.0}
+    """
+    write_case(tmp_path, text)
+    checked = assay("validate", "evals", cwd=tmp_path)
+    assert checked.returncode == 0
+    assert "its weight of 2 adds no credit" in checked.stderr
+    (cell,) = cells(assay("run", "evals", "--json", cwd=tmp_path))
+    assert cell["reward"] == 0.0
+    assert "of 1) did not pass" in str(cell["content"])
+    gate = SubScore("judge", 0.9, gate=True, passed=True)
+    assert gate.passed is False
