@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -41,8 +42,8 @@ def test_attack_a_forgotten_key_is_said_in_the_verdict_s_own_line(tmp_path: Path
     shown = assay("report", "--json", cwd=tmp_path, env=KEYLESS)
     (cell,) = cells(shown)
     assert (cell["passed"], cell["not_graded"], cell["min_coverage"]) == (True, 0.99, None)
-    assert list(cell["skipped_graders"]) == ["model_judge"]
-    assert summary(shown)["not_graded"]["share"] == 0.99
+    assert list(cast("Any", cell)["skipped_graders"]) == ["model_judge"]
+    assert cast("Any", summary(shown))["not_graded"]["share"] == 0.99
     strict = assay("report", "--strict", cwd=tmp_path, env=KEYLESS)
     assert strict.returncode == 3
     assert f"NO VERDICT: {SAID}" in " ".join(strict.stdout.split())
