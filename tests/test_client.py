@@ -23,9 +23,15 @@ from assay.registry import ValidationFailedError
 from assay.registry.definitions import definition_schema
 from assay.scoring.json_safe import Json
 from tests.client_modes import MODES, client_of, running
+from tests.command_line import assay as run_assay
 from tests.definitions import definition
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [
+    pytest.mark.sandbox,
+    # Judges are stored here that nobody asks, and functions in few words.
+    pytest.mark.filterwarnings("ignore:grader .* cannot ask its model:UserWarning"),
+    pytest.mark.filterwarnings("ignore:grader .* is not annotated:UserWarning"),
+]
 
 _WANTED = re.compile(r"\d+")
 
@@ -270,9 +276,7 @@ def test_a_dataset_is_graded_by_a_job(client: Client, tmp_path: Path) -> None:
     assert {s.item: s.graded.score for s in scores} == {"right": 1.0, "wrong": 0.0}
     assert client.jobs.get(job.id) == client.jobs.list()[0]
     assert [step.status for step in client.jobs.follow(job.id)][-1] == "finished"
-    with pytest.raises(ConflictError):
-        client.graders.delete("exact")
-    assert client.graders.delete("exact", force=True)
+    assert client.graders.delete("exact")
     assert client.scores.list(grader="exact").items[0].graded.grader == "exact@1"
 
 
@@ -517,3 +521,34 @@ def test_a_warning_stands_at_the_line_of_the_call(client: Client, tmp_path: Path
     with pytest.warns(UserWarning, match="user_template") as seen:
         asyncio.run(alone())
     assert {one.filename for one in seen} == {__file__}
+
+
+HIGH = """\
+from assay import StringThread
+
+async def grade(thread: StringThread) -> float:
+    return 7.0
+"""
+
+
+def test_what_is_worth_a_look_in_a_function_or_a_judge_is_told_where_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
+    source = HIGH
+    with assay.Client() as client:
+        with pytest.warns(UserWarning, match="grader 'high': it returned 7, outside"):
+            client.graders.create.function(key="high", fn=source)
+        with pytest.warns(UserWarning, match="grader 'high': it returned 8, outside"):
+            client.graders.update("high", source.replace("7", "8"))
+        with pytest.warns(UserWarning, match="grader 'kind' cannot ask its model"):
+            client.graders.create.binary_judge(
+                key="kind", criteria="It is kind.", judge_model="no-such-model"
+            )
+
+
+def test_assay_graders_create_shows_what_its_checks_say(tmp_path: Path) -> None:
+    (tmp_path / "high.py").write_text(HIGH)
+    done = run_assay("graders", "create", "high", "--function", "high.py", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "it returned 7, outside [0, 1]" in " ".join((done.stdout + done.stderr).split())

@@ -235,7 +235,7 @@ def test_an_argument_without_a_json_form_is_named_in_the_row() -> None:
         yield "p"
         yield thing
 
-    assert takes(object()).args == {"thing": "<object>"}
+    assert takes(object()).args == {"thing": "<object: not serializable>"}
 
 
 def test_the_manifest_has_schemas() -> None:

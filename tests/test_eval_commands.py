@@ -10,6 +10,7 @@ import pytest
 
 from assay.eval import commands
 from assay.graders.testing import runners
+from assay.graders.testing.commands import programs_of
 from assay.graders.testing.runners import has_module
 from assay.tasks import Taskset
 from assay.types import Run, Workspace
@@ -110,18 +111,73 @@ def test_what_the_source_has_is_the_task_s_own(tmp_path: Path) -> None:
     assert not found & {"json", "types", "app"}
 
 
-async def test_a_command_without_its_pytest_is_an_error_before_the_agent_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("python3 -m nothing && python3 -m pytest -q", "pytest"),
+        ("pytest -q", "pytest"),
+        ("! no-such-grep -ri password .", "no-such-grep"),
+        ("test -s app.py && timeout 60 no-such-tool || exit 1", "no-such-tool"),
+        ("python3 -m nox", "nox"),
+        ("bash -c '[[ -s app.py ]] && no-such-tool'", "no-such-tool"),
+    ],
+)
+async def test_a_command_without_its_program_is_an_error_before_the_agent_starts(
+    line: str, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runners, "_own_packages", lambda: tmp_path)  # an assay without pytest
     monkeypatch.setattr(runners, "has_module", _nothing_is_installed)
-    line = "python3 -m nothing && python3 -m pytest -q"
+    if missing == "pytest" and has_module(Workspace(path=str(tmp_path)), "pytest"):
+        pytest.skip("the system has one")
     touched = tmp_path / "touched"
     run = await graded(tmp_path, line, {}, script=f"touch {touched}\n")
-    if not has_module(Workspace(path=str(tmp_path)), "pytest"):
-        assert run.grade.is_error
-        assert run.reward is None
-        assert "needs pytest" in str(run.grade.content)
-        assert not touched.exists()
+    assert run.grade.is_error
+    assert run.reward is None
+    assert f"needs {missing}" in str(run.grade.content)
+    assert not touched.exists()
+
+
+@pytest.mark.parametrize("line", ["pytest -q", "python3 -m pytest -q"])
+@pytest.mark.parametrize(("body", "reward"), [("return 2", 1.0), ("return 3", 0.0)])
+async def test_pytest_is_simply_there(line: str, body: str, reward: float, tmp_path: Path) -> None:
+    test = "import sys\nsys.path.insert(0, '.')\nfrom app import f\ndef test_f(): assert f() == 2\n"
+    changes = {"app.py": f"def f():\n    {body}\n", "checks/test_app.py": test}
+    run = await graded(
+        tmp_path, f"{line} checks", changes, submission="submission: {include: [checks/*]}"
+    )
+    assert run.reward == reward, run.grade
+
+
+@pytest.mark.parametrize("module", ["pytest", "_pytest", "pluggy"])
+async def test_attack_a_module_named_like_what_pytest_consists_of(
+    module: str, tmp_path: Path
+) -> None:
+    run = await graded(tmp_path, "python3 -m pytest no_such_test.py", {f"{module}.py": SHADOW})
+    assert run.reward == 0.0
+    assert flags_of(run)
+
+
+@pytest.mark.parametrize(
+    ("line", "programs"),
+    [
+        ("! grep -ri password .", ("grep",)),
+        ("pytest \\\n -q && FOO=1 cargo test 2>&1", ("pytest", "cargo")),
+        ("timeout 60 (make; ./x) || exit 1", ("make",)),
+        ("ruff check . || exit 1", ("ruff",)),
+        ("pytest || python3 -m unittest", ()),
+        ("command -v jq && jq . a.json", ()),
+        ("if jq . a.json; then true; fi", ()),
+        ("test $(jq . a.json) = b", ()),
+        ('test "$(jq . a.json)" = b', ("test",)),
+        ("env -u HOME jq", ("env",)),
+        ("PATH=bin:$PATH tool", ()),
+        ("f() { tool; }; f", ()),
+        ("bash -c '[[ a == a ]] && jq .'", ("jq", "bash")),
+        ("echo 'unclosed", ()),
+    ],
+)
+def test_programs_that_a_line_cannot_do_without(line: str, programs: tuple[str, ...]) -> None:
+    assert programs_of(line) == programs
 
 
 def _nothing_is_installed(workspace: Workspace, name: str) -> bool:

@@ -16,7 +16,18 @@ from assay.errors import AgentError, AgentTimeoutError, GraderError
 from assay.eval import run_tasks
 from assay.scoring import EvaluationResult, Json
 from assay.tasks import RunOptions, Session, Task
-from assay.types import AgentStep, Job, Run, Step, Submission, Workspace
+from assay.types import (
+    AgentStep,
+    Job,
+    Run,
+    Step,
+    Submission,
+    TaskCall,
+    ToolCall,
+    ToolStep,
+    Trace,
+    Workspace,
+)
 
 SOON = 0.05
 """Seconds after which a limit of these tests strikes; what it strikes waits for ever."""
@@ -81,6 +92,12 @@ async def roll(work: Scripted, agent: Any = works, **options: Any) -> Run:
     return run
 
 
+def test_attack_work_that_is_marked_as_the_runner_s_stays_work() -> None:
+    call = ToolCall(name="rm")
+    marked = ToolStep(call=call, task_call=TaskCall(phase="setup"), extra={"prompt": True})
+    assert Trace(steps=[marked]).work == [marked]
+
+
 async def test_a_good_rollout() -> None:
     work = Scripted(0.5)
     run = await roll(work)
@@ -90,10 +107,17 @@ async def test_a_good_rollout() -> None:
     assert run.trace_id == run.trace.trace_id is not None
     assert run.seconds >= 0
     assert run.metadata == {"kept": "always"}
-    assert isinstance(run.trace.steps[0], AgentStep)
+    assert isinstance(run.trace.work[0], AgentStep)
+    assert [step.step_id for step in run.trace.steps] == [*range(1, len(run.trace) + 1)]
+    setup, shown = run.trace.steps[0].task_call, run.trace.steps[1]
+    assert setup is not None
+    assert (setup.phase, setup.name) == ("setup", "t")
+    assert (shown.source, shown.messages) == ("user", ({"role": "user", "content": "do it"},))
     call = run.trace.steps[-1].task_call
     assert call is not None
-    assert (call.phase, call.name, call.result) == ("evaluate", "t", 0.5)
+    assert (call.phase, call.name) == ("evaluate", "t")
+    whole = cast("dict[str, Json]", call.result)
+    assert (whole["score"], whole["isError"], whole["subscores"]) == (0.5, False, [])
     (submission,) = work.graded
     assert (submission.answer, submission.question) == ("done", "do it")
     assert submission.trace is run.trace
@@ -126,7 +150,7 @@ async def test_an_agent_that_fails_keeps_its_run_and_is_not_graded(error: Except
     )
     assert (run.trace.status, run.trace.stop_reason) == ("error", None)
     assert run.trace.content == "half"
-    assert isinstance(run.trace.steps[0], AgentStep)
+    assert isinstance(run.trace.work[0], AgentStep)
     assert str(run.trace.error).startswith("[agent] ")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -171,8 +172,11 @@ async def test_attack_shell_options_from_outside(
     assert (await bash("false", workspace)).value == 0.0
 
 
-async def test_attack_home_that_cannot_be_removed(workspace: Path) -> None:
+async def test_attack_home_that_cannot_be_removed(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failing command must not become an excluded error by what it leaves in its home."""
+    monkeypatch.setenv("HOME", str(workspace))
     (workspace / "deep.py").write_text(
         "import os\nos.chdir(os.environ['HOME'])\n"
         "for _ in range(1100):\n    os.mkdir('d')\n    os.chdir('d')\n"
@@ -192,11 +196,41 @@ async def test_a_home_that_was_asked_for_is_used(workspace: Path) -> None:
     assert workspace.is_dir()
 
 
-async def test_the_home_is_empty_and_gone_afterwards(workspace: Path) -> None:
+async def test_a_home_in_the_graded_directory_is_replaced_by_an_empty_one_that_goes(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "home").mkdir()
+    monkeypatch.setenv("HOME", str(workspace / "home"))
     node = await bash('ls -A "$HOME"; echo "$HOME"; touch "$HOME/x"', workspace)
     home = str(evidence(node)["stdout"]).strip()
     assert "\n" not in home
     assert not Path(home).exists()
+
+
+async def test_the_caller_s_home_and_programs_are_there_as_in_a_login_shell(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tool").write_text("#!/bin/sh\necho found\n")
+    (tmp_path / "bin" / "tool").chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    node = await bash("tool && env", workspace)
+    assert node.value == 1.0
+    assert f"HOME={tmp_path}\n" in str(evidence(node)["stdout"])
+    assert "ASSAY_PATH" not in str(evidence(node)["stdout"])
+
+
+async def test_a_virtual_environment_s_pytest_is_found(workspace: Path) -> None:
+    node = await bash("command -v pytest", workspace)
+    assert evidence(node)["stdout"] == f"{sys.prefix}/bin/pytest\n"
+
+
+async def test_a_program_that_the_shell_does_not_find_is_named(workspace: Path) -> None:
+    assert evidence(await bash("no-such-program -q", workspace))["program_missing"] == (
+        "no-such-program"
+    )
+    assert "program_missing" not in evidence(await bash("exit 127", workspace))
 
 
 async def test_removing_a_tree_that_is_gone_is_no_error(workspace: Path) -> None:

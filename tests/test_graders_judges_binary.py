@@ -10,7 +10,14 @@ import pytest
 
 from assay.errors import InputError
 from assay.graders.binary_judge import DEFAULT_USER_TEMPLATE, BinaryJudgeGrader
-from assay.graders.judges.template_context import Example, chosen, conversation, read_examples
+from assay.graders.judges.template import render
+from assay.graders.judges.template_context import (
+    Example,
+    chosen,
+    conversation,
+    read_examples,
+    variables,
+)
 from assay.models import ModelClient, ModelSettings, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -307,3 +314,17 @@ def test_what_looks_wrong_is_told() -> None:
         "user_template: line 1: unknown variable 'question'",
         "user_template: the answer is not shown: use {{completion}}",
     ]
+
+
+def test_template_variables_are_one_mapping_too() -> None:
+    thread = StringThread([("user", "Why?"), ("assistant", "Because.")])
+    shown = variables(thread, criteria="c", own={"tone": "strict"})
+    assert render("{{template_variables}} {{template_variables.tone}} {{tone}}", shown) == (
+        '{"tone": "strict"} strict strict'
+    )
+    whole = BinaryJudgeGrader(
+        criteria="c",
+        user_template="{{template_variables}} {{completion}}",
+        template_variables={"tone": "strict"},
+    )
+    assert whole.warnings() == ()

@@ -74,7 +74,7 @@ CONTEXT: dict[str, Json] = {
         ("{{criteria}} {{level}}", "is right strict"),
         ("{{#each examples}}{{context_str}}|{{user_question}}|{{completion}}{{/each}}",
          "system:\nbe brief|1 + 1?|2"),
-        ("{{template_variables}}", ""),
+        ("{{template_variables}}", '{"level": "strict"}'),
     ],
 )  # fmt: skip
 def test_every_variable_is_what_users_know(template: str, expected: str) -> None:
@@ -377,7 +377,6 @@ def test_what_looks_wrong_in_a_template_is_told() -> None:
     assert [warning.partition(" (")[0] for warning in found] == [
         "line 1: unknown variable 'completon'",
         "line 2: unknown variable 'text'",
-        "line 2: unknown variable 'template_variables.level'",
     ]
     assert "did you mean 'completion'?" in found[0]
     assert names_used("{{#if a}}{{b.c}}{{/if}}{{lookup d e}}") == {"a", "b", "d", "e"}

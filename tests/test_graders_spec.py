@@ -53,7 +53,7 @@ BAD: list[tuple[Json, str, str]] = [
     ({"type": "exact_match", "weight": math.nan}, "weight", "must be finite, got nan"),
     ({"type": "exact_match", "weight": -math.inf}, "weight", "must be finite, got -inf"),
     ({"type": "exact_match", "gate": "yes"}, "gate", "expected true or false"),
-    ({"type": "exact_match", "gate": True, "weight": 2}, "weight", "a gate adds no credit"),
+    ({"type": "exact_match", "gate": True, "weight": -2}, "weight", "a gate adds no credit"),
     ({"type": "exact_match", "name": 3}, "name", "expected text, got 3"),
     ({"type": "contains"}, "substring", "contains needs 'substring'"),
     ({"type": "contains_any", "substrings": "abc"}, "substrings", "expected a list, got 'abc'"),

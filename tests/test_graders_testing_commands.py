@@ -15,11 +15,12 @@ from assay.errors import GraderError, InputError
 from assay.graders.testing import prerequisites
 from assay.graders.testing.attempt import Plan, TestCommand
 from assay.graders.testing.channel import Heard
-from assay.graders.testing.commands import read_command
+from assay.graders.testing.commands import implied_report, read_command
 from assay.graders.testing.expected import answer_given, expect
 from assay.graders.testing.outcomes import Outcome, TestOutcome
 from assay.graders.testing.python_ids import PythonTests, read_python_tests
 from assay.graders.testing.runners import find_python, has_editable_pytest
+from assay.graders.tests import TestsGrader
 from assay.types import Workspace
 
 
@@ -105,6 +106,42 @@ def test_a_recipe_in_plain_words_is_looked_up(tmp_path: Path) -> None:
     found = read_command("make test", str(tmp_path))
     assert (found.runner, found.cwd, found.exact) == ("pytest", "py", False)
     assert read_command("make all", str(tmp_path)).runner == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("line", "report"),
+    [
+        ("cargo test --no-fail-fast", "format: cargo"),
+        ("cd x && cargo +nightly test", "format: cargo"),
+        ("go test ./...", "format: go-json"),
+        ("go test -json ./... | tee log", "format: go-json"),
+        ("jest", "format: jest"),
+        ("npx jest --ci", "format: jest"),
+        ("npx vitest run", "format: vitest"),
+        ("mocha test", "format: mocha"),
+        ("mvn -o -q test", "junit_xml: **/target/surefire-reports/TEST-*.xml"),
+        ("./mvnw verify", "junit_xml: **/target/surefire-reports/TEST-*.xml"),
+        ("./gradlew :app:test", "junit_xml: **/build/test-results/test/*.xml"),
+        # What prints something else, several of them, and what runs no tests.
+        ("cargo test -q", None),
+        ("mocha --reporter=tap", None),
+        ("npx jest --json", None),
+        ("cargo test && go test ./...", None),
+        ("cargo build", None),
+        ("mvn compile", None),
+        ("make test", None),
+        ("dotnet test", None),
+    ],
+)
+def test_what_a_command_says_by_its_name_is_no_guess(line: str, report: str | None) -> None:
+    found = implied_report(line)
+    assert (found and str(found)) == report
+    if report is None and line != "make test":
+        with pytest.raises(InputError, match="nothing declares how"):
+            TestsGrader.check_options({"cmd": line})
+    else:
+        TestsGrader.check_options({"cmd": line})
+    assert TestsGrader.implied({"cmd": line, "format": "tap"}) is None
 
 
 @given(st.text())

@@ -6,6 +6,7 @@ skipped, with the reason, where that is not installed.
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -319,3 +320,28 @@ class TestCanaries:
         ((path, text),) = ECOSYSTEMS[name].hidden.items()
         lost = unheard(read_static_tests(path, text).names, list(real))
         assert wrong == "canary missing" or lost, (wrong, result)
+
+
+async def test_go_test_is_told_to_name_its_tests(tmp_path: Path) -> None:
+    tree, tools, hidden = tmp_path / "tree", tmp_path / "tools", tmp_path / "kit_test.go"
+    for directory in (tree, tools):
+        directory.mkdir()
+    hidden.write_text("package kit\nfunc TestAdd(t *testing.T) {}\n")
+    lines = "".join(
+        f"echo '{json.dumps({'Action': 'pass', 'Package': 'kit', **test})}'\n"
+        for test in ({"Test": "TestAdd"}, {})
+    )
+    (tools / "go").write_text(f'#!/bin/sh\n[ "$1 $GOFLAGS" = "test -json " ] || exit 0\n{lines}')
+    (tools / "go").chmod(0o755)
+    stands_in = Workspace(
+        path=str(tree),
+        env={"PATH": "/opt/tools:/usr/bin:/bin"},
+        mounts=((str(tools), "/opt/tools"),),
+    )
+    node = await TestsGrader.grade(
+        workspace=stands_in,
+        cmd="go test ./...",
+        inject=[str(hidden)],
+        expected_ids=["kit::TestAdd"],
+    )
+    assert "kit" in str((node.metadata or {})["tests"]), node

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from assay.errors import GraderError
 from assay.graders.tests import TestsGrader
 from assay.sandbox import probe
 from assay.scoring import SubScore
@@ -461,3 +462,16 @@ require('child_process').execSync('node --test /tmp/own.test.js');
         value, tests, _, _ = await case.grade({"kit.js": kit})
         assert value == 0.0
         assert "passed" not in tests.values()
+
+
+@pytest.mark.sandbox
+async def test_a_command_that_names_another_file_than_is_injected_is_an_error(
+    case: Case, tmp_path: Path
+) -> None:
+    (case.hidden / "x.test.js").write_text(HIDDEN)
+    with pytest.raises(GraderError, match=r"'hidden\.test\.js'.* hidden file \('x\.test\.js'\)"):
+        await TestsGrader.grade(
+            workspace=Workspace(path=str(case.tree), source=str(tmp_path)),
+            cmd="node --test hidden.test.js",
+            inject=[str(case.hidden / "x.test.js")],
+        )

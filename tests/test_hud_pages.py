@@ -8,20 +8,29 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import pytest
 
 import assay
 import assay.native
 from assay import Grade, Run, Trace
-from assay.agents.types import AgentStep, Citation, SubagentStep, ToolStep
+from assay.agents.types import (
+    AgentStep,
+    Citation,
+    MCPToolCall,
+    MCPToolResult,
+    SubagentStep,
+    ToolStep,
+)
 from assay.environment import Answer, Environment
+from assay.errors import InputError
 from assay.eval import Rewarded, group_relative
 from assay.graders import (
     BashGrader,
     EvaluationResult,
     Grader,
+    LLMJudgeGrader,
     SubScore,
     combine,
     combine_all,
@@ -144,6 +153,7 @@ async def test_a_template_yields_several_graders_combined() -> None:
     assert run.reward == pytest.approx(0.7)
     names = [(node.name, node.value, node.weight) for node in run.grade.subscores]
     assert names == [("BashGrader", 1.0, 0.5), ("length", 0.0, 0.3), ("format", 1.0, 0.2)]
+    assert cast("Any", run.grade.info)["BashGrader"]["exit_code"] == 0
 
 
 async def test_weights_are_normalized_and_penalties_are_not() -> None:
@@ -154,6 +164,58 @@ async def test_weights_are_normalized_and_penalties_are_not() -> None:
     )
     assert isinstance(result, EvaluationResult)
     assert result.reward == 0.5
+    nodes = result.subscores or ()
+    assert [node.weight for node in nodes] == [0.75, 0.25, -0.25]
+    assert [node.raw_weight for node in nodes] == [3.0, 1.0, None]
+    again = EvaluationResult.from_dict(result.to_dict())
+    assert again == result
+
+
+@pytest.mark.parametrize("collapse", [combine_any, combine_all, Grader.any, Grader.all])
+def test_equal_names_keep_their_evidence_under_their_final_names(collapse: Any) -> None:
+    parts = [SubScore(name="x", value=1.0, metadata={"exit_code": code}) for code in (0, 1)]
+    assert collapse(weight=1.0, subscores=parts).metadata == {
+        "subscores": ["x-1", "x-2"],
+        "subscore_metadata": {"x-1": {"exit_code": 0}, "x-2": {"exit_code": 1}},
+    }
+
+
+@pytest.mark.parametrize("name", assay.native.__all__)
+def test_every_name_of_the_older_page_is_there(name: str) -> None:
+    assert getattr(assay.native, name)
+
+
+async def test_a_judge_takes_a_missing_answer_for_an_empty_one() -> None:
+    judged = await LLMJudgeGrader.grade(criteria=["It names Oslo"])
+    assert (judged.status, judged.value) == ("scored", 0.0)
+
+
+def test_a_frame_may_say_more_than_we_read() -> None:
+    frame: Any = {"score": 0.5, "done": True, "extra": 1}
+    grade = Grade.from_dict(frame)
+    assert (grade.reward, grade.raw["extra"]) == (0.5, 1)
+    assert Grade.from_dict(grade.to_dict()) == grade
+
+
+async def test_a_scenario_is_a_template_that_can_be_driven_by_hand() -> None:
+    env = Environment("older")
+
+    @env.scenario("checked")
+    async def checked(word: str = "done") -> Steps:
+        answer = yield f"Say {word}."
+        yield await Combiner.gather(SubScore("said", exact_match(answer, word)))
+
+    assert (await checked().run(says("done"))).reward == 1.0
+    assert await env.run_scenario_setup("checked", {"word": "yes"}) == "Say yes."
+    session = cast("Any", env)._active_session
+    session.answer = "yes"
+    assert (await env.run_scenario_evaluate("checked")).reward == 1.0
+    with pytest.raises(InputError, match="was not begun"):
+        await env.run_scenario_evaluate("checked")
+
+
+def test_tool_calls_have_their_older_names() -> None:
+    assert (MCPToolCall, MCPToolResult) == (ToolCall, ToolResult)
 
 
 async def test_alternatives_become_one_component() -> None:
@@ -256,7 +318,14 @@ def test_any_and_all_of_a_grader() -> None:
         ("echo a; sleep 600", 0.0, {"stdout": "a\n", "timed_out": True, "timeout": 0.4}),
     ],
 )
-async def test_metadata_of_a_command(command: str, value: float, kept: dict[str, Any]) -> None:
+async def test_metadata_of_a_command(
+    command: str,
+    value: float,
+    kept: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # whose profile takes no time
     node = await BashGrader.grade(weight=1.0, command=command, timeout_seconds=0.4)
     metadata = dict(node.metadata or {})
     assert node.value == value
@@ -356,7 +425,7 @@ async def test_a_rollout_that_never_began_and_one_that_broke() -> None:
     (broken,) = (await never(prompt="go").run(breaks)).runs
     assert broken.prompt == "go"
     assert broken.runtime
-    assert len(broken.trace) == 2
+    assert len(broken.trace.work) == 2
     assert "connection lost" in str(broken.trace.error)
     assert (unborn.reward, broken.reward) == (None, None)
 

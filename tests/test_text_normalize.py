@@ -200,3 +200,41 @@ def test_the_key_of_punctuation_alone_is_empty_and_equals_nothing_else() -> None
     assert answer_key("...") == answer_key("???") == ""
     assert exact_match("...", "???") == 0.0
     assert exact_match("", "...") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Jean-Luc Picard", "Jean Luc Picard"),
+        ("Rock & Roll", "rock roll"),
+        ("U.S. dollar", "U S dollar"),
+        ("Paris \u2014 France", "Paris France"),
+    ],
+)
+def test_what_joins_words_does_not_count(one: str, other: str) -> None:
+    assert normalize(one) == normalize(other)
+    assert exact_match(one, other) == exact_match(other, one) == 1.0
+    assert same_answer(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("-5", "5"),
+        ("C++", "C"),
+        ("C#", "C"),
+        ("$5", "5"),
+        ("5%", "5"),
+        ("3.14", "3 14"),
+        ("3:45", "3 45"),
+        ("x-y", "x y"),
+        ("a & b", "a b"),
+        ("1-2", "1 2"),
+        ("ab/cd", "ab cd"),
+        ("-Luc", "Luc"),
+        ("5!", "5"),
+    ],
+)
+def test_signs_currency_and_operators_keep_their_meaning(one: str, other: str) -> None:
+    assert normalize(one) == normalize(other)
+    assert exact_match(one, other) == exact_match(other, one) == 0.0

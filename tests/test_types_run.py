@@ -24,7 +24,7 @@ IMAGE: Json = {"type": "image_url", "image_url": {"url": "x"}}
         ([], [], ""),
         (["a", "b"], [("user", "a"), ("user", "b")], "a\n\nb"),
         ([{"role": "assistant", "content": "a"}], [("assistant", "a")], "a"),
-        ([{"role": "system", "content": "a"}], [("user", "a")], "a"),
+        ([{"role": "system", "content": "a"}], [("system", "a")], "a"),
         ([{"role": "tool", "content": "a"}, "b"], [("user", "a"), ("user", "b")], "a\n\nb"),
         (
             [{"role": "user", "content": [{"type": "text", "text": "a"}, IMAGE, {"text": "b"}]}],

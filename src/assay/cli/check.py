@@ -14,7 +14,7 @@ from assay.cli.run import isolation_notes
 from assay.errors import InputError
 from assay.eval.harnesses import declared_harnesses, require_harnesses, require_recordings
 from assay.eval.matrix import require_case_parts
-from assay.graders.spec import spec_schema
+from assay.graders.spec import GraderSpec, spec_schema
 from assay.reports.figures import count
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
@@ -96,7 +96,8 @@ class _Found:
 def _load(path: str) -> list[_Found]:
     if _is_grader_file(path):
         graders = load_graders(path)
-        return [_Found(f"{path} ({count(len(graders), 'grader')})", path, file_warnings(graders))]
+        name = f"{path} ({count(len(graders), 'grader')})"
+        return [_Found(name, path, file_warnings(graders), _readings(graders))]
     return [_checked(case) for case in load_cases([path])]
 
 
@@ -108,7 +109,19 @@ def _checked(case: Case) -> _Found:
     require_recordings(case, declared)
     require_case_parts(case)
     warnings = (*file_warnings(case.graders), *case.out_of_reach())
-    return _Found(case.id, case.file, warnings, isolation_notes(case))
+    notes = (*isolation_notes(case), *_readings(case.graders))
+    return _Found(case.id, case.file, warnings, notes)
+
+
+def _readings(graders: Sequence[GraderSpec]) -> list[str]:
+    """How the outcomes of commands are read where their runner's name alone says so."""
+    from assay.graders.tests import TestsGrader
+
+    return [
+        f"{spec.label}: {report.program} implies {report}"
+        for spec in graders
+        if spec.type == "tests" and (report := TestsGrader.implied(spec.options))
+    ]
 
 
 def _is_grader_file(path: str) -> bool:

@@ -61,7 +61,7 @@ _IMPORT_MORE = """\
 All graders are imported, or none. What did not change makes no version; what is locked is not
 changed. A KEY.py that defines `grade` needs its KEY.yaml; other files are ignored."""
 _DELETE_MORE = """\
-Refused when it is locked, and without --force when jobs or scores use it. The key is free again;
+Refused when it is locked, and without --force while a job grades with it. The key is free again;
 versions that scores name stay readable."""
 
 
@@ -126,7 +126,7 @@ def _add_use(action: AddAction) -> None:
     lock.add_argument("--unlock", action="store_true", help="allow them again")
     delete = action("delete", "delete a grader", _DELETE_MORE)
     delete.add_argument("key", metavar="KEY")
-    delete.add_argument("--force", action="store_true", help="also when jobs or scores use it")
+    delete.add_argument("--force", action="store_true", help="also while a job grades with it")
     _add_files(
         action(
             "export",

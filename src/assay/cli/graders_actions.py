@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,6 +86,7 @@ def _create(given: Namespace) -> int:
     if grader is None:
         raise InputError("no definition of the grader was given", hint="such as --function FILE.py")
     samples = read_samples(given.sample)
+    told: list[str] = []
     with opened(given, make=True) as registry:
         record = _run(
             registry.create(
@@ -96,17 +97,20 @@ def _create(given: Namespace) -> int:
                 feedback_key=grader.feedback_key,
                 note=given.note,
                 samples=samples,
+                tell=told.append,
             )
         )
     if given.json:
-        _print({"grader": record.to_dict(), "change": "created", **_warnings(record.latest)})
+        found = _warnings(record.latest, told)
+        _print({"grader": record.to_dict(), "change": "created", **found})
     else:
-        _print_stored(record, "stored")
+        _print_stored(record, "stored", told)
     return 0
 
 
 def _update(given: Namespace) -> int:
     samples = read_samples(given.sample)
+    told: list[str] = []
     with opened(given) as registry:
         before = record = registry.get(given.key)
         kept = kept_fields(given, before.latest)
@@ -126,15 +130,20 @@ def _update(given: Namespace) -> int:
                     note=given.note,
                     expected=given.expected or (before.latest.number if kept else None),
                     samples=samples,
+                    tell=told.append,
                 )
             )
         if is_said:
             record = registry.describe(given.key, **said)
-    return _updated(given, before, record, kept)
+    return _updated(given, before, record, kept, told)
 
 
 def _updated(
-    given: Namespace, before: GraderRecord, record: GraderRecord, kept: Mapping[str, Json]
+    given: Namespace,
+    before: GraderRecord,
+    record: GraderRecord,
+    kept: Mapping[str, Json],
+    told: Sequence[str],
 ) -> int:
     is_new = record.latest.number != before.latest.number
     is_described = any(getattr(record, field) != getattr(before, field) for field in _SAID)
@@ -142,20 +151,20 @@ def _updated(
     what = " and ".join(name for name, done in did.items() if done) or "unchanged"
     change = "updated" if is_new else what
     if given.json:
-        found = _warnings(record.latest)
+        found = _warnings(record.latest, told)
         _print({"grader": record.to_dict(), "change": change, "kept": dict(kept), **found})
         return 0
-    _print_stored(record, what)
+    _print_stored(record, what, told)
     if kept:
         shown = ", ".join(f"{name} {one_line(str(value), 60)}" for name, value in kept.items())
         print(f"kept of version {before.latest.number}: {shown}")
     return 0
 
 
-def _print_stored(record: GraderRecord, what: str) -> None:
+def _print_stored(record: GraderRecord, what: str, told: Sequence[str]) -> None:
     latest = record.latest
     print(f"{record.key}@{latest.number} {what}  {latest.kind}  digest {latest.digest[:16]}")
-    print_warnings(_warned(latest))
+    print_warnings(tuple(dict.fromkeys((*_warned(latest), *told))))
 
 
 def _warned(version: GraderVersion) -> tuple[str, ...]:
@@ -165,13 +174,13 @@ def _warned(version: GraderVersion) -> tuple[str, ...]:
     if definition.kind in ("binary_judge", "prebuilt_judge"):
         from assay.registry.grading import Permissions, refusal
 
-        refused = refusal(definition, Permissions(internal=True))
+        refused = refusal(definition, Permissions(internal=True), version.key)
         return found if refused is None else (*found, str(refused))
     return found
 
 
-def _warnings(version: GraderVersion) -> dict[str, Json]:
-    return {"warnings": list[Json](_warned(version))}
+def _warnings(version: GraderVersion, told: Sequence[str] = ()) -> dict[str, Json]:
+    return {"warnings": list[Json](dict.fromkeys((*_warned(version), *told)))}
 
 
 def _list(given: Namespace) -> int:

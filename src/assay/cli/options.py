@@ -41,17 +41,25 @@ class Outputs:
         junit: File for JUnit XML.
         html: File for the HTML report.
         fail_under: Mean reward that passes; None asks every graded cell to pass.
+        strict: Whether a skipped grader leaves the run without a verdict.
     """
 
     json: bool = False
     junit: str | None = None
     html: str | None = None
     fail_under: float | None = None
+    strict: bool = False
 
     @classmethod
     def of(cls, given: Namespace) -> Outputs:
         """What `add_outputs` was given."""
-        return cls(json=given.json, junit=given.junit, html=given.html, fail_under=given.fail_under)
+        return cls(
+            json=given.json,
+            junit=given.junit,
+            html=given.html,
+            fail_under=given.fail_under,
+            strict=given.strict,
+        )
 
 
 def explain(parser: ArgumentParser, more: str = "", examples: str = "") -> None:
@@ -240,6 +248,7 @@ def add_outputs(parser: ArgumentParser) -> None:
     add("--junit", metavar="FILE", help="also write a JUnit XML report")
     add("--html", metavar="FILE", help="also write a report as one HTML file")
     add("--fail-under", type=share, metavar="X", help="pass if the mean reward is at least X")
+    add("--strict", action="store_true", help="exit 3 where a grader was skipped")
 
 
 def add_json(parser: ArgumentParser) -> None:
@@ -316,12 +325,17 @@ def user_name(otherwise: str) -> str:
 
 
 def file_warnings(specs: Sequence[GraderSpec]) -> tuple[str, ...]:
-    """What is worth a look in a file's judges; the registry is loaded only where there is one."""
+    """What is worth a look in a file; the registry is loaded only where there is a judge."""
+    weighty = tuple(
+        f"gate {spec.label!r}: its weight of {spec.weight:g} adds no credit, as it is a gate"
+        for spec in specs
+        if spec.gate and spec.weight != 1.0
+    )
     if not any(spec.type == "binary_judge" for spec in specs):
-        return ()
+        return weighty
     from assay.registry.validation import template_warnings
 
-    return tuple(dict.fromkeys(template_warnings(specs)))
+    return (*weighty, *dict.fromkeys(template_warnings(specs)))
 
 
 def tell_warnings(where: str, warnings: Iterable[str]) -> None:

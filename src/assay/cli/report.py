@@ -100,7 +100,8 @@ def conclude(
     # Of some cells, what else was planned is not asked for.
     run = replace(stored, planned=len(only)) if only else stored
     opener = partial(open_cell, store)
-    fail_under, shelf = outputs.fail_under, _shelf(as_json=outputs.json)
+    shelf = _shelf(as_json=outputs.json)
+    fail_under, strict = outputs.fail_under, outputs.strict
 
     def cells() -> Iterator[CellRecord]:
         return decided(iter(only) if only else store.cells(run_id), _decisions)
@@ -118,6 +119,7 @@ def conclude(
             stored,
             cells,
             fail_under=fail_under,
+            strict=strict,
             changes=[] if only else changes_of(store, run_id),
             shelf=shelf,
             opener=opener if only else None,
@@ -132,17 +134,15 @@ def conclude(
         found = replace(_with_labels(found, store), open=opener)
         summaries.append(found.summary)
         if outputs.html:
-            written.append(
-                _write(outputs.html, lambda: _html(outputs.html or "", found, fail_under))
-            )
+            written.append(_write(outputs.html, lambda: _html(outputs, found)))
         if not outputs.json:
-            written.append(
-                _write(_OUT, lambda: _table(found, fail_under, shown, opened=bool(only)))
-            )
+            written.append(_write(_OUT, lambda: _table(found, outputs, shown, opened=bool(only))))
     if outputs.json:
         written.append(_write(_OUT, as_json))
     summary = summaries[0] if summaries else summarize(cells, run=run)
-    return verdict(summary, fail_under=fail_under).code if all(written) else NOT_GRADED
+    return (
+        verdict(summary, fail_under=fail_under, strict=strict).code if all(written) else NOT_GRADED
+    )
 
 
 def _reviewed(
@@ -191,20 +191,19 @@ def _shelf(*, as_json: bool) -> Shelf | None:
     return standing.Shelf(cards)
 
 
-def _html(file: str, found: Review, fail_under: float | None) -> None:
+def _html(outputs: Outputs, found: Review) -> None:
     from assay.reports.html import write_html
 
-    write_html(file, found, fail_under=fail_under)
+    file = outputs.html or ""
+    write_html(file, found, fail_under=outputs.fail_under, strict=outputs.strict)
 
 
-def _table(found: Review, fail_under: float | None, shown: int | None, *, opened: bool) -> None:
+def _table(found: Review, outputs: Outputs, shown: int | None, *, opened: bool) -> None:
     from assay.reports.page import page_on
     from assay.reports.table import render, render_opened
 
-    if opened:
-        render_opened(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
-    else:
-        render(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
+    page, write = page_on(sys.stdout), render_opened if opened else render
+    write(page, found, fail_under=outputs.fail_under, strict=outputs.strict, shown=shown)
 
 
 def _write(target: str, report: Callable[[], None]) -> bool:

@@ -19,8 +19,10 @@ from assay.cli.options import (
     add_workers,
     check_targets,
     explain,
+    file_warnings,
     positive,
     state_home,
+    tell_warnings,
     worker_count,
 )
 from assay.errors import InputError
@@ -261,6 +263,7 @@ def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
 def _note_unused(ready: Launch) -> None:
     cases = {coordinate.case.id: coordinate.case for coordinate in ready.todo}
     for name, case in cases.items():
+        tell_warnings(f"case {name!r}", file_warnings(case.graders))
         if unused := unused_parts(case):
             said = ", ".join(unused)
             print(f"note: case {name!r}: none of these harnesses uses {said}", file=sys.stderr)

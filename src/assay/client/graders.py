@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.client.errors import ServerError
 from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
-from assay.client.scope import Item, Scope, checked_calls, every, rows_of
+from assay.client.scope import Item, Scope, checked_calls, every, rows_of, warn_caller
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations
@@ -157,6 +157,8 @@ class AsyncGraders:
             expected=expected,
             samples=rows_of(samples),
         )
+        for warning in made.warnings if definition.kind != "custom" else ():
+            warn_caller(f"grader {grader_key!r}: {warning}")
         return made.record
 
     async def describe(
@@ -191,7 +193,7 @@ class AsyncGraders:
 
         Args:
             grader_key: The grader.
-            force: Also where jobs or scores use it.
+            force: Also where a job that has not ended uses it.
             project: The project; the client's by default.
 
         Returns:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 from asyncio import AbstractEventLoop, Lock, get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import ParamSpec, cast, overload
 from weakref import WeakKeyDictionary
 
@@ -16,7 +18,10 @@ from assay.environment.template import (
 )
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
-from assay.tasks.task import Task, Taskset
+from assay.scoring.results import EvaluationResult
+from assay.tasks.task import Session, Task, Taskset, Work
+from assay.types.run import Prompt
+from assay.types.submission import Submission
 
 __all__ = ["Environment"]
 
@@ -39,6 +44,7 @@ class Environment:
         self._shutdown: list[Hook] = []
         self._started = False
         self._starting: WeakKeyDictionary[AbstractEventLoop, Lock] = WeakKeyDictionary()
+        self._active_session: _ScenarioSession | None = None
 
     @overload
     def template(self, function: TemplateFunction[P], /) -> Template[P]: ...
@@ -93,6 +99,42 @@ class Environment:
             return template
 
         return declare if function is None else declare(function)
+
+    def scenario(
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        returns: object = None,
+    ) -> Callable[[TemplateFunction[P]], Template[P]]:
+        """`template` under its older name."""
+        return self.template(id=name, description=description or "", returns=returns)
+
+    async def run_scenario_setup(self, name: str, args: Mapping[str, object]) -> Prompt:
+        """Begin a scenario by hand and return its prompt; one at a time.
+
+        Raises:
+            InputError: For an unknown scenario, or arguments that it does not take.
+        """
+        stack = AsyncExitStack()
+        work = cast("Work", self.task(name, **args).work)  # a template's task begins itself
+        session = await stack.enter_async_context(work.open())
+        self._active_session = _ScenarioSession(name, session, stack)
+        return session.prompt
+
+    async def run_scenario_evaluate(self, name: str) -> EvaluationResult:
+        """End the scenario that `run_scenario_setup` began, with the answer of its session.
+
+        Raises:
+            InputError: If it is not the one that was begun.
+            TemplateError: If it does not end as a template should.
+        """
+        active = self._active_session
+        if active is None or active.name != name:
+            raise InputError(f"scenario {name!r} was not begun", hint="run_scenario_setup first")
+        self._active_session = None
+        async with active.stack:
+            return await active.session.grade(Submission(answer=active.answer))
 
     @property
     def templates(self) -> dict[str, Template[...]]:
@@ -151,6 +193,16 @@ class Environment:
             self._started = False
             for hook in reversed(self._shutdown):
                 await hook()
+
+
+@dataclass(slots=True)
+class _ScenarioSession:
+    """A scenario that is driven by hand, and what it is answered."""
+
+    name: str
+    session: Session
+    stack: AsyncExitStack
+    answer: str | None = None
 
 
 def _hook(function: Callable[[], object]) -> Hook:

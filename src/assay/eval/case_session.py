@@ -19,7 +19,7 @@ from typing import TypeAlias, TypeVar
 
 from assay.errors import InputError, SourceError, StoreError
 from assay.eval import grading_tree
-from assay.eval.commands import stand_ins
+from assay.eval.commands import require_programs, stand_ins
 from assay.eval.suspicion import audited
 from assay.frozen import frozen
 from assay.graders.apply import grade_submission
@@ -79,8 +79,8 @@ async def case_session(
 
     Raises:
         SourceError: If the source or the hidden files cannot be had.
-        ProvisionError: If the environment or the set-up fails, or if a command of the case runs
-            pytest and there is none.
+        ProvisionError: If the environment or the set-up fails, or if a command of the case needs
+            a program that its sandbox does not have.
     """
     async with _scratch() as scratch:
         home = home or str(scratch / "store")
@@ -91,12 +91,11 @@ async def case_session(
             directory.mkdir()
             workspace, source = Workspace(path=str(directory)), None
         else:
-            from assay.eval.commands import require_runners
             from assay.eval.provision import lay_out
 
             workspace = await lay_out(case, directory, cache)
-            await require_runners(case.graders, workspace, case=case.id)
             source = await asyncio.to_thread(keep_source, home, workspace.path)
+        await require_programs(case.graders, workspace, case=case.id)
         yield CaseSession(case, workspace, home, source)
 
 
@@ -109,7 +108,7 @@ async def kept_session(
     Raises:
         StoreError: If something that was kept is missing or damaged.
         SourceError: If the hidden files cannot be had.
-        ProvisionError: If the environment fails.
+        ProvisionError: If the environment fails, or a command needs a program that is not there.
     """
     from assay.eval.provision import provision
 
@@ -126,6 +125,7 @@ async def kept_session(
             lambda: restore_snapshot(home, kept.snapshot, workspace.path, source=kept.source)
         )
         entries = await asyncio.to_thread(read_snapshot, home, kept.source)
+        await require_programs(case.graders, workspace, case=case.id)
         source = KeptSource(kept.source, entries, {})
         yield CaseSession(case, workspace, home, source, snapshot=kept.snapshot, keep=keep)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
-from assay.errors import InputError, ProvisionError
+from assay.errors import ProvisionError
 from assay.graders.spec import GraderSpec
 from assay.types.submission import Workspace
 
-__all__ = ["require_runners", "stand_ins"]
+__all__ = ["require_programs", "stand_ins"]
 
 _STARTS_PYTHON = re.compile(
     r"\bpy(?:thon|py|test|\.test)|\b(?:make|gmake|just|tox|nox|task|invoke|ninja|npm)\b"
@@ -25,6 +25,23 @@ _DIRECTORIES = (
     re.compile(r"\bPYTHONPATH=[\"']?([\w./:-]+)"),
 )
 _PROBE_SECONDS = 60.0
+_LOOK = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
+_SHELL_OWN = frozenset(
+    {
+        *("test", "[", "echo", "printf", "true", "false", ":", "cd", "pwd", "exit", "return"),
+        *("set", "unset", "export", "readonly", "exec", "trap", "umask", "ulimit", "wait", "kill"),
+        *("read", "shift", "local", "command", "break", "continue", "getopts", "times", "time"),
+    }
+)
+_RUNNERS = frozenset({"python", "python3", "pytest", "py.test", "node"})
+"""What the kinds that run tests bring themselves, or say themselves that it is missing."""
+_PYTHON_TOOLS = {
+    **{name: name for name in ("pytest", "nose2", "tox", "nox", "coverage", "behave", "mypy")},
+    **{name: name for name in ("ruff", "flake8", "pylint", "black", "hypothesis", "pyright")},
+    "py.test": "pytest",
+}
+"""Programs, and modules of the same name, by the package that has them."""
+_TOOLS = re.compile(rf"\b(python[\d.]*)\s+-m\s+({'|'.join(_PYTHON_TOOLS)})(?![\w.-])")
 
 
 def stand_ins(
@@ -38,13 +55,13 @@ def stand_ins(
     lines = [line for line in _lines(graders) if _STARTS_PYTHON.search(line)]
     if not lines:
         return
-    from assay.graders.testing.runners import has_module
+    from assay.graders.testing.runners import PYTEST_PARTS, STARTS_PYTEST, has_module
 
     text = "\n".join(lines)
     named = {*_RUN.findall(text), *_IMPORTED.findall(text)}
-    if re.search(r"\bpy\.?test\b", text):
-        named.add("pytest")
     modules = {*sys.stdlib_module_names, *(name for name in named if has_module(workspace, name))}
+    if STARTS_PYTEST.search(text):  # it is there, or the case would not have begun
+        modules.update(PYTEST_PARTS)
     found = (place for form in _DIRECTORIES for place in form.findall(text))
     places = {str(PurePosixPath(place)) for text in found for place in text.split(":") if place}
     tops = {""} | {f"{place}/" for place in places if ".." not in place and place[0] not in "./"}
@@ -54,40 +71,73 @@ def stand_ins(
         yield from (f"{top}{module}" for module in modules - taken)
 
 
-async def require_runners(
+async def require_programs(
     graders: Sequence[GraderSpec], workspace: Workspace, *, case: str
 ) -> None:
-    """Refuse a case whose command runs pytest where there is none, before anybody works on it.
+    """Refuse a case whose commands need what their sandbox lacks, before anybody works on it.
+
+    That is a program on the PATH, or a tool that Python is to run as a module. What a submission
+    can bring itself is left to it.
 
     Raises:
-        ProvisionError: If pytest is not there. No submission could have passed.
+        ProvisionError: If something is not there. No submission could have passed.
         SandboxError: If the sandbox failed.
     """
-    from assay.graders.testing.commands import read_command
-    from assay.graders.testing.runners import has_module
+    from assay.graders.testing.commands import programs_of
+    from assay.graders.testing.runners import equipped, has_module, has_program
+
+    for spec in graders:
+        line = spec.options.get("cmd")
+        if not isinstance(line, str) or spec.type not in ("command", "tests", "pytest"):
+            continue
+        place = equipped(line, workspace)
+        given = _SHELL_OWN if spec.type == "command" else _SHELL_OWN | _RUNNERS
+        doubtful = [name for name in programs_of(line) if name not in given]
+        doubtful = [name for name in doubtful if has_program(place, name) is False]
+        if missing := await _missing(_LOOK, doubtful, place):
+            raise _lacking(case, spec, line, missing)
+        if spec.type != "command" or "PATH" in line or has_program(place, "python3") is None:
+            continue  # the runner has a Python of its own, or who knows which it is
+        for python, tool in _TOOLS.findall(line):
+            brought = any(Path(workspace.path, name).exists() for name in (tool, f"{tool}.py"))
+            look = f"cd /tmp && {python} -c 'import {tool}' || echo {tool}"
+            if brought or has_module(place, tool):
+                continue
+            if await _missing(look, [tool], place):
+                raise _lacking(case, spec, line, tool)
+
+
+def _lacking(case: str, spec: GraderSpec, line: str, name: str) -> ProvisionError:
+    if name in _PYTHON_TOOLS:
+        hint = f"add it: environment: requirements: [{_PYTHON_TOOLS[name]}]"
+        if spec.type == "command" and name in ("pytest", "py.test"):
+            hint += "; or let the kind pytest run the tests"
+    else:
+        hint = (
+            "name what the sandbox has (it shows /usr, /bin and the case's environment), or give "
+            "the case one that has it: environment: ..."
+        )
+    return ProvisionError(
+        f"case {case!r}: {spec.label}: {line!r} needs {name}, which its environment does not have",
+        hint=hint,
+    )
+
+
+async def _missing(look: str, names: Sequence[str], workspace: Workspace) -> str:
+    """The first of the names that a shell in the sandbox does not find; empty if it finds all."""
+    if not names:
+        return ""
     from assay.sandbox import Limits, Mount, run_command
 
-    for line in _lines(graders):
-        try:
-            invocation = read_command(line)
-        except InputError:  # starts several runners: no less a command
-            continue
-        if invocation.runner != "pytest" or has_module(workspace, "pytest"):
-            continue
-        python, module, _ = invocation.program.partition(" -m ")
-        look = f"{python} -c 'import pytest'" if module else f"command -v {python}"
-        result = await run_command(
-            ["/bin/sh", "-c", f"cd './{invocation.cwd}' && {look}"],
-            workspace=workspace.path,
-            env=workspace.env,
-            mounts=[Mount(source=source, target=target) for source, target in workspace.mounts],
-            limits=Limits(wall_seconds=_PROBE_SECONDS),
-        )
-        if result.status == "exited" and result.exit_code != 0:
-            raise ProvisionError(
-                f"case {case!r}: {line!r} needs pytest, which its environment does not have",
-                hint="add it: environment: requirements: [pytest]",
-            )
+    result = await run_command(
+        ["/bin/sh", "-c", look, "sh", *names],
+        workspace=workspace.path,
+        env=workspace.env,
+        mounts=[Mount(source=source, target=target) for source, target in workspace.mounts],
+        limits=Limits(wall_seconds=_PROBE_SECONDS),
+    )
+    said = result.stdout.split() if result.status == "exited" else []
+    return next((name for name in names if name in said), "")
 
 
 def _lines(graders: Sequence[GraderSpec]) -> Iterator[str]:

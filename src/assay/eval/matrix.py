@@ -127,6 +127,7 @@ class Launch:
                 case=case.id,
                 threshold=case.expect.pass_threshold,
                 min_assurance=case.expect.min_assurance,
+                min_coverage=case.expect.min_coverage,
                 digest=graded_by(self.digests[case.id]),
                 file=case.file,
             )
@@ -361,7 +362,7 @@ def give_back(before: Run) -> Agent:
     """An agent that does nothing but hand over what was recorded before."""
 
     async def agent(run: Run) -> None:
-        run.trace = before.trace
+        run.trace = replace(before.trace, steps=before.trace.work)
         run.cost_usd, run.tokens = before.cost_usd, before.tokens
         run.metadata = {**before.metadata, "regraded": True}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, EvaluationResult, reaches
 from assay.store.labels import HELD
-from assay.store.records import CellRecord, CellStatus, RunRecord
+from assay.store.records import MIN_COVERAGE, NOT_GRADED, CellRecord, CellStatus, RunRecord
 from assay.store.runs import Store, new_run_id
 from assay.types.codec import to_json
 from assay.types.run import Run
@@ -60,11 +61,12 @@ def record_of(
     digest: str,
     file: str,
     min_assurance: Assurance | None = None,
+    min_coverage: float | None = None,
 ) -> CellRecord:
     """The narrow row of a run.
 
-    A cell passes if its reward reaches the threshold, give or take 1e-9 of rounding, and its
-    assurance is at least the one that is needed.
+    A cell passes if its reward reaches the threshold, give or take 1e-9 of rounding, its assurance
+    is at least the one that is needed, and as much of the weight was graded as is needed.
     """
     status: CellStatus = "graded"
     if run.grade.is_error:
@@ -75,8 +77,10 @@ def record_of(
     result = run.grade.result
     assurance = result.assurance if status == "graded" else None
     answer = run.trace.content or ""
-    assured = reaches(assurance, min_assurance)
-    return CellRecord(
+    notes = _notes(run) | _uncovered(result)
+    if min_coverage is not None:
+        notes[MIN_COVERAGE] = min_coverage
+    cell = CellRecord(
         run_id=run_id,
         case=case,
         harness=run.harness,
@@ -84,7 +88,6 @@ def record_of(
         trial=run.trial,
         status=status,
         reward=reward,
-        passed=None if reward is None else reward >= threshold - _PRECISION and assured,
         threshold=threshold,
         assurance=assurance,
         min_assurance=min_assurance,
@@ -96,10 +99,14 @@ def record_of(
         digest=digest,
         subscores=tuple(node.to_dict() for node in run.grade.subscores),
         content="; ".join(text for text in (run.grade.content, run.trace.error) if text),
-        notes=_notes(run),
+        notes=notes,
         answer=shortened(answer),
         file=file,
     )
+    if reward is None:
+        return cell
+    is_sound = reaches(assurance, min_assurance) and cell.is_covered
+    return replace(cell, passed=reward >= threshold - _PRECISION and is_sound)
 
 
 def row_record(
@@ -130,7 +137,7 @@ def row_record(
         digest=digest,
         subscores=tuple(node.to_dict() for node in result.subscores or ()),
         content=content,
-        notes={} if row.label is None else {"label": row.label},
+        notes=_uncovered(result) | ({} if row.label is None else {"label": row.label}),
         answer=shortened(answer),
         file=row.file,
     )
@@ -147,6 +154,14 @@ def _notes(run: Run) -> dict[str, Json]:
     found = noted if isinstance(noted, dict) else {}
     kept = {name: found[name] for name in ("dropped", "restored") if found.get(name)}
     return {**kept, **{name: run.grade.info[name] for name in (HELD,) if name in run.grade.info}}
+
+
+def _uncovered(result: EvaluationResult) -> dict[str, Json]:
+    """What of the weight was skipped, where there is a reward all the same."""
+    share, graders = result.not_graded
+    if result.reward is None or not graders:
+        return {}
+    return {NOT_GRADED: {"share": share, "graders": dict(graders)}}
 
 
 def graders_digest(graders: Sequence[GraderSpec]) -> str:

@@ -72,6 +72,7 @@ class Regrade:
                 case=before.case,
                 threshold=before.threshold,
                 min_assurance=before.min_assurance,
+                min_coverage=before.min_coverage,
                 digest=self.digests[before.case],
                 file=before.file,
             )

@@ -17,6 +17,7 @@ import secrets
 import time
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import cast
 
 from assay.errors import (
@@ -31,11 +32,12 @@ from assay.eval.within import OutOfTimeError, within
 from assay.frozen import frozen
 from assay.graders.usage import USAGE, Totals, totals_of
 from assay.scoring.graded import Grade
+from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.run import Run
 from assay.types.submission import Submission
-from assay.types.trace import Step, TaskCall, Trace
+from assay.types.trace import PROMPT, Step, TaskCall, Trace
 
 __all__ = ["Cell", "rollout"]
 
@@ -100,6 +102,7 @@ class _Progress:
         if self.run is None:
             return Run.failed(reason, slug=cell.task.slug, task_id=cell.task.id, traceback=trace)
         _mend_trace(self.run)
+        _frame(self.run, cell)
         self.run.record(Step.of_error(reason, trace))
         self.run.trace.status = "error"
         self.run.grade = Grade.ungraded(reason)
@@ -130,7 +133,8 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         finally:
             run.metadata.update(session.notes)
         run.grade = Grade.from_result(result)
-        call = TaskCall(phase="evaluate", name=cell.task.id, result=run.grade.reward)
+        _frame(run, cell)
+        call = TaskCall(phase="evaluate", name=cell.task.id, result=_outcome(run.grade))
         run.record(Step(source="task", task_call=call))
         return run
 
@@ -160,6 +164,35 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
         raise
     else:
         run.trace.status = run.trace.status or "completed"
+
+
+def _frame(run: Run, cell: Cell) -> None:
+    """Put the task's set-up and its prompt before the agent's steps: a trace is training data.
+
+    After the grading, so that graders see what the agent did and nothing else.
+    """
+    setup = TaskCall(phase="setup", name=cell.task.id, arguments=cell.task.args)
+    messages = tuple[Json, ...](
+        {"role": message.role, "content": message.content} for message in run.prompt_messages
+    )
+    prompt = Step(source="user", messages=messages, extra={PROMPT: True})
+    steps = enumerate((Step(source="task", task_call=setup), prompt, *run.trace.work), 1)
+    run.trace.steps = [replace(step, step_id=number) for number, step in steps]
+
+
+def _outcome(grade: Grade) -> Json:
+    """The whole grade, without the evidence that stands beside it in the run."""
+    parts: list[Json] = [
+        {"name": node.name, "status": node.status, "value": node.value, "weight": node.weight}
+        for node in grade.subscores
+    ]
+    return {
+        "score": grade.reward,
+        "done": grade.done,
+        "isError": grade.is_error,
+        "content": grade.content,
+        "subscores": parts,
+    }
 
 
 def _tell_usage(run: Run) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from assay.graders.tests import TestsGrader
 from assay.scoring.json_safe import Json
 from assay.tasks.case import Case
 
@@ -158,5 +159,9 @@ def _reports(case: Case) -> Sequence[str]:
     found: list[str] = []
     for spec in case.graders:
         globs = spec.options.get("junit_xml")
+        if issubclass(spec.kind.grader, TestsGrader) and (
+            said := TestsGrader.implied(spec.options)
+        ):
+            found += said.junit_xml
         found += [g for g in (globs if isinstance(globs, list) else [globs]) if isinstance(g, str)]
     return found

@@ -141,6 +141,7 @@ def record_trial(trial: Trial, run: Run) -> CellRecord:
         case=trial.case.id,
         threshold=trial.case.expect.pass_threshold,
         min_assurance=trial.case.expect.min_assurance,
+        min_coverage=trial.case.expect.min_coverage,
         digest="",
         file=trial.case.file,
     )

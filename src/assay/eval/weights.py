@@ -85,13 +85,23 @@ def _weak(spec: GraderSpec, share: float) -> Iterator[str]:
     if spec.type in _TESTS:
         if not options.get("inject"):
             yield f"{spec.label}: no test is hidden, so all that they ask for is known beforehand"
-        if options.get("format") and not options.get("junit_xml"):
+        format_ = options.get("format") or _implied_format(spec)
+        if format_ and not options.get("junit_xml"):
             yield (
-                f"{spec.label}: the verdict is read from console text ({options['format']}), which "
+                f"{spec.label}: the verdict is read from console text ({format_}), which "
                 "the submission can print too"
             )
     if spec.type == "swebench" and not options.get("pass_to_pass"):
         yield f"{spec.label}: pass_to_pass is empty, so that breaking everything else costs nothing"
+
+
+def _implied_format(spec: GraderSpec) -> str | None:
+    """The console format that a command's runner implies, where none is declared."""
+    from assay.graders.tests import TestsGrader
+
+    is_one = issubclass(spec.kind.grader, TestsGrader)
+    report = TestsGrader.implied(spec.options) if is_one else None
+    return report.format if report else None
 
 
 def _never_refuses(case: Case, witnesses: Sequence[Witness]) -> Iterator[str]:

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -24,6 +26,12 @@ __all__ = ["BashGrader", "CommandGrader"]
 _LONGEST = 7 * 86_400.0
 """Seconds that stand for "for ever": the system's clocks take no infinity."""
 
+_NOT_FOUND = re.compile(
+    r"(?:line \d+|sh): (?:\d+: )?([^:\n]+): "
+    r"(?:(?:command )?not found|No such file|Permission denied)"
+)
+"""What bash and dash say on exit status 126 or 127."""
+
 _SHELL_STARTUP = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS")
 
 
@@ -34,7 +42,9 @@ class BashGrader(Grader):
     far is kept). An error: no bash, or a ``cwd`` that is not a directory.
 
     Standard input is closed and the whole process tree is killed when the command ends. HOME is
-    an empty directory unless ``home`` is given, so that no dot-file decides the exit.
+    the caller's, unless it lies in the graded directory: then an empty one, so that no dot-file of
+    the work decides the exit. The programs of Python's environment and of the caller's PATH come
+    before those of the login shell's. The clean environment is the sandbox's.
     """
 
     name: ClassVar[str] = "BashGrader"
@@ -56,13 +66,14 @@ class BashGrader(Grader):
             command: Shell command to run.
             cwd: Working directory; the current one by default.
             timeout_seconds: Seconds until it is killed and scored 0; None waits for a week.
-            home: Directory to use as HOME.
+            home: Directory to use as HOME instead.
             sandbox: Run it isolated, without network and on a copy-on-write view of ``cwd``,
                 instead of on this machine.
 
         Returns:
-            1.0 if it exited 0, else 0.0; and ``stdout``, ``stderr``, ``exit_code``, and where it
-            ran out of time ``timed_out`` and ``timeout``.
+            1.0 if it exited 0, else 0.0; and ``stdout``, ``stderr``, ``exit_code``, where it ran
+            out of time ``timed_out`` and ``timeout``, and where the shell did not find a program
+            ``program_missing`` with its name.
 
         Raises:
             GraderError: If bash or ``cwd`` is missing.
@@ -111,6 +122,9 @@ class CommandGrader(Grader):
     ) -> tuple[float, dict[str, Json]]:
         """Run ``cmd`` with ``/bin/sh -c`` in the workspace, without network.
 
+        The sandbox has the system's programs, the case's environment, toolchains that the line
+        names, and pytest.
+
         Args:
             cmd: Shell command.
             workspace: Where to run it.
@@ -122,7 +136,10 @@ class CommandGrader(Grader):
             SandboxError: If the sandbox failed.
         """
         cls.check_options({"cmd": cmd, "timeout_s": timeout_s})
-        result = await _run_isolated(["/bin/sh", "-c", cmd], workspace, timeout_s)
+        from assay.graders.testing.runners import equipped
+
+        place = equipped(cmd, workspace)
+        result = await _run_isolated(["/bin/sh", "-c", cmd], place, timeout_s)
         return _verdict(result, expect_exit=expect_exit, timeout=timeout_s)
 
 
@@ -154,6 +171,12 @@ async def _run_on_host(
         if name not in _SHELL_STARTUP and not name.startswith("BASH_FUNC_")
     }
     limits = Limits(wall_seconds=min(timeout or _LONGEST, _LONGEST))
+    shell, option, command = argv
+    # A login shell sets PATH anew. What is put before it stands on the command's own line, so that
+    # its messages count lines as its author does.
+    argv = [shell, option, f'PATH="$ASSAY_PATH${{PATH:+:$PATH}}"; unset ASSAY_PATH; {command}']
+    env["ASSAY_PATH"] = ":".join(_caller_path())
+    home = home or _home_outside(cwd)
     if home is not None:
         return await run_on_host(argv, cwd=str(cwd), env={**env, "HOME": str(home)}, limits=limits)
     empty = tempfile.mkdtemp(prefix="assay-home-")
@@ -164,6 +187,20 @@ async def _run_on_host(
             Path(empty).rmdir()
         except OSError:
             await remove_tree(empty)
+
+
+def _caller_path() -> list[str]:
+    """Where programs are looked for first: Python's virtual environment, then the caller's PATH."""
+    venv = [f"{sys.prefix}/bin"] if sys.prefix != sys.base_prefix else []
+    return list(dict.fromkeys([*venv, *os.environ.get("PATH", os.defpath).split(":")]))
+
+
+def _home_outside(cwd: Path) -> str | None:
+    """The caller's HOME, unless what is graded could have written its dot-files."""
+    home = os.environ.get("HOME")
+    if not home or Path(os.path.realpath(home)).is_relative_to(os.path.realpath(cwd)):
+        return None
+    return home
 
 
 async def _run_isolated(
@@ -191,6 +228,9 @@ def _verdict(
         "seconds": round(result.seconds, 3),
         "sandbox": result.tier,
     }
+    missing = _NOT_FOUND.search(result.stderr) if result.exit_code in (126, 127) else None
+    if missing:
+        evidence["program_missing"] = missing[1].strip()
     if result.truncated:
         evidence["truncated"] = True
     if result.status == "timed_out":

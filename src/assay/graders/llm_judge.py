@@ -53,6 +53,18 @@ class LLMJudgeGrader(JudgeGrader):
         check_canary(self.canary)
         _check_coverage(self.min_coverage)
 
+    @classmethod
+    async def grade(
+        cls,
+        weight: float = 1.0,
+        name: str | None = None,
+        *,
+        gate: bool = False,
+        **parameters: object,
+    ) -> SubScore:
+        """As `Grader.grade`; an answer that is not given is an empty one."""
+        return await super().grade(weight, name, gate=gate, **{"answer": "", **parameters})
+
     async def score(self, answer: str, question: str = "", reference: Json = None) -> SubScore:
         """Judge an answer.
 

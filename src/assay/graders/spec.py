@@ -84,8 +84,8 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
     weight = common.get("weight")
     if isinstance(weight, float) and not math.isfinite(weight):
         problems.append(Problem((*path, "weight"), f"a weight must be finite, got {weight}"))
-    if common.get("gate") and isinstance(weight, float) and weight != 1.0:
-        message = "a gate adds no credit, so it takes no weight"
+    if common.get("gate") and isinstance(weight, float) and weight < 0.0:
+        message = "a gate adds no credit and cannot be a penalty"
         problems.append(Problem((*path, "weight"), message, "remove it"))
     if kind is None:
         return None

@@ -25,6 +25,7 @@ from assay.scoring.results import Assurance, SubScore
 from assay.types.submission import Workspace
 
 if TYPE_CHECKING:
+    from assay.graders.testing.commands import Report
     from assay.graders.testing.outcomes import TestRun
 
 __all__ = ["PytestGrader", "TestsGrader", "reason_of", "test_evidence"]
@@ -43,8 +44,9 @@ class TestsGrader(Grader):
     fail or never heard of has not passed.
 
     pytest, unittest and ``node --test`` report over a channel that the submission cannot write to,
-    also from below ``make`` or ``npm test``. For other runners the case must declare ``junit_xml``
-    or ``format``.
+    also from below ``make`` or ``npm test``. ``cargo test``, ``go test``, Jest, Vitest, Mocha,
+    Maven and Gradle say by their names how they are read; for other runners the case must declare
+    ``junit_xml`` or ``format``.
 
     Scored 0, with the reason: a run that ended early, ran over its time or shows signs of tampering
     (``flags``). An error: a runner that is not installed, a sandbox that does not work.
@@ -78,8 +80,19 @@ class TestsGrader(Grader):
             return
         check_isolation(options, str(cmd))
         invocation = read_command(str(cmd))
-        if invocation.runner is None and not options.get("junit_xml") and format_ is None:
+        declared = options.get("junit_xml") or format_ is not None
+        if invocation.runner is None and not declared and cls.implied(options) is None:
             raise _unreported(invocation.program)
+
+    @classmethod
+    def implied(cls, options: Mapping[str, Json]) -> Report | None:
+        """How outcomes are read where no option says so, and the command's runner does."""
+        from assay.graders.testing.commands import implied_report
+
+        cmd = options.get("cmd")
+        if not isinstance(cmd, str) or options.get("junit_xml") or options.get("format"):
+            return None
+        return implied_report(cmd)
 
     @classmethod
     def separable(cls, options: Mapping[str, Json], tree: str | None = None) -> bool | None:
@@ -120,8 +133,9 @@ class TestsGrader(Grader):
             workspace: What is graded. It is not changed.
             cmd: Shell line that runs the tests.
             inject: Hidden files: a path goes to the workspace root, ``{src, dest}`` elsewhere.
-            junit_xml: Globs of the JUnit reports that ``cmd`` writes.
-            format: The console format that ``cmd`` prints.
+            junit_xml: Globs of the JUnit reports that ``cmd`` writes; known of Maven and Gradle.
+            format: The console format that ``cmd`` prints; known of ``cargo test``, ``go test``,
+                Jest, Vitest and Mocha.
             expected_ids: Exactly the tests that must be heard of; by default they are found.
             pass_threshold: The value from which the grader calls itself passed. A gate needs 1.
             timeout_s: Seconds for everything together.
@@ -147,10 +161,14 @@ class TestsGrader(Grader):
         hidden = hidden_files(read_inject(inject))
         require_ids(expected_ids or (), hidden)
         cmd = cmd or cls._default_command(inject)
+        globs = [junit_xml] if isinstance(junit_xml, str) else junit_xml or ()
+        before = ""
+        if implied := cls.implied({"cmd": cmd, "junit_xml": [*globs], "format": format}):
+            globs, format, before = implied.junit_xml, implied.format, implied.before  # noqa: A001
         command = TestCommand(
-            cmd=cmd,
+            cmd=before + cmd,
             inject=inject or (),
-            junit_xml=[junit_xml] if isinstance(junit_xml, str) else junit_xml or (),
+            junit_xml=globs,
             format=format,
             timeout_s=timeout_s,
             shuffle=shuffle,

@@ -56,8 +56,8 @@ _AT_ONCE = 32
 """Items that declared graders are busy with at the same time."""
 
 
-def refusal(definition: Definition, permissions: Permissions) -> InputError | None:
-    """Why a definition cannot grade here, or None."""
+def refusal(definition: Definition, permissions: Permissions, key: str = "") -> InputError | None:
+    """Why a definition, which may be stored under a key, cannot grade here, or None."""
     if not definition.graders:
         return InputError(
             "this custom grader grades nothing itself", hint="its scores are written in"
@@ -68,7 +68,8 @@ def refusal(definition: Definition, permissions: Permissions) -> InputError | No
         grader = spec.kind.grader
         # Judges whose models cannot be asked on this machine are refused before anything is.
         if issubclass(grader, JudgeGrader) and (missing := grader.models_missing(spec.options)):
-            return InputError(f"grader {spec.label!r} cannot ask its model: {'; '.join(missing)}")
+            name = spec.label if definition.kind == "declared" else key or spec.label
+            return InputError(f"grader {name!r} cannot ask its model: {'; '.join(missing)}")
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from assay.errors import ConflictError, NotFoundError
@@ -30,6 +30,11 @@ from assay.store.database import Database
 __all__ = ["Registry"]
 
 _PAGE = 200
+
+
+def _nobody(line: str) -> None:
+    """Tell nobody."""
+    del line
 
 
 class Registry:
@@ -73,6 +78,7 @@ class Registry:
         feedback_key: str = "",
         note: str = "",
         samples: Samples = (),
+        tell: Callable[[str], object] = _nobody,
     ) -> GraderRecord:
         """Store a new grader.
 
@@ -84,6 +90,7 @@ class Registry:
             feedback_key: The metric that its scores are written to; the key by default.
             note: Why this version was made.
             samples: Submissions that it must be able to grade.
+            tell: Gets a line for everything that is worth a look.
 
         Raises:
             InputError: For a malformed key.
@@ -91,7 +98,9 @@ class Registry:
             ValidationFailedError: If it does not do what it must; nothing is stored.
         """
         self.require_free(key)
-        definition = await validated(key, definition, samples, self._permissions)
+        definition, warnings = await validated(key, definition, samples, self._permissions)
+        for warning in warnings:
+            tell(warning)
         return self.add(
             key, definition, note, name=name, description=description, feedback_key=feedback_key
         )
@@ -104,6 +113,7 @@ class Registry:
         note: str = "",
         expected: int | None = None,
         samples: Samples = (),
+        tell: Callable[[str], object] = _nobody,
     ) -> GraderRecord:
         """Store a new version; the definition that is there already makes none.
 
@@ -113,6 +123,7 @@ class Registry:
             note: Why.
             expected: Number of the newest version that the caller knows of.
             samples: Submissions that it must be able to grade.
+            tell: Gets a line for everything that is worth a look.
 
         Raises:
             NotFoundError: If there is no such grader.
@@ -123,7 +134,9 @@ class Registry:
         present, is_same = self.changing(key, definition, expected)
         if is_same:
             return present
-        definition = await validated(key, definition, samples, self._permissions)
+        definition, warnings = await validated(key, definition, samples, self._permissions)
+        for warning in warnings:
+            tell(warning)
         return self.add_version(key, definition, note, expected=present.latest.number)
 
     def require_free(self, key: str) -> None:
@@ -247,7 +260,7 @@ class Registry:
 
         Raises:
             LockedError: If it is locked, ``force`` or not.
-            ConflictError: If jobs or scores use it, and not forced.
+            ConflictError: If a job that has not ended uses it, and not forced.
         """
         self._catalog.delete(self.project, key, force=force)
 

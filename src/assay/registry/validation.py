@@ -53,7 +53,7 @@ class ValidationFailedError(InputError):
 
 
 async def validate(
-    definition: Definition, samples: Samples, permissions: Permissions
+    definition: Definition, samples: Samples, permissions: Permissions, key: str = ""
 ) -> ValidationReport:
     """Check a grader, and grade samples with it.
 
@@ -72,7 +72,7 @@ async def validate(
     warnings = list(definition_warnings(definition))
     checks = [await _definition_check(definition, permissions)]
     graded: list[Graded] = []
-    refused = refusal(definition, permissions)
+    refused = refusal(definition, permissions, key)
     if refused is not None:
         warnings.append(str(refused))
     elif samples and checks[0].passed:
@@ -88,17 +88,20 @@ async def validate(
 
 async def validated(
     key: str, definition: Definition, samples: Samples, permissions: Permissions
-) -> Definition:
+) -> tuple[Definition, tuple[str, ...]]:
     """The definition, read again from what will be stored, if it does what it must.
+
+    Returns:
+        It, and what is worth a look.
 
     Raises:
         ValidationFailedError: With every check.
     """
     read = definition_from(definition.kind, definition.to_dict())
-    report = await validate(read, samples, permissions)
+    report = await validate(read, samples, permissions, key)
     if not report.valid:
         raise ValidationFailedError(key, report)
-    return read
+    return read, report.warnings
 
 
 async def _definition_check(definition: Definition, permissions: Permissions) -> Check:

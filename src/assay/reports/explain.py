@@ -47,11 +47,21 @@ def sentence(cell: CellRecord) -> str:
     verdict = "pass" if state == "pass" else "fail"
     if state == "fail" and not reaches(cell.assurance, cell.min_assurance):
         verdict = _unassured(cell, enough=reward >= cell.threshold - _SAME)
+    elif state == "fail" and not cell.is_covered:
+        graded = score(1.0 - cell.not_graded[0])
+        verdict = f"fail: {graded} of the weight was graded, and {_least(cell)} is needed"
     elif (reward >= cell.threshold - _SAME) != (state == "pass"):
         verdict = f"recorded as {verdict}"
     clauses = [_reward(reward, number, parts), *_gates(parts), *_left_out(parts)]
+    if share := cell.not_graded[0]:
+        clauses.append(f"{_weight(share)} of the weight was not graded")
     needed = f"needs {bar} → {verdict}" if has_verdict(cell) else "any score passes"
     return f"{'; '.join(clauses)}; {needed}"
+
+
+def _least(cell: CellRecord) -> str:
+    least = cell.min_coverage or 0.0
+    return f"{score(least)}, gates included," if least == 1.0 else score(least)
 
 
 def _unassured(cell: CellRecord, *, enough: bool) -> str:
@@ -132,7 +142,11 @@ def _reward(reward: float, number: str, parts: Sequence[SubScore]) -> str:
     total, terms = _weighted(parts)
     if total is None:
         return number
-    failed = [name_of(n) for n in parts if n.gate and n.value is not None and n.value < 1.0]
+    failed = [
+        f"{name_of(n)} ({n.value:.2g} of 1)" if n.value else name_of(n)
+        for n in parts
+        if n.gate and n.value is not None and n.value < 1.0
+    ]
     if failed and abs(reward) <= _SAME:
         word = "gates" if len(failed) > 1 else "gate"
         return f"{number} because {word} {', '.join(failed)} failed, else {score(total)} = {terms}"

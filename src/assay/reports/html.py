@@ -342,10 +342,11 @@ def write_html(
     review: Review,
     *,
     fail_under: float | None = None,
+    strict: bool = False,
     max_characters: int = _MAX_CHARACTERS,
 ) -> Verdict:
     """Write the report; the file is there whole or not at all."""
-    decided = verdict(review.summary, fail_under=fail_under)
+    decided = verdict(review.summary, fail_under=fail_under, strict=strict)
     anchors = {cell.key: f"cell-{number}" for number, cell in enumerate(review.cells, 1)}
     with replacing(path) as file:
         file.write(f'<!doctype html>\n<html lang="en">\n{_head(review)}\n<body>\n')

@@ -24,6 +24,7 @@ def cells_json(
     cells: Cells,
     *,
     fail_under: float | None = None,
+    strict: bool = False,
     labels: Mapping[str, bool | float] | None = None,
     changes: Sequence[Change] = (),
     shelf: Shelf | None = None,
@@ -47,7 +48,7 @@ def cells_json(
         file.write(f"{separator}{_dumped(written)}")
         separator = ",\n"
     summary = tally.summary()
-    decided = verdict(summary, fail_under=fail_under)
+    decided = verdict(summary, fail_under=fail_under, strict=strict)
     numbers = summary.to_dict()
     numbers["changes"] = [change.to_dict() for change in changes]
     numbers["verdict"] = {"code": decided.code, "line": decided.line}

@@ -156,6 +156,7 @@ def _properties(element: Element, cell: CellRecord, parts: Sequence[SubScore]) -
         "threshold": score(cell.threshold),
         "assurance": cell.assurance,
         "min_assurance": cell.min_assurance,
+        "not_graded": _not_graded(cell),
         "cost_usd": None if cell.cost_usd is None else f"{cell.cost_usd:.6g}",
         "tokens": None if cell.tokens is None else str(cell.tokens),
         "digest": cell.digest or None,
@@ -169,6 +170,12 @@ def _properties(element: Element, cell: CellRecord, parts: Sequence[SubScore]) -
     for name, value in values.items():
         if value is not None:
             SubElement(holder, "property", name=name, value=one_line(value, 500))
+
+
+def _not_graded(cell: CellRecord) -> str | None:
+    """The share of the weight that was skipped, with the graders."""
+    share, graders = cell.not_graded
+    return f"{share:.4g} of the weight: {', '.join(graders)}" if graders else None
 
 
 def _details(opened: Opened) -> str:

@@ -63,7 +63,8 @@ def outcome(cell: CellRecord) -> Outcome:
 
 def has_verdict(cell: CellRecord) -> bool:
     """Whether the cell could have failed; where every score passes, passing says nothing."""
-    return cell.threshold > 0.0 or cell.min_assurance is not None
+    asks_more = cell.min_assurance is not None or cell.min_coverage is not None
+    return cell.threshold > 0.0 or asks_more
 
 
 def ended(cell: CellRecord) -> Ended:

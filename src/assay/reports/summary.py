@@ -16,7 +16,7 @@ from assay.reports.plain import one_line
 from assay.reports.totals import Group, Totals, totals_of
 from assay.scoring.intervals import Interval
 from assay.scoring.json_safe import Json, plain
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import NOT_GRADED, CellRecord, RunRecord
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf, Standing
@@ -27,6 +27,7 @@ _MAX_CAUSES = 100
 MAX_ROWS = 200
 """Rows of a dataset with each outcome that have a group of their own."""
 _MAX_STANDINGS = 50
+_MAX_NAMED = 5
 _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
@@ -90,6 +91,32 @@ class Row:
 
 
 @frozen(kw_only=True)
+class NotGraded:
+    """What was skipped of cells that have a reward all the same.
+
+    Attributes:
+        cells: How many such cells.
+        share: The largest share of a cell's weight that was skipped.
+        graders: The graders that were skipped, and why, as the first such cell says.
+    """
+
+    cells: int
+    share: float
+    graders: Mapping[str, str]
+
+    def __str__(self) -> str:
+        names = [one_line(name, 60) for name in self.graders]
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        why = next(iter(self.graders.values()), "")
+        said = f"{', '.join(names[:_MAX_NAMED])}{more}" + (f": {one_line(why, 160)}" if why else "")
+        where = "" if self.cells == 1 else f" in {self.cells:,} cells"
+        share = f"{self.share:.2f}" if self.share >= 0.01 else f"{self.share:.1g}"
+        most = "up to " if self.cells > 1 else ""
+        what = f"{most}{share} of the weight" if self.share else "a gate or penalty"
+        return f"{what} was not graded{where} ({said})"
+
+
+@frozen(kw_only=True)
 class Summary:
     """A run in numbers.
 
@@ -106,6 +133,7 @@ class Summary:
         agreement: How well the grades agree with labels (see `assay.scoring.agreement`), if any
             labels were given.
         standings: The calibration cards of the graders, one for each digest.
+        not_graded: What was skipped of cells with a reward; None where nothing was.
     """
 
     totals: Totals
@@ -118,6 +146,7 @@ class Summary:
     mixed: tuple[str, ...] = ()
     agreement: Mapping[str, Json] | None = None
     standings: tuple[Standing, ...] = ()
+    not_graded: NotGraded | None = None
 
     def to_dict(self) -> dict[str, Json]:
         """The summary as plain JSON."""
@@ -132,6 +161,13 @@ class Summary:
             "mixed": list(self.mixed),
             "agreement": None if self.agreement is None else dict(self.agreement),
             "calibrations": [each.to_dict() for each in self.standings],
+            "not_graded": None
+            if self.not_graded is None
+            else {
+                "cells": self.not_graded.cells,
+                "share": self.not_graded.share,
+                "graders": dict(self.not_graded.graders),
+            },
         }
 
 
@@ -165,6 +201,7 @@ class Tally:
         self._causes: dict[str, list[str | int]] = {}
         self._shelf = shelf
         self._standings: dict[str, Standing] = {}
+        self._not_graded: NotGraded | None = None
 
     def add(self, cell: CellRecord) -> None:
         """Count one cell."""
@@ -183,6 +220,16 @@ class Tally:
         if outcome(cell) == "error":
             self._add_cause(one_line(trouble(cell), 300), times)
         self._labels.add(cell, times)
+        if NOT_GRADED in cell.notes:
+            share, graders = cell.not_graded
+            so_far = self._not_graded or NotGraded(cells=0, share=0.0, graders={})
+            self._not_graded = NotGraded(
+                cells=so_far.cells + times,
+                share=max(so_far.share, share),
+                graders=so_far.graders
+                if len(so_far.graders) > _MAX_NAMED
+                else {**graders, **so_far.graders},
+            )
         for standing in self._shelf.of_cell(cell) if self._shelf else ():
             if len(self._standings) < _MAX_STANDINGS:
                 self._standings.setdefault(standing.digest, standing)
@@ -231,6 +278,7 @@ class Tally:
             mixed=tuple(sorted(mixed)),
             agreement=agreement_dict(self._labels.agreement()) if self._labels else None,
             standings=tuple(self._standings.values()),
+            not_graded=self._not_graded,
         )
 
     def _add_cause(self, text: str, times: int) -> None:
@@ -267,13 +315,14 @@ def summarize(
     return tally.summary()
 
 
-def verdict(summary: Summary, *, fail_under: float | None = None) -> Verdict:
+def verdict(summary: Summary, *, fail_under: float | None = None, strict: bool = False) -> Verdict:
     """Decide what is printed and the exit code, in one place so that they cannot differ.
 
     Code 3 where cells are missing or could not be graded, or where nothing was graded at all:
     such a run has no full verdict, and its line tells the failures too. Else 1 where a graded
     cell failed, else 0. With ``fail_under`` it is the mean reward that has to reach it, whatever
-    single cells say. Malformed rows that were left out are told, and decide nothing.
+    single cells say. ``strict`` makes it 3 where a grader was skipped. Malformed rows that were
+    left out are told, and decide nothing.
     """
     if fail_under is not None and not 0.0 <= fail_under <= 1.0:
         raise InputError(f"fail_under is {fail_under}", hint="a mean reward in [0, 1]")
@@ -281,6 +330,9 @@ def verdict(summary: Summary, *, fail_under: float | None = None) -> Verdict:
     met, grounds = _judged(totals, fail_under)
     not_graded = _not_graded(summary)
     aside = f"; {count(summary.malformed, 'malformed row')} left out" if summary.malformed else ""
+    partly = summary.not_graded
+    if partly and strict:
+        not_graded.append(str(partly))
     if totals.graded == 0:
         causes = not_graded or [f"all {count(totals.skipped, 'cell')} were skipped"]
         why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
@@ -288,7 +340,10 @@ def verdict(summary: Summary, *, fail_under: float | None = None) -> Verdict:
     if not_graded:
         return Verdict(3, f"NO VERDICT: {' and '.join(not_graded)}; {grounds}{aside}")
     skipped = f" ({totals.skipped:,} skipped)" if totals.skipped else ""
-    return Verdict(0 if met else 1, f"{'PASS' if met else 'FAIL'}: {grounds}{skipped}{aside}")
+    word = "PASS" if met else "FAIL"
+    # What nobody graded stands in the line that everybody reads, before what pleases.
+    but = f", BUT {partly}" if partly else ""
+    return Verdict(0 if met else 1, f"{word}{but}: {grounds}{skipped}{aside}")
 
 
 def _judged(totals: Totals, fail_under: float | None) -> tuple[bool, str]:

@@ -42,6 +42,7 @@ def render(
     review: Review,
     *,
     fail_under: float | None = None,
+    strict: bool = False,
     shown: int | None = 5,
 ) -> Verdict:
     """Write the report of a run.
@@ -50,13 +51,14 @@ def render(
         console: Where to; colours and width are its own business. A page that was begun goes on.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
+        strict: Likewise.
         shown: Failing cells that are opened; the matrix then has at most 20 cases (the first 10
             of more), or 60 of several agents. None for all that the review kept, and all cases.
 
     Returns:
         The verdict that was printed; its ``code`` is the exit code.
     """
-    decided = verdict(review.summary, fail_under=fail_under)
+    decided = verdict(review.summary, fail_under=fail_under, strict=strict)
     page = Page.on(console)
     _header(page, review.run, review.summary)
     hint = f": assay report {_quoted(review.run.id)} --all"
@@ -69,7 +71,7 @@ def render(
     for label, parts in statistics(review.summary):
         page.line((f"{label:<11}", "dim"), *parts, hanging=11)
     page.blank()
-    _verdict(page, decided)
+    _verdict(page, decided, review)
     _next_steps(page, review)
     return decided
 
@@ -105,6 +107,7 @@ def render_opened(
     review: Review,
     *,
     fail_under: float | None = None,
+    strict: bool = False,
     shown: int | None = None,
 ) -> Verdict:
     """Write the cells of a review one after the other, each with all that is kept of it.
@@ -113,9 +116,10 @@ def render_opened(
         console: As for `render`.
         review: The cells.
         fail_under: As for `render`.
+        strict: Likewise.
         shown: How many are opened, failing ones first; None for all.
     """
-    decided = verdict(review.summary, fail_under=fail_under)
+    decided = verdict(review.summary, fail_under=fail_under, strict=strict)
     page = Page.on(console)
     _header(page, review.run, review.summary)
     for cell in review.cells[:shown]:
@@ -125,13 +129,14 @@ def render_opened(
     if rest := 0 if shown is None else len(review.cells[shown:]):
         page.line(f"… and {rest:,} more: say which by --model, --harness or --trial, or --all")
         page.blank()
-    _verdict(page, decided)
+    _verdict(page, decided, review)
     return decided
 
 
-def _verdict(page: Page, decided: Verdict) -> None:
+def _verdict(page: Page, decided: Verdict, review: Review) -> None:
     state: Outcome = "pass" if decided.code == 0 else "fail" if decided.code == 1 else "error"
-    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
+    style = STYLES["error" if review.summary.not_graded and state == "pass" else state]
+    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", style), hanging=2)
 
 
 def _header(page: Page, run: RunRecord, summary: Summary) -> None:

@@ -19,7 +19,14 @@ from assay.errors import AssayError, ScoreError
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore, weakest
 
-__all__ = ["combine", "combine_all", "combine_any", "combine_scores", "unique_names"]
+__all__ = [
+    "combine",
+    "combine_all",
+    "combine_any",
+    "combine_scores",
+    "presented",
+    "unique_names",
+]
 
 
 async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
@@ -33,7 +40,8 @@ async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
         items: `SubScore` objects, or awaitables of them such as ``SomeGrader.grade(...)``.
 
     Returns:
-        The weighted result; its ``reward`` is None when a grader failed or all were skipped.
+        The weighted result, as `presented`; its ``reward`` is None when a grader failed or all
+        were skipped.
 
     Raises:
         ScoreError: For no items, or no positive weight among them.
@@ -41,16 +49,15 @@ async def combine(*items: SubScore | Awaitable[SubScore]) -> EvaluationResult:
     """
     waiting = _awaitables(items)
     if not waiting:
-        return combine_scores(cast("Sequence[SubScore]", items))
+        return presented(combine_scores(cast("Sequence[SubScore]", items)))
     import asyncio
 
     results = iter(await asyncio.gather(*waiting, return_exceptions=True))
-    return combine_scores(
-        [
-            item if isinstance(item, SubScore) else _settled(next(results), item, number)
-            for number, item in enumerate(items, 1)
-        ]
-    )
+    nodes = [
+        item if isinstance(item, SubScore) else _settled(next(results), item, number)
+        for number, item in enumerate(items, 1)
+    ]
+    return presented(combine_scores(nodes))
 
 
 def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> EvaluationResult:
@@ -71,7 +78,8 @@ def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> Eva
             hint="gates and penalties give no credit: add a grader with weight > 0",
         )
     nodes = unique_names(subscores)
-    failed_gates = [n.name for n in nodes if n.gate and n.value is not None and n.value < 1.0]
+    failed = {n.name: n.value for n in nodes if n.gate and n.value is not None and n.value < 1.0}
+    failed_gates = list(failed)
     errors = [n for n in nodes if n.status == "error"]
     info: dict[str, Json] = {}
     if failed_gates:
@@ -81,7 +89,8 @@ def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> Eva
     if failed_gates:
         # A failed gate is 0 whatever a broken sibling would have said, so an agent cannot turn a
         # certain 0 into an excluded error.
-        reward, content = 0.0, f"gate {', '.join(failed_gates)} did not pass"
+        said = (f"{name} ({value:.2g} of 1)" if value else name for name, value in failed.items())
+        reward, content = 0.0, f"gate {', '.join(said)} did not pass"
     elif errors:
         content = "; ".join(f"{node.name}: {node.reason}" for node in errors)
         return EvaluationResult(isError=True, content=content, info=info, subscores=nodes)
@@ -92,6 +101,27 @@ def combine_scores(subscores: Sequence[SubScore], *, clamp: bool = False) -> Eva
     if clamp and reward is not None:
         reward = min(1.0, max(0.0, reward))
     return EvaluationResult(reward=reward, content=content, info=info, subscores=nodes)
+
+
+def presented(result: EvaluationResult) -> EvaluationResult:
+    """A result whose weights are shares of the credit, and whose ``info`` has the evidence by name.
+
+    Positive weights of the scored nodes sum to 1; what was declared is kept as ``raw_weight``.
+    """
+    nodes = result.subscores or ()
+    credit = [node for node in nodes if node.weight > 0 and not node.gate]
+    total = math.fsum(node.weight for node in credit if node.status == "scored")
+    if result.reward is not None and total > 0 and total != 1.0:
+        nodes = [
+            replace(node, weight=node.weight / total, raw_weight=node.weight)
+            if node.weight > 0 and not node.gate
+            else node
+            for node in nodes
+        ]
+    evidence: dict[str, Json] = {
+        node.name: dict(node.metadata) for node in nodes if node.metadata is not None
+    }
+    return replace(result, subscores=nodes, info={**evidence, **result.info})
 
 
 def combine_any(weight: float, subscores: Iterable[SubScore], *, name: str = "any") -> SubScore:
@@ -162,6 +192,11 @@ def _collapse(weight: float, subscores: list[SubScore], *, name: str, best: bool
         raise ScoreError(f"{name!r} needs at least one subscore")
     children = unique_names(subscores)
     metadata: dict[str, Json] = {"subscores": [child.name for child in children]}
+    evidence: dict[str, Json] = {
+        child.name: dict(child.metadata) for child in children if child.metadata is not None
+    }
+    if evidence:
+        metadata["subscore_metadata"] = evidence
     values = [child.value for child in children if child.value is not None]
     decisive = 1.0 if best else 0.0
     value = (max if best else min)(values) if values else None

@@ -14,6 +14,7 @@ from assay.errors import ScoreError
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import (
+    RESULT_KEYS,
     Assurance,
     EvaluationResult,
     Status,
@@ -194,13 +195,18 @@ class Grade:
 
     @classmethod
     def from_dict(cls, frame: Mapping[str, Json]) -> Grade:
-        """Parse a grade frame.
+        """Parse a grade frame; what it says beyond a result is kept in ``raw`` alone.
 
         Raises:
-            ScoreError: If ``score`` is missing, a bool, not a number or not finite, or a subscore
-                is malformed.
+            ScoreError: If ``score`` is missing, a bool, not a number or not finite, a subscore is
+                malformed, or ``isError`` is misspelt.
         """
-        return cls._of(EvaluationResult.from_dict(frame), raw=frame)
+        for key in frame:
+            if key != "isError" and key.replace("_", "").lower().startswith("iser"):
+                # Passed over, it would make a reward of what has none.
+                raise ScoreError(f"unknown key {key!r} in a grade", hint="did you mean 'isError'?")
+        said = {key: value for key, value in frame.items() if key in RESULT_KEYS}
+        return cls._of(EvaluationResult.from_dict(said), raw=frame)
 
     @classmethod
     def from_result(cls, result: EvaluationResult) -> Grade:

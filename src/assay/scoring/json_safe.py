@@ -74,7 +74,7 @@ def json_safe(value: object) -> Json:
     """Copy any value to plain JSON: never fails, bounded, secrets redacted.
 
     Non-finite floats become their names (``"nan"``), sets are sorted, unknown objects and those
-    that cannot be read become ``"<TypeName>"``.
+    that cannot be read become ``"<TypeName: not serializable>"``.
     """
     return _Copier().value(value, depth=0)
 
@@ -107,7 +107,7 @@ class _Copier:
         try:
             return self._copy(value, depth=depth)
         except Exception:  # an object of a stranger may fail at whatever it is asked
-            return f"<{type(value).__name__}>"
+            return _unknown(value)
 
     def _copy(self, value: object, *, depth: int) -> Json:  # noqa: PLR0911 - one return per kind
         if value is None or isinstance(value, bool):
@@ -150,7 +150,7 @@ class _Copier:
                 return self._sequence(cast("Iterable[object]", value), depth=depth)
         finally:
             self._open.discard(identity)
-        return f"<{type(value).__name__}>"
+        return _unknown(value)
 
     def mapping(self, mapping: Mapping[str, object], *, depth: int) -> dict[str, Json]:
         copied: dict[str, Json] = {}
@@ -186,6 +186,10 @@ class _Copier:
         self._left -= len(text)
         # Lone surrogates cannot be written as UTF-8, and a store must never fail on an answer.
         return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _unknown(value: object) -> str:
+    return f"<{type(value).__name__}: not serializable>"
 
 
 @functools.lru_cache(maxsize=1_024)

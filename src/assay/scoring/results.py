@@ -18,6 +18,7 @@ from assay.scoring.json_safe import Json, json_safe, plain
 
 __all__ = [
     "ASSURANCES",
+    "RESULT_KEYS",
     "Assurance",
     "EvaluationResult",
     "Status",
@@ -73,6 +74,10 @@ def assurance_from(word: object) -> Assurance | None:
     raise ScoreError(f"unknown assurance {word!r:.80}", hint=hint)
 
 
+RESULT_KEYS = frozenset({"reward", "score", "done", "content", "info", "isError", "subscores"})
+"""What a result has to say, under the names of its JSON form."""
+
+
 def finite_number(value: object, *, what: str) -> float:
     """Check that something is a usable number and return it as a float.
 
@@ -117,9 +122,11 @@ class SubScore:
             not be graded).
         gate: A gate adds no credit and makes the combined reward 0 unless its value is 1.
         reason: Why it was skipped or is an error, or a one-line explanation of the score.
-        passed: Whether the grader itself calls this a pass; by default a value of 1.
+        passed: Whether the grader itself calls this a pass; by default a value of 1, which is
+            what a gate always needs.
         flags: Signs of tampering found by the grader.
         assurance: How far the score can be trusted; None leaves that to its children.
+        raw_weight: The weight that was declared, where ``weight`` is a share of it.
 
     Raises:
         ScoreError: For a value or weight that may not be a score, and an unknown assurance.
@@ -136,6 +143,7 @@ class SubScore:
     passed: bool | None = None
     flags: Sequence[str] = ()
     assurance: Assurance | None = None
+    raw_weight: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -164,7 +172,7 @@ class SubScore:
                 raise ScoreError(
                     f"the value of {self.name!r} is {value}", hint="it must be in [0, 1]"
                 )
-            if self.passed is None:
+            if self.passed is None or (self.gate and value < 1.0):
                 object.__setattr__(self, "passed", value >= 1.0)
         elif value is not None:
             raise ScoreError(f"{self.name!r} is {self.status} and cannot have a value")
@@ -216,11 +224,15 @@ class SubScore:
 
     def to_dict(self) -> dict[str, Json]:
         """This node and all below it as plain JSON."""
+        declared: dict[str, Json] = (
+            {} if self.raw_weight is None else {"raw_weight": self.raw_weight}
+        )
         return {
             "name": self.name,
             "status": self.status,
             "value": self.value,
             "weight": self.weight,
+            **declared,
             "gate": self.gate,
             "passed": self.passed,
             "reason": self.reason,
@@ -244,7 +256,7 @@ class SubScore:
         passed = data.get("passed")
         if status not in _STATUSES:
             raise ScoreError(f"status {status!r} is not one of {', '.join(_STATUSES)}")
-        value = data.get("value")
+        value, declared = data.get("value"), data.get("raw_weight")
         return cls(
             name=str(data.get("name") or ""),
             value=None if value is None else finite_number(value, what="value"),
@@ -259,6 +271,7 @@ class SubScore:
             passed=passed if isinstance(passed, bool) else None,
             flags=tuple(str(flag) for flag in flags) if isinstance(flags, list) else (),
             assurance=assurance_from(data.get("assurance")),
+            raw_weight=None if declared is None else finite_number(declared, what="raw_weight"),
         )
 
 
@@ -310,6 +323,18 @@ class EvaluationResult:
         return "skipped" if self.reward is None else "scored"
 
     @property
+    def not_graded(self) -> tuple[float, Mapping[str, str]]:
+        """The share of the weight that was skipped, and why by grader, gates and penalties too."""
+        nodes = [node for node in self.subscores or () if node.gate or node.weight]
+        skipped = {node.name: node.reason for node in nodes if node.status == "skipped"}
+        if not skipped:
+            return 0.0, {}
+        credit = [node for node in nodes if node.weight > 0 and not node.gate]
+        total = math.fsum(node.weight for node in credit)
+        left = math.fsum(node.weight for node in credit if node.status == "skipped")
+        return (left / total if total else 0.0), skipped
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """Every sign of tampering, each once: those in ``info``, then those in the tree."""
         own = self.info.get("flags")
@@ -345,11 +370,10 @@ class EvaluationResult:
         Raises:
             ScoreError: For a malformed result, including an unknown key, which is named.
         """
-        known = {"reward", "score", "done", "content", "info", "isError", "subscores"}
-        if unknown := sorted(set(data) - known):
+        if unknown := sorted(set(data) - RESULT_KEYS):
             raise ScoreError(
                 f"unknown key {unknown[0]!r} in an evaluation result",
-                hint=nearest(unknown[0], sorted(known)),
+                hint=nearest(unknown[0], sorted(RESULT_KEYS)),
             )
         reward = data.get("score", data.get("reward"))
         info, subscores, content = data.get("info"), data.get("subscores"), data.get("content")

@@ -329,13 +329,14 @@ async def create_grader(
         )
     wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
     await host.run(lambda desk: desk.graders.require_free(key))
-    checked = await host.apart(lambda: validated(key, wanted, read, host.permissions))
+    checked, warnings = await host.apart(lambda: validated(key, wanted, read, host.permissions))
     return await host.finish(
         lambda desk: _detail(
             desk,
             desk.graders.add(
                 key, checked, note, name=name, description=description, feedback_key=feedback_key
             ),
+            warnings,
         )
     )
 
@@ -380,10 +381,12 @@ async def update_grader(
     present, is_same = await host.run(lambda desk: desk.graders.changing(key, wanted, expected))
     if is_same:
         return await host.finish(lambda desk: _detail(desk, present))
-    checked = await host.apart(lambda: validated(key, wanted, read, host.permissions))
+    checked, warnings = await host.apart(lambda: validated(key, wanted, read, host.permissions))
     number = present.latest.number
     return await host.finish(
-        lambda desk: _detail(desk, desk.graders.add_version(key, checked, note, expected=number))
+        lambda desk: _detail(
+            desk, desk.graders.add_version(key, checked, note, expected=number), warnings
+        )
     )
 
 
@@ -526,13 +529,13 @@ def _permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) ->
         raise ShapeError(placed) from error
 
 
-def _detail(desk: Desk, grader: GraderRecord) -> GraderDetail:
-    """A grader, with what is worth a look in its version, and the card of that."""
+def _detail(desk: Desk, grader: GraderRecord, seen: Sequence[str] = ()) -> GraderDetail:
+    """A grader, with what is worth a look in its version, or was seen, and the card of that."""
     from assay.registry.validation import version_warnings
 
     said = {f.name: getattr(grader, f.name) for f in fields(GraderRecord)}
     return GraderDetail(
         **said,
-        warnings=tuple(version_warnings(grader.latest)),
+        warnings=tuple(dict.fromkeys((*version_warnings(grader.latest), *seen))),
         calibration=calibration_of(desk, grader.latest),
     )

@@ -354,25 +354,27 @@ class Catalog:
         Args:
             project: Key of the project.
             key: Key of the grader.
-            force: Also when jobs or scores use it; jobs that have not ended are cancelled.
+            force: Also when a job that has not ended uses it; such jobs are cancelled.
 
         Raises:
-            ConflictError: If jobs or scores use it, unless ``force``.
+            ConflictError: If a job that has not ended uses it, unless ``force``.
             LockedError: If the grader is locked, whatever ``force`` says.
             NotFoundError: For an unknown grader.
         """
         with self._database.writing():
             grader = self._claimed(project, key)
             grader.require_unlocked()
-            ((seq, earliest),) = self._database.rows(
-                "SELECT seq, earliest FROM grader "
-                "WHERE project = ? AND key = ? AND deleted_at = ''",
+            ((seq,),) = self._database.rows(
+                "SELECT seq FROM grader WHERE project = ? AND key = ? AND deleted_at = ''",
                 *(project, key),
             )
-            if not force and self._is_used(project, key, seq, earliest):
+            running = (
+                "SELECT 1 FROM job WHERE grader = ? AND status IN ('queued', 'running') LIMIT 1"
+            )
+            if not force and self._database.rows(running, seq):
                 raise ConflictError(
-                    f"grader {key!r} is used by jobs or scores",
-                    hint="delete it by force: its versions stay readable",
+                    f"grader {key!r} is used by a job that has not ended",
+                    hint="wait for it, or delete the grader by force, which cancels the job",
                 )
             now = self._database.now()
             self._database.change(
@@ -381,16 +383,6 @@ class Catalog:
                 *(now, seq),
             )
             self._database.change("UPDATE grader SET deleted_at = ? WHERE seq = ?", now, seq)
-
-    def _is_used(self, project: str, key: str, seq: Scalar, earliest: Scalar) -> bool:
-        scores = (
-            "SELECT 1 FROM score WHERE project = ? AND grader_key = ? "
-            "AND (version IS NULL OR version >= ?) LIMIT 1"
-        )
-        return bool(
-            self._database.rows("SELECT 1 FROM job WHERE grader = ? LIMIT 1", seq)
-            or self._database.rows(scores, project, key, earliest)
-        )
 
     def _claimed(self, project: str, key: str) -> GraderRecord:
         """The grader, with others that want to change it waiting until we are done."""

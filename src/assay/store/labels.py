@@ -253,5 +253,6 @@ def _decided(cell: CellRecord, decision: Decision) -> CellRecord:
     reward = float(kept) if decision.ruling == "ok" else 0.0
     word = held.get("assurance") if isinstance(held, dict) else cell.assurance
     assurance = assurance_from(word)
-    passed = reward >= cell.threshold - _PRECISION and reaches(assurance, cell.min_assurance)
+    assured = reaches(assurance, cell.min_assurance)
+    passed = reward >= cell.threshold - _PRECISION and assured and cell.is_covered
     return replace(cell, status="graded", reward=reward, passed=passed, assurance=assurance)

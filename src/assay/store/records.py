@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 CellStatus = Literal["graded", "error", "skipped"]
 
+NOT_GRADED, MIN_COVERAGE = "not_graded", "min_coverage"
+"""Where the notes of a cell have what was skipped of its weight, and what its case asks for."""
+
+_ROUNDING = 1e-9
+
 CellKey: TypeAlias = tuple[str, str, str, int]
 """Case, harness, model and trial: what makes a cell unique in its run."""
 
@@ -75,7 +80,9 @@ class CellRecord:
         file: The case file or dataset row it came from, for people.
         notes: What was done to the submission before it was graded: ``dropped`` and ``restored``
             list the changes that were left out, and why; ``held`` has the reward that waits for a
-            person's decision, ``review`` that decision.
+            person's decision, ``review`` that decision. Of the grading: ``not_graded`` has the
+            share of the weight that was skipped, and why by grader, ``min_coverage`` the share that
+            must have been graded.
     """
 
     run_id: str
@@ -105,6 +112,31 @@ class CellRecord:
     def key(self) -> CellKey:
         """What makes the cell unique in its run: the coordinates themselves, never joined text."""
         return (self.case, self.harness, self.model, self.trial)
+
+    @property
+    def not_graded(self) -> tuple[float, Mapping[str, str]]:
+        """The share of the weight that was skipped, and why by grader."""
+        noted = self.notes.get(NOT_GRADED)
+        if not isinstance(noted, dict):
+            return 0.0, {}
+        share, graders = noted.get("share"), noted.get("graders")
+        said = graders if isinstance(graders, dict) else {}
+        number = float(share) if isinstance(share, int | float) else 0.0
+        return number, {name: str(why) for name, why in said.items()}
+
+    @property
+    def min_coverage(self) -> float | None:
+        """The share of the weight that must have been graded to pass, if the case says one."""
+        noted = self.notes.get(MIN_COVERAGE)
+        return float(noted) if isinstance(noted, int | float) else None
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether as much was graded as is needed to pass."""
+        least, (share, graders) = self.min_coverage, self.not_graded
+        if least is None or not graders:
+            return True
+        return least < 1.0 and 1.0 - share >= least - _ROUNDING
 
 
 @frozen(kw_only=True)

@@ -284,15 +284,24 @@ class Expect:
         pass_threshold: Reward needed to pass, in [0, 1].
         min_assurance: How far its reward must be to be trusted for a cell to pass, such as
             `separate`; none is needed by default.
+        min_coverage: Share of the weight, in [0, 1], that must have been graded for a cell to pass;
+            1 where nothing may be skipped, gates included. By default what does not apply (a judge
+            without a key, a trace that no harness gave) is left out, with a warning.
     """
 
     pass_threshold: float = 1.0
     min_assurance: Assurance | None = None
+    min_coverage: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.pass_threshold <= 1.0:
-            message = f"must be between 0 and 1, got {self.pass_threshold}"
-            refuse([Problem(("pass_threshold",), message)])
+        shares = {"pass_threshold": self.pass_threshold, "min_coverage": self.min_coverage}
+        refuse(
+            [
+                Problem((name,), f"must be between 0 and 1, got {share}")
+                for name, share in shares.items()
+                if share is not None and not 0.0 <= share <= 1.0
+            ]
+        )
 
 
 @frozen(kw_only=True)

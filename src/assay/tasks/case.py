@@ -346,6 +346,7 @@ _RULES: tuple[tuple[str, Mapping[str, Json]], ...] = (
     ("matrix.trials", {"minimum": 1}),
     ("environment.timeout_s", _ABOVE_0),
     ("expect.pass_threshold", {"minimum": 0, "maximum": 1}),
+    ("expect.min_coverage", {"minimum": 0, "maximum": 1}),
     ("limits.agent_timeout_s", _ABOVE_0),
     ("limits.grading_timeout_s", _ABOVE_0),
 )

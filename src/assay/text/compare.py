@@ -19,6 +19,7 @@ from assay.text.normal_form import (
     compose,
     fold,
     is_word,
+    same_words,
     skeleton,
     words,
 )
@@ -68,9 +69,9 @@ def exact_match(
 ) -> float:
     """Compare the answer with the expected one by what they say (see `answer_key`).
 
-    Case, articles, white space, sentence punctuation, quotes and thousands separators do not
-    count; signs, operators, currency, per cent and decimal points do: ``"the Paris!"`` is
-    ``"paris"``, and ``"-5"`` is not ``"5"``.
+    Case, articles, white space, sentence punctuation, quotes, thousands separators and what joins
+    words (``Jean-Luc``, ``Rock & Roll``) do not count; signs, operators, currency, per cent and
+    decimal points do: ``"the Paris!"`` is ``"paris"``, and ``"-5"`` is not ``"5"``.
 
     Args:
         answer: What the model said; None is an empty answer.
@@ -140,7 +141,7 @@ def _says_the_same(text: str, expected: str) -> bool:
         return True
     # An empty key says nothing ("???", "..."): then only the very same text is the same answer.
     key = _prepared_key(expected) if remembered else answer_key(expected)
-    return bool(key) and answer_key(text) == key
+    return (bool(key) and answer_key(text) == key) or same_words(text, expected)
 
 
 def _differ_in_case(text: str, expected: str) -> bool:

@@ -13,7 +13,16 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-__all__ = ["ARTICLES", "answer_key", "as_text", "fold", "normalize", "same_answer", "skeleton"]
+__all__ = [
+    "ARTICLES",
+    "answer_key",
+    "as_text",
+    "fold",
+    "normalize",
+    "same_answer",
+    "same_words",
+    "skeleton",
+]
 
 ARTICLES = frozenset({"a", "an", "the"})
 
@@ -251,15 +260,36 @@ def _without_commas(match: re.Match[str]) -> str:
     return match[0].replace(",", "")
 
 
+_JOINING = re.compile(
+    r"(?<=[^\W\d_][^\W\d_])-(?=[^\W\d_][^\W\d_])"  # Jean-Luc; but not x-y
+    r"|(?<=[^\W\d_][^\W\d_]) & (?=[^\W\d_][^\W\d_])"  # Rock & Roll; but not a & b
+    r"|(?<=[^\W\d_])[.:\u2013\u2014](?=[^\W\d_])"  # U.S., example.com; but not 3.14
+    r"|(?<=\s)[\u2013\u2014](?=\s)"
+)
+"""What stands between words and carries no meaning: `normalize` makes a space of it."""
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether two texts say the same but for what joins their words.
+
+    Signs, currency and operators keep their meaning: ``-5`` is not ``5``, ``C++`` is not ``C``.
+    """
+    bare = _JOINING.sub(" ", one), _JOINING.sub(" ", other)
+    if bare == (one, other):
+        return False
+    key = answer_key(bare[0])
+    return bool(key) and key == answer_key(bare[1])
+
+
 def same_answer(one: str, other: str) -> bool:
-    """Whether two texts say the same by `answer_key`.
+    """Whether two texts say the same by `answer_key`, or but for what joins their words.
 
     Where the rule would leave nothing of either (``"???"``, ``"..."``), their casefolded text
     itself is compared.
     """
     key = answer_key(one)
     if key != answer_key(other):
-        return False
+        return same_words(one, other)
     return bool(key) or fold(one).split() == fold(other).split()
 
 

@@ -18,11 +18,18 @@ from assay.types.trace import (
     Usage,
 )
 
+MCPToolCall = ToolCall
+"""`ToolCall` under its older name."""
+MCPToolResult = ToolResult
+"""`ToolResult` under its older name."""
+
 __all__ = [
     "AgentStep",
     "AnyStep",
     "Citation",
     "Job",
+    "MCPToolCall",
+    "MCPToolResult",
     "Prompt",
     "PromptMessage",
     "Rewarded",

@@ -40,7 +40,7 @@ class PromptMessage:
     """One turn of a prompt.
 
     Attributes:
-        role: ``user`` or ``assistant``.
+        role: ``system``, ``user`` or ``assistant``.
         content: Its text.
     """
 
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def prompt_messages(self) -> list[PromptMessage]:
-        """The prompt as user and assistant turns; any role but ``assistant`` is ``user``."""
+        """The prompt as turns with their roles; one that is no role of a prompt is ``user``."""
         if self.prompt is None:
             return [PromptMessage("user", "")]
         if isinstance(self.prompt, str):
@@ -118,7 +118,7 @@ class Run:
         messages: list[PromptMessage] = []
         for item in self.prompt:
             if isinstance(item, dict):
-                role = "assistant" if item.get("role") == "assistant" else "user"
+                role = _ROLES.get(str(item.get("role")), "user")
                 messages.extend(PromptMessage(role, t) for t in _texts(item.get("content")))
             else:
                 messages.append(PromptMessage("user", str(item)))
@@ -151,6 +151,9 @@ class Run:
         grade = data.get("grade")
         run.grade = Grade.from_dict(grade) if isinstance(grade, dict) else Grade.ungraded()
         return run
+
+
+_ROLES = {"system": "system", "developer": "system", "assistant": "assistant"}
 
 
 def _texts(content: Json) -> list[str]:

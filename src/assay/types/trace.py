@@ -12,6 +12,7 @@ from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
 
 __all__ = [
+    "PROMPT",
     "AgentStep",
     "AnyStep",
     "Citation",
@@ -249,6 +250,16 @@ R = TypeVar("R")
 S = TypeVar("S", bound=Step)
 
 
+PROMPT = "prompt"
+"""Marks, among a step's ``extra``, the step in which the runner shows the prompt."""
+
+
+def _is_around(step: AnyStep) -> bool:
+    """Whether the runner recorded it around the work; nothing that an agent did is one."""
+    is_bare = type(step) is Step
+    return is_bare and (step.task_call is not None or step.extra.get(PROMPT) is True)
+
+
 @dataclass(slots=True, kw_only=True)
 class Trace:
     """An ordered collection of steps plus the run's summary.
@@ -295,6 +306,11 @@ class Trace:
     def collect(self, get: Callable[[AnyStep], R | None]) -> list[R]:
         """Every non-None answer of ``get``, in step order."""
         return [found for step in self.steps if (found := get(step)) is not None]
+
+    @property
+    def work(self) -> list[AnyStep]:
+        """The steps without those that the runner records around them: set-up, prompt, grade."""
+        return [step for step in self.steps if not _is_around(step)]
 
     @property
     def error(self) -> str | None:

@@ -350,8 +350,6 @@ def check_template(template: str, known: Mapping[str, Json]) -> list[str]:
     for line, path, scope in _uses(parse(template), [dict(known)]):
         if isinstance(scope, dict) and scope and path.steps[0] not in scope:
             hint = nearest(path.steps[0], list(scope))
-            if path.steps[0] == "template_variables":
-                hint = "its entries are variables themselves: {{NAME}}"
             warnings.append(f"line {line}: unknown variable {path.text!r} ({hint})")
     return list(dict.fromkeys(warnings))
 

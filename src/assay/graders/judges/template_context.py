@@ -224,6 +224,7 @@ def variables(
         "output_schema": output_schema(allow_na=allow_na),
         "criteria": criteria,
         "examples": [_example(number, one) for number, one in enumerate(examples, 1)],
+        "template_variables": dict(own or {}),
         **(own or {}),
     }
 

@@ -7,6 +7,7 @@ line that is read wrongly here loses its report, it never gains one.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +17,15 @@ from typing import Literal, cast
 from assay.errors import InputError
 from assay.frozen import frozen
 
-__all__ = ["Invocation", "Runner", "first_program", "read_command"]
+__all__ = [
+    "Invocation",
+    "Report",
+    "Runner",
+    "first_program",
+    "implied_report",
+    "programs_of",
+    "read_command",
+]
 
 Runner = Literal["pytest", "unittest", "node", "unknown"]
 """``unknown``: something that may start one of the others, such as ``make``."""
@@ -28,6 +37,21 @@ _BUILDERS = frozenset({"make", "gmake", "just", "tox", "nox", "task", "invoke", 
 _SHELLS = frozenset({"sh", "bash", "dash"})
 _WRAPPERS = frozenset({"env", "command", "exec", "time", "nice", "nohup", "xvfb-run", "stdbuf"})
 _RESERVED = frozenset({"!", "{", "}", "if", "then", "else", "elif", "fi", "do", "done", "while"})
+_BRANCHING = frozenset(
+    {
+        *("if", "while", "until", "case", "for", "function", "select"),
+        *(".", "source", "alias", "eval", "which", "type", "hash"),
+    }
+)
+"""Words after which it is not plain what a line runs, or which it runs only where it can."""
+_GIVING_UP = frozenset({"exit", "false", "true", ":", "return", "echo", "printf", "{", ""})
+_BASH_OWN = frozenset(
+    {"[[", "let", "declare", "typeset", "shopt", "pushd", "popd", "mapfile", "readarray", "disown"}
+)
+_WRAPPED = frozenset({"mvnw", "gradlew"})
+_TEST_PHASES = frozenset({"test", "package", "verify", "install"})
+_REPORTERS = frozenset({"--reporter", "--reporters", "-R", "--json", "--silent", "--outputFile"})
+_NAME = re.compile(r"[A-Za-z_\[][\w.+\[-]*")
 _VALUED = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _DEEPEST = 4
 _LARGEST = 1024 * 1024
@@ -52,6 +76,28 @@ class Invocation:
     cwd: str = ""
     exact: bool = False
     scripts: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Report:
+    """Where a foreign runner says what came of its tests.
+
+    Attributes:
+        program: The runner, as the line names it.
+        junit_xml: Globs of the reports that it always writes.
+        format: The format in which it prints, where it writes none.
+        before: What has to stand before the line for that.
+    """
+
+    program: str
+    junit_xml: tuple[str, ...] = ()
+    format: str | None = None
+    before: str = ""
+
+    def __str__(self) -> str:
+        if self.junit_xml:
+            return f"junit_xml: {', '.join(self.junit_xml)}"
+        return f"format: {self.format}"
 
 
 @frozen
@@ -94,6 +140,90 @@ def first_program(line: str) -> str:
     words = (_unwrapped(command.words) for command in _simple_commands(line))
     program = next((one[0] for one in words if one and one[0] not in ("cd", "set", "export")), "")
     return "" if any(sign in program for sign in "/$`*?") else program
+
+
+def implied_report(line: str) -> Report | None:
+    """How the outcomes of a line are read, where the runner that it names leaves no doubt.
+
+    None where it starts no such runner or several, or with options that change what it prints.
+    """
+    try:
+        found = list(_invocations(line, None, _DEEPEST, ""))
+    except InputError:
+        return None
+    reports = [report for one in found if one.runner is None and (report := _report_of(one))]
+    return reports[0] if len(reports) == 1 else None
+
+
+def _report_of(one: Invocation) -> Report | None:
+    words = [one.program.rpartition("/")[2], *one.args]
+    if words[0] == "npx":
+        words = [word for word in words[1:] if word not in ("--no-install", "-y", "--yes")]
+    program = words[0].removesuffix("w") if words and words[0] in _WRAPPED else "".join(words[:1])
+    options = {word.partition("=")[0] for word in words if word.startswith("-")}
+    if program in ("jest", "vitest", "mocha"):
+        name = program
+        return None if options & _REPORTERS else Report(program=name, format=name)
+    args = [word for word in words[1:] if not word.startswith(("-", "+"))]
+    if program in ("cargo", "go") and args[:1] == ["test"]:
+        if program == "cargo":
+            quiet = options & {"-q", "--quiet", "--format"}
+            return None if quiet else Report(program="cargo test", format="cargo")
+        before = "" if "-json" in options else 'export GOFLAGS="-json ${GOFLAGS:-}"; '
+        return Report(program="go test", format="go-json", before=before)
+    tasks = {word.rpartition(":")[2] for word in args}
+    if program == "mvn" and tasks & _TEST_PHASES:
+        return Report(program=program, junit_xml=("**/target/surefire-reports/TEST-*.xml",))
+    if program == "gradle" and tasks & {"test", "check", "build"}:
+        return Report(program=program, junit_xml=("**/build/test-results/test/*.xml",))
+    return None
+
+
+def programs_of(line: str) -> tuple[str, ...]:
+    """The programs, to be found on the PATH, without which a line cannot do what it says.
+
+    Read cautiously: a line that branches, looks for its programs or sets its own PATH names none,
+    and of alternatives (``a || b``) neither is needed.
+    """
+    line = line.replace("\\\n", " ")
+    if "PATH" in line or "<<" in line or "`" in line:
+        return ()
+    try:
+        commands = _simple_commands(line)
+    except InputError:  # the shell will say what is wrong with it
+        return ()
+    found: list[str] = []
+    for number, command in enumerate(commands):
+        words = _plainly_unwrapped(command.words)
+        is_check = command.words[:2] == ("command", "-v")
+        if is_check or _BRANCHING & {*command.words[:1], *words[:1]} or command.after[:2] == "()":
+            return ()
+        if any(word.endswith("$") for word in command.words):  # of `$(`, which is read as a word
+            return ()
+        after = commands[number + 1].words[0] if number + 1 < len(commands) else ""
+        if command.before == "||" or (command.after == "||" and after not in _GIVING_UP):
+            continue
+        if words and words[0] in _SHELLS and words[1:2] == ["-c"] and len(words) > 2:
+            inner = programs_of(words[2])
+            own = _BASH_OWN if words[0] == "bash" else frozenset[str]()
+            found += [name for name in inner if name not in own]
+        if words and _NAME.fullmatch(words[0]):
+            found.append(words[0])
+    return tuple(dict.fromkeys(found))
+
+
+def _plainly_unwrapped(words: Sequence[str]) -> list[str]:
+    """As `_unwrapped`; but a wrapper with options of its own is the program."""
+    left = list(words)
+    while left:
+        head, after = left[0], left[1:2]
+        if head in _RESERVED or ("=" in head and head.partition("=")[0].isidentifier()):
+            left = left[1:]
+        elif (head == "timeout" or head in _WRAPPERS) and after and not after[0].startswith("-"):
+            left = left[2:] if head == "timeout" else left[1:]
+        else:
+            break
+    return left
 
 
 def _invocations(line: str, tree: str | None, depth: int, cwd: str) -> Iterator[Invocation]:

@@ -20,6 +20,8 @@ from assay.sandbox import CommandResult
 __all__ = ["require_ids", "require_program", "require_start", "require_targets"]
 
 _PYTHON = ("pytest", "unittest")
+_SCRIPTS = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
+_SHOWN = 5
 _SECONDS = 20.0
 _NOT_FOUND = 127
 _TAIL = 1_000
@@ -82,7 +84,7 @@ def require_targets(plan: Plan) -> None:
     Raises:
         InputError: For such a name.
     """
-    if plan.invocation.runner != "pytest":
+    if plan.invocation.runner not in ("pytest", "node"):
         return
     if plan.workspace.source is None:  # whatever is missing, the submission may have removed
         return
@@ -90,11 +92,15 @@ def require_targets(plan: Plan) -> None:
     for path, test in named_targets(plan.invocation):
         if path in ("", ".") or any(sign in path for sign in "*?[$"):
             continue
+        if plan.invocation.runner == "node" and not path.endswith(_SCRIPTS):
+            continue  # the value of an option
         places = [Path(root, path) for root in (plan.layer, plan.workspace.source)]
         place = next((place for place in places if place.exists()), None)
         if place is None:
+            hidden = ", ".join(map(repr, plan.hidden[:_SHOWN])) or "none"
             raise InputError(
-                f"the command names {path!r}, which is neither a hidden file nor in the source",
+                f"the command names {path!r}, which is neither a hidden file ({hidden}) nor in the "
+                "source",
                 hint="correct cmd, or inject the file",
             )
         if test and place.is_file() and path.endswith(".py"):

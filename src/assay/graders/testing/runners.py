@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache, lru_cache
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -23,11 +23,15 @@ from assay.types.submission import Workspace
 __all__ = [
     "CHANNEL",
     "INSIDE",
+    "PYTEST_PARTS",
+    "STARTS_PYTEST",
     "Interpreter",
     "Toolchain",
+    "equipped",
     "find_python",
     "has_editable_pytest",
     "has_module",
+    "has_program",
     "surroundings",
     "tools_for",
 ]
@@ -180,6 +184,12 @@ def _is_anybodys(root: Path) -> bool:
     return home.is_relative_to(root) or root.name in _SHARED or len(root.parts) < 3
 
 
+STARTS_PYTEST = re.compile(r"\bpy\.?test\b")
+"""Found in a line that may run pytest."""
+
+PYTEST_PARTS = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+"""What ``python3 -m pytest`` imports of those that are no part of Python."""
+
 INSIDE = "/opt/assay/inside"
 """Where the sandbox shows the parts of ours that run inside."""
 
@@ -240,6 +250,45 @@ def find_python(workspace: Workspace, *, pytest: bool) -> Interpreter:
         hint="declare it in the case (environment: requirements: [pytest]), or install pytest "
         "beside assay",
     )
+
+
+def equipped(cmd: str, workspace: Workspace) -> Workspace:
+    """The workspace with what a shell line needs beside the system's own programs.
+
+    Toolchains that it names, and pytest: the case's own; where it declares no environment the
+    system's, or else assay's.
+    """
+    tools = tools_for(cmd)
+    env: dict[str, str] = {**tools.env, **workspace.env}
+    places, mounts = [*tools.path_entries], [*tools.mounts]
+    if _lends_pytest(cmd, workspace):
+        # Plugins that assay's installation happens to have must not change what a case means.
+        env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        places.insert(0, f"{sys.prefix}/bin")
+        mounts += _own_mounts()
+    if not tools.env and not places:
+        return workspace
+    if places:
+        env["PATH"] = ":".join([*places, env.get("PATH", _PATH)])
+    taken = {target for _, target in workspace.mounts}
+    added = (pair for pair in mounts if pair[1] not in taken)
+    return replace(workspace, env=env, mounts=(*workspace.mounts, *added))
+
+
+def _lends_pytest(cmd: str, workspace: Workspace) -> bool:
+    """Whether a line runs pytest where there would be none without assay's own."""
+    if not STARTS_PYTEST.search(cmd) or {"PATH", "VIRTUAL_ENV"} & set(workspace.env):
+        return False
+    has_own = (_own_packages() / "pytest" / "__init__.py").is_file()
+    return has_own and not _holds(_SYSTEM_PACKAGES, "pytest")
+
+
+def has_program(workspace: Workspace, name: str) -> bool | None:
+    """Whether a program is on the PATH of a workspace; None where the submission may bring it."""
+    places = workspace.env.get("PATH", _PATH).split(":")
+    if any(place in ("", ".") or place.startswith(("/workspace", "./")) for place in places):
+        return None
+    return any(os.access(_on_host(f"{place}/{name}", workspace), os.X_OK) for place in places)
 
 
 def has_editable_pytest(workspace: Workspace) -> bool:

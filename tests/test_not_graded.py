@@ -1,0 +1,120 @@
+"""Nothing passes unjudged: what was skipped is said beside the verdict, and can be refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.scoring import SubScore
+from assay.tasks import DocumentError, load_case
+from tests.command_line import assay, cells, summary, write_case
+
+KEYLESS = {"ANTHROPIC_API_KEY": ""}
+_CASE = """
+    id: half-judged
+    task: {{prompt: "hello"}}
+    matrix: {{harnesses: [echo], models: [m]}}
+    graders:
+      - {{type: contains, substring: hello, weight: 0.01}}
+      - {{type: model_judge, rubric: ./rubric.md, weight: 0.99}}
+    {expect}
+"""
+SAID = "0.99 of the weight was not graded"
+
+
+def suite(root: Path, expect: str = "") -> Path:
+    file = write_case(root, _CASE.format(expect=expect))
+    (file / "rubric.md").write_text("Is it kind?")
+    return root
+
+
+def test_attack_a_forgotten_key_is_said_in_the_verdict_s_own_line(tmp_path: Path) -> None:
+    done = assay("run", "evals", "--junit", "out.xml", cwd=suite(tmp_path), env=KEYLESS)
+    assert done.returncode == 0
+    (line,) = [one for one in done.stdout.splitlines() if "PASS" in one]
+    assert f"PASS, BUT {SAID} (model_judge" in line
+    assert "ANTHROPIC_API_KEY" in " ".join(done.stdout.split())
+    junit = (tmp_path / "out.xml").read_text()
+    assert 'name="not_graded" value="0.99 of the weight: model_judge"' in junit
+    shown = assay("report", "--json", cwd=tmp_path, env=KEYLESS)
+    (cell,) = cells(shown)
+    assert (cell["passed"], cell["not_graded"], cell["min_coverage"]) == (True, 0.99, None)
+    assert list(cast("Any", cell)["skipped_graders"]) == ["model_judge"]
+    assert cast("Any", summary(shown))["not_graded"]["share"] == 0.99
+    strict = assay("report", "--strict", cwd=tmp_path, env=KEYLESS)
+    assert strict.returncode == 3
+    assert f"NO VERDICT: {SAID}" in " ".join(strict.stdout.split())
+
+
+@pytest.mark.parametrize(("least", "passed"), [(1.0, False), (0.5, False), (0.01, True)])
+def test_a_cell_passes_only_if_enough_of_its_weight_was_graded(
+    least: float, *, passed: bool, tmp_path: Path
+) -> None:
+    suite(tmp_path, f"expect: {{min_coverage: {least}}}")
+    done = assay("run", "evals", "--json", cwd=tmp_path, env=KEYLESS)
+    (cell,) = cells(done)
+    assert (cell["reward"], cell["passed"], done.returncode) == (1.0, passed, 0 if passed else 1)
+    if not passed:
+        said = " ".join(assay("report", cwd=tmp_path, env=KEYLESS).stdout.split())
+        assert "0.01 of the weight was graded, and" in said
+    (again,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path, env=KEYLESS))
+    assert (again["passed"], again["min_coverage"]) == (passed, least)
+
+
+def test_a_skipped_gate_is_said_too_and_refused_where_all_is_asked_for(tmp_path: Path) -> None:
+    text = """
+        id: gated
+        task: {prompt: "hello"}
+        matrix: {harnesses: [echo], models: [m]}
+        graders:
+          - {type: contains, substring: hello}
+          - {type: trace, gate: true, require_no_denied: true}
+    """
+    write_case(tmp_path, text)
+    done = assay("run", "evals", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "PASS, BUT a gate or penalty was not graded (trace" in " ".join(done.stdout.split())
+    write_case(tmp_path, f"{text}\n        expect: {{min_coverage: 1}}")
+    assert assay("run", "evals", cwd=tmp_path).returncode == 1
+
+
+def test_where_all_is_graded_nothing_is_said(tmp_path: Path) -> None:
+    suite(tmp_path)
+    text = _CASE.format(expect="expect: {min_coverage: 1.0}")
+    write_case(tmp_path, "\n".join(line for line in text.splitlines() if "judge," not in line))
+    done = assay("run", "evals", "--strict", cwd=tmp_path)
+    assert (done.returncode, "not graded" in done.stdout) == (0, False)
+    assert (
+        json.loads(assay("report", "--json", cwd=tmp_path).stdout)["summary"]["not_graded"] is None
+    )
+
+
+def test_an_impossible_coverage_is_refused(tmp_path: Path) -> None:
+    file = write_case(suite(tmp_path), _CASE.format(expect="expect: {min_coverage: 1.5}"))
+    with pytest.raises(DocumentError, match=r"min_coverage: must be between 0 and 1, got 1\.5"):
+        load_case(str(file))
+
+
+def test_a_gate_may_have_a_weight_and_needs_its_full_value_whatever_its_threshold(
+    tmp_path: Path,
+) -> None:
+    text = """
+        id: gated
+        task: {prompt: "hello"}
+        matrix: {harnesses: [echo], models: [m]}
+        graders:
+          - {type: contains, substring: hello}
+          - {type: f1_score, reference: hello there, gate: true, weight: 2.0}
+    """
+    write_case(tmp_path, text)
+    checked = assay("validate", "evals", cwd=tmp_path)
+    assert checked.returncode == 0
+    assert "its weight of 2 adds no credit" in checked.stderr
+    (cell,) = cells(assay("run", "evals", "--json", cwd=tmp_path))
+    assert cell["reward"] == 0.0
+    assert "of 1) did not pass" in str(cell["content"])
+    gate = SubScore("judge", 0.9, gate=True, passed=True)
+    assert gate.passed is False
