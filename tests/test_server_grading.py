@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -94,6 +95,33 @@ async def test_the_same_request_is_carried_out_once(
                 headers={"Idempotency-Key": "k1"},
             )
         assert theirs.status_code == 200, "a key is its sender's own"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_same_request_to_two_servers_of_a_database_is_carried_out_once(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path
+) -> None:
+    location = new_location(request, kind, tmp_path)
+    async with serving(location) as one, serving(location) as two:
+        await one.made()
+        await one.uploaded("d", [{"answer": "4", "expected": "4"}])
+        token = one.admin.headers["Authorization"].removeprefix("Bearer ")
+        async with two.client(token) as admin:
+            sites = [one, replace(two, admin=admin)] * 2
+            graded = await asyncio.gather(
+                *(
+                    site.post("graders/exact/grade", {"items": ITEMS}, Idempotency_Key="k")
+                    for site in sites
+                )
+            )
+            job: Json = {"grader": "exact", "dataset": "d"}
+            made = await asyncio.gather(
+                *(site.post("jobs", job, Idempotency_Key="j") for site in sites)
+            )
+        assert len({answer.text for answer in graded}) == 1
+        assert len(items_of(await one.get("scores"))) <= len(ITEMS) + 1  # one may be the job's
+        assert len({answer.text for answer in made}) == 1, [answer.text for answer in made]
+        assert len(items_of(await one.get("jobs"))) == 1
 
 
 async def test_what_was_made_is_answered_again_with_its_place(site: Site) -> None:

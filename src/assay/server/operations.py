@@ -279,6 +279,10 @@ Keep = Callable[[Database, Answer], None]
 """Stores an answer; called inside the transaction of what it acknowledges, where there is one."""
 
 
+class _AnsweredError(Exception):
+    """Another server of the database has carried the same request out meanwhile."""
+
+
 async def carry_out(
     request: Request,
     project: str,
@@ -306,12 +310,21 @@ async def carry_out(
 
     def keep(database: Database, answer: Answer) -> None:
         kept = json.dumps({"body": answer.body, "headers": dict(answer.headers)})
-        Replies(database).put(project, name, asked, answer.status, kept)
+        if not Replies(database).put(project, name, asked, answer.status, kept):
+            raise _AnsweredError  # and what this server did is rolled back
+
+    def get(database: Database) -> tuple[str, int, bytes] | None:
+        return Replies(database).get(project, name)
 
     async with _alone(server, f"{project}\n{name}"):
-        before = await server.storage.run(lambda database: Replies(database).get(project, name))
+        before = await server.storage.run(get)
         if before is None:
-            return (await work(keep)).reply()
+            try:
+                return (await work(keep)).reply()
+            except (_AnsweredError, ConflictError, ProblemError):
+                # Refused perhaps only because another server was quicker.
+                if (before := await server.storage.run(get)) is None:
+                    raise
         found = _again(before, asked).reply()
     found.headers["Idempotent-Replayed"] = "true"
     return found
