@@ -128,6 +128,36 @@ async def test_told_to_end_it_stores_the_batch_in_flight_and_the_next_one_goes_o
         assert "Traceback" not in server.log()
 
 
+SLEEPY = """\
+import time
+async def grade(thread):
+    time.sleep(9 * (thread.completion() == "s"))
+    return 1
+"""
+
+
+async def test_told_to_end_it_ends_in_time_though_functions_sleep(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, None, "--grace", "1") as server:
+        async with talking(server) as client:
+            body = {"key": "slow", "kind": "function", "definition": {"source": SLEEPY}}
+            assert (await client.post(f"{PROJECT}/graders", json=body)).status_code == 201
+            slow = jsonl([{"id": str(n), "answer": "s"} for n in range(64)])
+            kind = {"Content-Type": "application/x-ndjson"}
+            await client.post(f"{PROJECT}/datasets/slow", content=slow, headers=kind)
+            await client.post(f"{PROJECT}/jobs", json={"grader": "slow", "dataset": "slow"})
+            items = {"items": [{"answer": "s"}]}
+            asking = asyncio.create_task(client.post(f"{PROJECT}/graders/slow/grade", json=items))
+            running = {"status": "running"}
+            while not (await client.get(f"{PROJECT}/jobs", params=running)).json()["items"]:  # noqa: ASYNC110 - of another process
+                await asyncio.sleep(0.01)
+            assert await asyncio.to_thread(server.terminate) == 0
+            answer = await asking
+        assert (answer.status_code, answer.headers["content-type"]) == (
+            503,
+            "application/problem+json",
+        )
+
+
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from assay.cli.options import explain, port, state_home
+from assay.cli.options import explain, number_between, port, positive, state_home
 from assay.errors import InputError, MissingExtraError
 from assay.store.projects import KeyRecord, KeyRole
 
@@ -70,6 +70,20 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="run graders that are classes of installed packages, outside of any sandbox",
     )
+    add(
+        "--max-connections",
+        type=positive,
+        default=1_000,
+        metavar="N",
+        help="connections open at once; one more closes the one that is idle longest",
+    )
+    add(
+        "--grace",
+        type=number_between(0, 3_600, "seconds"),
+        default=20.0,
+        metavar="SECONDS",
+        help="in which requests and batches under way must end when it is told to; 20 by default",
+    )
     add("--quiet", action="store_true", help="no line for each request")
     add("--json", action="store_true", help="say where it listens as one JSON object")
 
@@ -110,6 +124,7 @@ def _secret(text: str) -> tuple[str, str]:
 def run(given: Namespace) -> int:
     """Serve until the process is told to end."""
     _require_server()
+    from assay.endpoint.listening import Limits
     from assay.endpoint.serving import is_loopback, listen
     from assay.server.app import run as run_server
     from assay.server.context import ServerSettings
@@ -126,6 +141,7 @@ def run(given: Namespace) -> int:
             endpoint_secrets=dict(given.endpoint_secret),
             allow_custom_code=given.allow_custom_code,
             allow_internal_endpoints=given.allow_internal_endpoints,
+            limits=Limits(connections=given.max_connections, grace_seconds=given.grace),
         )
         _log(quiet=given.quiet)
         run_server(

@@ -13,12 +13,14 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from starlette.requests import Request
 
+from assay.endpoint.listening import Limits
 from assay.errors import StoreError
 from assay.registry.grading import grade_version
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.server.access import Access
 from assay.server.gate import Metrics
+from assay.server.problems import SlowStoreError
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
@@ -53,6 +55,8 @@ class ServerSettings:
             rests after a crash. The clocks of servers of one database must agree better than that.
         poll_seconds: How often waiting jobs and progress are looked for.
         heartbeat_seconds: How often a quiet stream of events says that it is alive.
+        store_seconds: How long a request waits for the database.
+        limits: What callers may use up who say nothing, and how long ending may take.
         login_failures: Wrong one-time links or keys in a minute, from one address, after which the
             next wrong ones are told to wait.
     """
@@ -73,6 +77,8 @@ class ServerSettings:
     lease_seconds: float = 6.0
     poll_seconds: float = 0.5
     heartbeat_seconds: float = 15.0
+    store_seconds: float = 30.0
+    limits: Limits = field(default_factory=Limits)
     login_failures: int = 20
 
     @property
@@ -83,6 +89,22 @@ class ServerSettings:
             internal=self.allow_internal_endpoints,
             secrets=self.endpoint_secrets,
         )
+
+
+class Stopping(asyncio.Event):
+    """Set when the server is to stop."""
+
+    _since: float | None = None
+
+    def set(self) -> None:
+        """Tell everybody, once."""
+        if self._since is None:
+            self._since = time.monotonic()
+        super().set()
+
+    def left(self, grace_seconds: float) -> float:
+        """How much of a period of grace is left."""
+        return grace_seconds - (time.monotonic() - (self._since or time.monotonic()))
 
 
 @dataclass(slots=True)
@@ -116,7 +138,7 @@ class Context:
     storage: Storage
     access: Access
     metrics: Metrics
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
 
@@ -177,6 +199,9 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
+_CLOSING_SECONDS = 3.0
+
+
 class Storage:
     """The thread that owns the database, so that no request waits for another one's disk.
 
@@ -185,10 +210,12 @@ class Storage:
 
     Args:
         location: As `Database.open` takes it.
+        seconds: How long anybody waits for it.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, seconds: float = 30.0) -> None:
         self._location = location
+        self._seconds = seconds
         self._database: Database | None = None
         self._file: tuple[int, int] | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -197,15 +224,25 @@ class Storage:
         """Start the thread; the database is opened by the first who needs it."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="assay-store")
 
-    async def run(self, work: Callable[[Database], T]) -> T:
+    async def run(self, work: Callable[[Database], T], *, seconds: float | None = None) -> T:
         """Do something with the database in one go.
 
+        Args:
+            work: What is done.
+            seconds: How long to wait for it, if less than the server's.
+
         Raises:
+            SlowStoreError: If it does not answer in time.
             StoreError: If the database cannot be opened, read or written.
         """
         if self._thread is None:
             raise StoreError("the server has not started, or has ended")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(seconds or self._seconds):
+                return await loop.run_in_executor(self._thread, self._do, work)
+        except TimeoutError:
+            raise SlowStoreError("the database does not answer") from None
 
     def _do(self, work: Callable[[Database], T]) -> T:
         database = self._opened()
@@ -244,8 +281,10 @@ class Storage:
                 database.close()
 
     async def close(self) -> None:
-        """End the thread, once what was asked of it is done."""
+        """End the thread, once what was asked of it is done; a database that hangs is left."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            thread.submit(self._let_go)
-            await asyncio.to_thread(thread.shutdown)
+            last = thread.submit(self._let_go)
+            thread.shutdown(wait=False)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(last), _CLOSING_SECONDS)

@@ -7,6 +7,7 @@ Plain ASGI, because it stands before every request and must see what streams thr
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import re
@@ -70,6 +71,9 @@ class Gate:
             if passage.status:
                 raise
             await problem_reply(problem, scope["path"])(scope, receive, passage.send)
+        except asyncio.CancelledError:  # the server ends, and says so outside
+            passage.status = passage.status or 503
+            raise
         finally:
             self._note(scope, passage.status or 500, time.perf_counter() - started)
 

@@ -40,7 +40,7 @@ from assay.store.datasets import DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
 
-_PATIENCE_SECONDS = 20.0
+_LAST_SECONDS = 2.0
 _STRETCH = 8
 """How many batches of rows are read at once where they are graded one by one."""
 
@@ -73,10 +73,11 @@ class Workers:
         """Wait until the batches in flight are stored, but not for one that takes very long."""
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=_PATIENCE_SECONDS)
+        left = self._server.stopping.left(self._server.settings.limits.grace_seconds)
+        _, late = await asyncio.wait(self._tasks, timeout=max(left, 0.0))
         for task in late:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.wait(self._tasks, timeout=_LAST_SECONDS)
 
 
 class _Worker:
