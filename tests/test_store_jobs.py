@@ -120,6 +120,21 @@ def test_a_claim_that_ran_out_is_taken_over(jobs: Jobs) -> None:
     assert jobs.renew(job, "b", 60, _NOON + 2 * _MINUTE)
 
 
+def test_a_claim_of_a_clock_that_was_fast_strands_no_job(jobs: Jobs) -> None:
+    job = _create(jobs)
+    assert jobs.claim("a", 60, _NOON + 1_000 * _MINUTE)
+    taken = jobs.claim("b", 60, _NOON)
+    assert taken
+    assert taken.id == job
+    assert jobs.claim("c", 60, _NOON) is None
+
+
+def test_jobs_of_projects_that_have_enough_are_passed_over(jobs: Jobs) -> None:
+    _create(jobs)
+    assert jobs.claim("a", 60, _NOON, but_not=["other", "default"]) is None
+    assert jobs.claim("a", 60, _NOON, but_not=["other"])
+
+
 def test_a_renewed_claim_is_kept(jobs: Jobs) -> None:
     job = _create(jobs)
     jobs.claim("a", 60, _NOON)

@@ -78,6 +78,20 @@ def add(parser: ArgumentParser) -> None:
         help="connections open at once; one more closes the one that is idle longest",
     )
     add(
+        "--job-slots",
+        type=positive,
+        default=8,
+        metavar="N",
+        help="jobs worked on at once, 8 by default; no project has all of them",
+    )
+    add(
+        "--max-waiting",
+        type=positive,
+        default=256,
+        metavar="N",
+        help="requests of a project that may wait for graders of one sort before it gets 429",
+    )
+    add(
         "--grace",
         type=number_between(0, 3_600, "seconds"),
         default=20.0,
@@ -141,6 +155,8 @@ def run(given: Namespace) -> int:
             endpoint_secrets=dict(given.endpoint_secret),
             allow_custom_code=given.allow_custom_code,
             allow_internal_endpoints=given.allow_internal_endpoints,
+            job_slots=given.job_slots,
+            max_waiting=given.max_waiting,
             limits=Limits(connections=given.max_connections, grace_seconds=given.grace),
         )
         _log(quiet=given.quiet)

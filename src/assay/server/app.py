@@ -21,6 +21,7 @@ from assay.server.access import Access
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
 from assay.server.jobs import Workers
+from assay.server.lanes import Lanes
 from assay.server.openapi import describe
 from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
@@ -48,6 +49,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         finally:
             server.stopping.set()
             await workers.stop()
+            server.lanes.close()
             await server.storage.close()
 
     app = FastAPI(
@@ -61,7 +63,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     )
     storage = Storage(settings.location, settings.store_seconds)
     access = Access(storage, most_failures=settings.login_failures)
-    app.state.context = Context(settings, storage, access, metrics)
+    app.state.context = Context(settings, storage, access, metrics, Lanes(settings.max_waiting))
     for router in (
         operations_router(),
         health.router,

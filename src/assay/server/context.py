@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from starlette.requests import Request
 
@@ -20,6 +20,7 @@ from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.server.access import Access
 from assay.server.gate import Metrics
+from assay.server.lanes import Lanes, lane_of
 from assay.server.problems import SlowStoreError
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
@@ -49,7 +50,8 @@ class ServerSettings:
         max_line_bytes: Longest line of a dataset.
         max_rows: Most rows of a dataset.
         max_depth: Deepest nesting of JSON.
-        job_slots: Jobs worked on at once.
+        job_slots: Jobs worked on at once; a project has half of those that are left, at most.
+        max_waiting: Requests of a project that may wait for graders of one sort.
         job_batch: Rows under way at a time; what is lost, and graded again, after a crash.
         lease_seconds: How long a job is this server's without a sign of life, and so how long it
             rests after a crash. The clocks of servers of one database must agree better than that.
@@ -72,7 +74,8 @@ class ServerSettings:
     max_line_bytes: int = 4 << 20
     max_rows: int = 1_000_000
     max_depth: int = 64
-    job_slots: int = 2
+    job_slots: int = 8
+    max_waiting: int = 256
     job_batch: int = 64
     lease_seconds: float = 6.0
     poll_seconds: float = 0.5
@@ -129,6 +132,7 @@ class Context:
         storage: Its database.
         access: Who may do what.
         metrics: What it counts.
+        lanes: Where graders run.
         stopping: Set when it is to stop: streams end, no new job begins.
         wake: Set when there may be a job to do.
         turns: Requests with an idempotency key that are being carried out.
@@ -138,6 +142,7 @@ class Context:
     storage: Storage
     access: Access
     metrics: Metrics
+    lanes: Lanes
     stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
@@ -146,8 +151,20 @@ class Context:
         """The database at hand for a project, with what this server allows."""
         return Desk(database, project, who, self.settings.permissions)
 
+    async def grade_apart(
+        self, project: str, version: GraderVersion, items: Sequence[Item]
+    ) -> list[Graded]:
+        """Grade items for a project, when it is its turn.
+
+        Raises:
+            InputError: If graders of this kind cannot run here.
+            ProblemError: If too many requests of the project wait.
+        """
+        lane = lane_of(version)
+        return await self.lanes.run(lane, project, lambda: self.grade(version, items))
+
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
-        """Grade items with a stored version, and count what came of them; see `apart`.
+        """Grade items with a stored version, and count what came of them; on a loop of a lane.
 
         Raises:
             InputError: If graders of this kind cannot run here.
@@ -156,32 +173,6 @@ class Context:
         graded = await grade_version(version, items, self.settings.permissions)
         self.metrics.graded(version.kind, graded, time.perf_counter() - started)
         return graded
-
-
-async def apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run something on a loop and a thread of its own, which end with it.
-
-    Some graders compute for seconds, and nobody else's request may wait for that. When whoever
-    waits is cancelled, so is the work.
-    """
-    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
-    is_cancelled = False
-
-    async def run() -> T:
-        task = cast("asyncio.Task[T]", asyncio.current_task())
-        running.append((asyncio.get_running_loop(), task))
-        if is_cancelled:
-            raise asyncio.CancelledError
-        return await work()
-
-    try:
-        return await asyncio.to_thread(lambda: asyncio.run(run()))
-    except asyncio.CancelledError:
-        is_cancelled = True
-        for loop, task in running:
-            with suppress(RuntimeError):  # its loop has ended meanwhile
-                loop.call_soon_threadsafe(task.cancel)
-        raise
 
 
 def context(request: Request) -> Context:

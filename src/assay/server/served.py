@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -17,7 +17,7 @@ from assay.registry import definition_from
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.bodies import Body
-from assay.server.context import Item, apart, context
+from assay.server.context import Item, caller, context
 from assay.server.door import Door, admit, needs
 from assay.server.openapi import problem_responses
 from assay.server.problems import reply
@@ -47,7 +47,7 @@ async def _find(request: Request) -> Served:
     )
 
     async def grade(items: Sequence[Item]) -> list[Graded]:
-        return await apart(lambda: server.grade(version, items))
+        return await server.grade_apart(project, version, items)
 
     return Served(
         scorer=grade,
@@ -121,6 +121,15 @@ class OpenaiGraderShown(BaseModel):
     grader: dict[str, JsonValue]
 
 
+_Openai: TypeAlias = Callable[[Mapping[str, Json]], Coroutine[Any, Any, dict[str, Json]]]
+
+
+async def _openai(request: Request, work: _Openai) -> Response:
+    body = cast("dict[str, Json]", await request.json())
+    lanes, project = context(request).lanes, caller(request).project
+    return reply(await lanes.run("functions", project, lambda: work(body)))
+
+
 @openai_router.post(
     "/run",
     name="run",
@@ -131,7 +140,7 @@ class OpenaiGraderShown(BaseModel):
 async def run_openai_grader(request: Request, body: OpenaiRunBody) -> Response:
     """Grade one sample with a grader in OpenAI's format; nothing is stored."""
     del body  # checked; what is passed on is what was sent
-    return reply(await run_grader(cast("dict[str, Json]", await request.json())))
+    return await _openai(request, run_grader)
 
 
 @openai_router.post(
@@ -144,4 +153,4 @@ async def run_openai_grader(request: Request, body: OpenaiRunBody) -> Response:
 async def validate_openai_grader(request: Request, body: OpenaiCheckBody) -> Response:
     """Check a grader in OpenAI's format."""
     del body
-    return reply(await check_grader(cast("dict[str, Json]", await request.json())))
+    return await _openai(request, check_grader)
