@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar, cast
 from starlette.requests import Request
 
 from assay.endpoint.listening import Limits
+from assay.endpoint.routes import MAX_VALUES
 from assay.errors import StoreError
 from assay.registry.grading import grade_version
 from assay.registry.policy import Permissions
@@ -50,6 +51,7 @@ class ServerSettings:
         max_line_bytes: Longest line of a dataset.
         max_rows: Most rows of a dataset.
         max_depth: Deepest nesting of JSON.
+        max_values: Most values in the JSON of a request.
         job_slots: Jobs worked on at once; a project has half of those that are left, at most.
         max_waiting: Requests of a project that may wait for graders of one sort.
         job_batch: Rows under way at a time; what is lost, and graded again, after a crash.
@@ -74,6 +76,7 @@ class ServerSettings:
     max_line_bytes: int = 4 << 20
     max_rows: int = 1_000_000
     max_depth: int = 64
+    max_values: int = MAX_VALUES
     job_slots: int = 8
     max_waiting: int = 256
     job_batch: int = 64
