@@ -104,6 +104,8 @@ class _Worker:
         is_away = False
         while not self._server.stopping.is_set():
             try:
+                if self._left:  # the database failed while we had it
+                    await self._server.storage.run(self._release_left)
                 job = await self._next()
                 is_away = False
                 if job is not None:
@@ -143,10 +145,11 @@ class _Worker:
 
     def _claim(self, but_not: Sequence[str], database: Database) -> JobRecord | None:
         now = datetime.now(UTC)
-        if self._left:  # the database went away while we had it
-            Jobs(database).release(self._left, self._owner)
-            self._left = ""
         return Jobs(database).claim(self._owner, self._settings.lease_seconds, now, but_not=but_not)
+
+    def _release_left(self, database: Database) -> None:
+        Jobs(database).release(self._left, self._owner, failed=True)
+        self._left = ""
 
     async def _carry_out(self, job: JobRecord) -> None:
         """Grade what has no score yet; what cannot go on, and why, is written into the job."""

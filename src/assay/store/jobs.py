@@ -222,17 +222,24 @@ class Jobs:
             )
         return bool(renewed)
 
-    def release(self, job: str, owner: str) -> bool:
+    def release(self, job: str, owner: str, *, failed: bool = False) -> bool:
         """Give a claim back, so that another worker need not wait until it runs out.
+
+        Args:
+            job: Id of the job.
+            owner: Who has it.
+            failed: Whether the store failed meanwhile: it may do so for the next worker, too, and
+                the claim counts as one of a worker that died.
 
         Returns:
             Whether it was held.
         """
         with self._database.writing():
             released = self._database.change(
-                "UPDATE job SET status = 'queued', owner = '', lease_until = '', claims = 0, "
-                "updated_at = ? WHERE id = ? AND owner = ? AND status = 'running'",
-                *(self._database.now(), plain(job), plain(owner)),
+                "UPDATE job SET status = 'queued', owner = '', lease_until = '', "
+                "claims = claims * ?, updated_at = ? "
+                "WHERE id = ? AND owner = ? AND status = 'running'",
+                *(int(failed), self._database.now(), plain(job), plain(owner)),
             )
         return bool(released)
 
