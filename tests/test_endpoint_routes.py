@@ -372,6 +372,22 @@ async def test_a_rollout_that_cannot_be_verified_is_marked() -> None:
     assert (reply["reward"], reply["_ng_failure_class"]) == (0.0, "skipped")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"items": [{"answer": "4"}], "items": []}',
+        '{"responses_create_params": {"x": 1e999}, "response": {"output": []}}',
+        '{"items": ' + "[" * 900 + "]" * 900 + "}",
+    ],
+    ids=["twice", "infinite", "deep"],
+)
+@pytest.mark.parametrize("path", ["/v1/grade", "/verify", "/get_reward"])
+async def test_what_readers_of_json_take_differently_is_refused(path: str, text: str) -> None:
+    async with client(serve_wire(Odd.skips)) as http:
+        headers = {"Content-Type": "application/json"}
+        problem(await http.post(path, content=text, headers=headers), 400)
+
+
 async def test_nemo_rl_never_trains_on_what_could_not_be_graded() -> None:
     """NeMo RL masks what has `instance_config.mask_sample`, and looks at no other mark."""
     failed = (await post("/verify", rollout("fail", instance_config={"name": "a"}))).json()

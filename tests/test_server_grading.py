@@ -202,8 +202,29 @@ async def test_openai_s_graders_run_here(site: Site) -> None:
     valid = await site.post("/v1/fine_tuning/alpha/graders/validate", {"grader": grader})
     assert valid.status_code == 200
     wrong = await site.post("/v1/fine_tuning/alpha/graders/validate", {"grader": {"type": "x"}})
-    assert wrong.status_code == 422
-    faults_of(wrong)
+    assert wrong.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"grader": {"type": "strang_check"}, "model_sample": "4"}, "grader.type"),
+        ({"grader": {"type": "string_check"}}, "model_sample"),
+        ({"grader": {}, "model_sample": "4", "itm": {}}, "itm"),
+    ],
+)
+async def test_refusals_are_those_that_openai_s_clients_catch(
+    site: Site, body: Json, param: str
+) -> None:
+    """`except openai.BadRequestError` looks for 400 and for an object `error`."""
+    answer = await site.post("/v1/fine_tuning/alpha/graders/run", body)
+    error = cast("dict[str, Json]", body_of(answer)["error"])
+    assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
+    assert error["param"] == param
+    assert error["message"]
+    strange = await site.client("no key").post("/v1/fine_tuning/alpha/graders/run", json=body)
+    assert strange.status_code == 401
+    assert strange.json()["error"]["type"] == "authentication_error"
 
 
 @pytest.mark.sandbox

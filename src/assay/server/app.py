@@ -42,6 +42,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     async def live(app: FastAPI) -> AsyncGenerator[None]:
         server = context_of(app)
         server.storage.start()
+        server.lanes.start()
         workers = Workers(server)
         workers.start()
         try:

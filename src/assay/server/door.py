@@ -100,9 +100,13 @@ class Door(APIRoute):
                 problem = _of_validation(error, body)
             except Exception as error:  # the boundary: recorded, and told as a problem
                 problem = problem_of(error, request)
-            return problem_reply(problem, request.url.path)
+            return self.refuse(problem, request)
 
         return enter
+
+    def refuse(self, problem: ProblemError, request: Request) -> Response:
+        """The reply to a request that cannot be served."""
+        return problem_reply(problem, request.url.path)
 
 
 async def admit(request: Request, role: Entrance, where: str = "") -> None:

@@ -135,6 +135,10 @@ class Lanes:
 
     def __init__(self, most_waiting: int) -> None:
         self._turns = {lane: Turns(slots, most_waiting) for lane, slots in SLOTS.items()}
+        self._threads: dict[Lane, ThreadPoolExecutor] = {}
+
+    def start(self) -> None:
+        """Be ready; threads begin when they are needed."""
         self._threads = {
             lane: ThreadPoolExecutor(slots, thread_name_prefix=f"assay-{lane}")
             for lane, slots in SLOTS.items()

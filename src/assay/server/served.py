@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, TypeAlias, cast
 
 from fastapi import APIRouter, Request, Response
@@ -19,7 +20,6 @@ from assay.scoring.json_safe import Json
 from assay.server.bodies import Body
 from assay.server.context import Item, caller, context
 from assay.server.door import Door, admit, needs
-from assay.server.openapi import problem_responses
 from assay.server.problems import reply
 from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
@@ -69,7 +69,59 @@ def _range(version: GraderVersion) -> tuple[float, float] | None:
 
 # OpenAI's grader endpoints, at the paths that its clients call.
 
-openai_router = APIRouter(prefix="/v1/fine_tuning/alpha/graders", route_class=Door, tags=["openai"])
+_OPENAI_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+
+
+class OpenaiErrorShown(BaseModel):
+    """What went wrong, as OpenAI's clients read it."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"error": {"message": "grader: required", "type": "invalid_request_error",
+                           "param": "grader", "code": None}}
+            ]
+        },
+    )  # fmt: skip
+
+    error: dict[str, JsonValue]
+
+
+class _OpenaiDoor(Door):
+    """A door whose refusals OpenAI's clients understand: ``BadRequestError`` and the like."""
+
+    def refuse(self, problem: ProblemError, request: Request) -> Response:
+        """As OpenAI's servers refuse."""
+        del request
+        status = 400 if problem.status == 422 else problem.status
+        kind = _OPENAI_TYPES.get(status) or (
+            "server_error" if status >= 500 else "invalid_request_error"
+        )
+        field = problem.errors[0].field if problem.errors else ""
+        error: Json = {
+            "message": problem.message,
+            "type": kind,
+            "param": field or None,
+            "code": None,
+        }
+        return reply({"error": error}, status, problem.headers)
+
+
+openai_router = APIRouter(
+    prefix="/v1/fine_tuning/alpha/graders",
+    route_class=_OpenaiDoor,
+    tags=["openai"],
+    responses={
+        status: {"model": OpenaiErrorShown, "description": HTTPStatus(status).phrase}
+        for status in (400, 401, 403, 415, 429, 500, 503)
+    },
+)
 
 _GRADER: dict[str, JsonValue] = {
     "type": "string_check",
@@ -135,7 +187,6 @@ async def _openai(request: Request, work: _Openai) -> Response:
     name="run",
     response_model=OpenaiRewardShown,
     openapi_extra=needs("editor", project="own"),
-    responses=problem_responses(503),
 )
 async def run_openai_grader(request: Request, body: OpenaiRunBody) -> Response:
     """Grade one sample with a grader in OpenAI's format; nothing is stored."""
@@ -148,7 +199,6 @@ async def run_openai_grader(request: Request, body: OpenaiRunBody) -> Response:
     name="validate",
     response_model=OpenaiGraderShown,
     openapi_extra=needs("editor", project="own"),
-    responses=problem_responses(503),
 )
 async def validate_openai_grader(request: Request, body: OpenaiCheckBody) -> Response:
     """Check a grader in OpenAI's format."""
