@@ -28,7 +28,8 @@ async def listening(limits: Limits, *, ends: bool = True) -> AsyncGenerator[tupl
             return
         if not ends:
             await asyncio.Event().wait()
-        await send({"type": "http.response.start", "status": 204, "headers": []})
+        who = [(b"from", scope["client"][0].encode())]
+        await send({"type": "http.response.start", "status": 204, "headers": who})
         await send({"type": "http.response.body", "body": b""})
 
     started = asyncio.Event()
@@ -87,6 +88,15 @@ async def test_a_request_that_is_cut_off_at_the_end_is_told_so() -> None:
     assert said.startswith(b"HTTP/1.1 503 ")
     assert b"content-type: application/problem+json" in said.lower()
     writer.close()
+
+
+@pytest.mark.parametrize(("proxies", "seen"), [((), b"127.0.0.1"), (("127.0.0.1",), b"192.0.2.7")])
+async def test_who_asks_is_believed_of_proxies_alone(proxies: tuple[str, ...], seen: bytes) -> None:
+    async with listening(Limits(proxies=proxies)) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(REQUEST[:-2] + b"X-Forwarded-For: 192.0.2.7\r\n\r\n")
+        assert b"from: " + seen + b"\r\n" in await reader.readuntil(b"\r\n\r\n")
+        writer.close()
 
 
 def test_small_replies_are_not_held_back() -> None:

@@ -99,6 +99,14 @@ def test_jobs_are_listed_newest_first_a_page_at_a_time(jobs: Jobs, database: Dat
     assert jobs.page("other") == []
 
 
+def test_a_cursor_says_nothing_about_jobs_of_others(jobs: Jobs, database: Database) -> None:
+    theirs = _create(jobs)
+    Projects(database).create("other")
+    for after in (theirs, "20260101-000000-00000000"):
+        with pytest.raises(NotFoundError, match=f"there is no job '{after}'"):
+            jobs.page("other", after=after)
+
+
 def test_the_oldest_job_is_claimed_first_and_once(jobs: Jobs) -> None:
     made = [_create(jobs), _create(jobs)]
     first, second = jobs.claim("a", 30, _NOON), jobs.claim("b", 30, _NOON)

@@ -51,6 +51,13 @@ def add(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="a host name by which others reach this server",
     )
+    add(
+        "--proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="a reverse proxy through which others reach this server; its X-Forwarded-For counts",
+    )
     add("--create-key", metavar="NAME", help="make an admin's key for all projects, and print it")
     add(
         "--endpoint-secret",
@@ -146,7 +153,7 @@ def run(given: Namespace) -> int:
     where = _location(given.db)
     with listen(given.host, given.port) as opened:
         token = _first_key(where, given.create_key)
-        is_local = is_loopback(given.host)
+        is_local = is_loopback(given.host) and not given.proxy
         _require_store(where, given.host, needs_key=not is_local)
         settings = ServerSettings(
             location=where,
@@ -157,7 +164,11 @@ def run(given: Namespace) -> int:
             allow_internal_endpoints=given.allow_internal_endpoints,
             job_slots=given.job_slots,
             max_waiting=given.max_waiting,
-            limits=Limits(connections=given.max_connections, grace_seconds=given.grace),
+            limits=Limits(
+                connections=given.max_connections,
+                proxies=tuple(given.proxy),
+                grace_seconds=given.grace,
+            ),
         )
         _log(quiet=given.quiet)
         run_server(

@@ -38,17 +38,19 @@ _LAST_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What callers who say nothing, or not enough, may use up.
+    """Who is listened to, and for how long.
 
     Attributes:
         connections: Open at once. One more closes that which has been without a request longest.
         header_seconds: In which the head of a request must arrive.
+        proxies: Addresses of reverse proxies, whose word counts on who asks, and by which scheme.
         grace_seconds: In which requests under way must end when the process is told to. Then they
             are answered 503; a few seconds later the process ends whatever it does.
     """
 
     connections: int = 1_000
     header_seconds: float = 10.0
+    proxies: tuple[str, ...] = ()
     grace_seconds: float = 20.0
 
 
@@ -213,6 +215,8 @@ def server_for(
         log_config=LOGGING_CONFIG if is_told else None,
         log_level="info" if is_told else "warning",
         server_header=False,
+        proxy_headers=bool(limits.proxies),
+        forwarded_allow_ips=list(limits.proxies),
         backlog=_AT_ONCE,
         timeout_graceful_shutdown=max(1, round(limits.grace_seconds)),
         timeout_keep_alive=30,

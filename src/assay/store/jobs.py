@@ -146,7 +146,8 @@ class Jobs:
         """
         conditions, values = ["project = ?"], cast("list[Scalar]", [project])
         if after:
-            self.get(after)
+            if self.get(after).project != project:  # whose it is, is nobody else's business
+                raise NotFoundError(f"there is no job {after!r:.80}")
             conditions.append("seq < (SELECT seq FROM job WHERE id = ?)")
             values.append(after)
         if status is not None:
