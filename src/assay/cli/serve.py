@@ -105,6 +105,11 @@ def add(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help="in which requests and batches under way must end when it is told to; 20 by default",
     )
+    add(
+        "--audit-log",
+        metavar="FILE",
+        help="append a line of JSON for each change: who made, locked or deleted what",
+    )
     add("--quiet", action="store_true", help="no line for each request")
     add("--json", action="store_true", help="say where it listens as one JSON object")
 
@@ -171,6 +176,7 @@ def run(given: Namespace) -> int:
             ),
         )
         _log(quiet=given.quiet)
+        _log_changes(given.audit_log)
         run_server(
             settings, opened, given.host, lambda found: _announce(found, token, as_json=given.json)
         )
@@ -229,6 +235,21 @@ def _log(*, quiet: bool) -> None:
     log = logging.getLogger("assay")
     log.addHandler(handler)
     log.setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def _log_changes(file: str | None) -> None:
+    audit = logging.getLogger("assay.audit")
+    audit.propagate = False  # the log of requests tells them, too
+    if file is None:
+        audit.addHandler(logging.NullHandler())
+        return
+    try:
+        handler = logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write to {file}: {error.strerror}") from error
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    audit.addHandler(handler)
+    audit.setLevel(logging.INFO)
 
 
 def run_keys(given: Namespace) -> int:
