@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -124,7 +125,8 @@ class PostgresServer:
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         pids = [self._process.pid, *map(int, children.read_text().split())]
         for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # those left end by themselves
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
         while any(_lives(pid) for pid in pids):
             time.sleep(0.01)

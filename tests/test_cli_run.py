@@ -93,7 +93,7 @@ def test_bad_input_is_2_and_runs_nothing(tmp_path: Path, case: str, said: str) -
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert "Traceback" not in done.stderr
-    assert "no runs yet" in assay("list", cwd=tmp_path).stdout
+    assert "no runs yet" in assay("runs", cwd=tmp_path).stdout
 
 
 def test_json_is_one_object_and_nothing_else_on_stdout(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_models_that_would_share_a_file_name_are_two_cells(tmp_path: Path) -> No
 
 
 def _stored(root: Path) -> int:
-    listed = assay("list", "--json", cwd=root)
+    listed = assay("runs", "--json", cwd=root)
     runs = cast("list[dict[str, Json]]", result(listed)["runs"])
     return sum(cast("int", run["graded"]) for run in runs)
 

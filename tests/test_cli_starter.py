@@ -16,6 +16,7 @@ from assay.graders.kinds import load_file
 from assay.store.runs import Store
 from assay.tasks.blocks import load_harnesses
 from assay.tasks.task import Agent, Taskset
+from assay.testing import FakeJudge
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +38,16 @@ def call(*arguments: str) -> int:
 def test_everything_that_is_written_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("init", "my-suite") == 0
     said = capsys.readouterr().out
-    for file in ("evals/totals/case.yaml", "answers.jsonl", "graders.yaml", "tasks.py"):
+    for file in (
+        "evals/totals/case.yaml",
+        "agents/ask.py",
+        "answers.jsonl",
+        "graders.yaml",
+        "tasks.py",
+    ):
         assert f"my-suite/{file}" in said
     assert call("validate", "my-suite", "my-suite/graders.yaml") == 0
-    assert load_harnesses("my-suite/harnesses.yaml") == {}
+    assert list(load_harnesses("my-suite/harnesses.yaml")) == ["my-model"]
     written = [path for path in Path("my-suite").rglob("*") if path.is_file()]
     assert len(written) == len(re.findall(r"^  my-suite/", said, re.MULTILINE))
 
@@ -55,7 +62,13 @@ def test_printed_commands_work(capsys: pytest.CaptureFixture[str]) -> None:
     with Store.open(str(Path.cwd() / ".assay")) as store:
         answers, matrix = store.runs()
         rewards = {cell.model: cell.reward for cell in store.cells(matrix.id)}
-        assert rewards == {"good": 1.0, "wrong": pytest.approx(0.3), "none": 0.0}
+        assert rewards == {
+            "reference": 1.0,
+            "wrong-fee": 0.0,
+            "good": 1.0,
+            "wrong": pytest.approx(0.3),
+            "none": 0.0,
+        }
         graded = {cell.case: cell.reward for cell in store.cells(answers.id)}
         assert graded == {"1": 1.0, "2": 1.0, "3": 1.0, "4": 0.0, "5": 1.0, "6": 0.0}
 
@@ -64,8 +77,28 @@ def test_printed_commands_work(capsys: pytest.CaptureFixture[str]) -> None:
 def test_readme_says_how_to_see_it_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     call("init", "my-suite")
     monkeypatch.chdir("my-suite")
-    assert "assay run . --model good" in Path("README.md").read_text(encoding="utf-8")
-    assert call("run", ".", "--model", "good") == 0
+    command = "run . --case totals --model good"
+    assert f"assay {command}" in Path("README.md").read_text(encoding="utf-8")
+    assert call(*command.split()) == 0
+
+
+@pytest.mark.sandbox
+def test_own_model_is_asked_by_the_printed_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("init", "my-suite")
+    monkeypatch.chdir("my-suite")
+    capsys.readouterr()
+    said = Path("harnesses.yaml").read_text(encoding="utf-8")
+    command = re.search(r"^#   assay (.+)$", said, re.MULTILINE)
+    assert command is not None
+    with FakeJudge(["24.50 less the fee of 5:\n19.50"]) as fake:
+        for name, value in fake.environment().items():
+            monkeypatch.setenv(name, value)
+        assert call(*command[1].split(), "--json") == 0
+        assert fake.requests[0].model == "gpt-5-mini"
+    (cell,) = json.loads(capsys.readouterr().out)["cells"]
+    assert (cell["harness"], cell["reward"], cell["tokens"] > 0) == ("my-model", 1.0, True)
 
 
 def test_python_tasks_run() -> None:
@@ -85,11 +118,13 @@ def test_example_of_a_harness_works_once_it_is_uncommented(
     written = file.read_text(encoding="utf-8")
     example = written[written.index("# my-agent:") : written.index("#\n# and run it")]
     text = re.sub(r"^# ", "", example, flags=re.MULTILINE)
+    written = written.replace(example, text)
     # The grand total for an answer: a gate and a third of the work, done by `echo`.
-    file.write_text(text.replace("argv: [my-agent,", 'argv: [echo, "620",'), encoding="utf-8")
+    file.write_text(written.replace("argv: [my-agent,", 'argv: [echo, "620",'), encoding="utf-8")
     assert load_harnesses(str(file))["my-agent"].env == {"MY_AGENT_MODE": "batch"}
     capsys.readouterr()
-    assert call("run", "my-suite", "--harness", "my-agent", "--model", "m", "--json") == 1
+    options = ["--case", "totals", "--harness", "my-agent", "--model", "m"]
+    assert call("run", "my-suite", *options, "--json") == 1
     (cell,) = json.loads(capsys.readouterr().out)["cells"]
     assert (cell["harness"], cell["model"], cell["status"]) == ("my-agent", "m", "graded")
     assert cell["answer"].startswith("620 --model m --prompt The file sales.csv")
@@ -141,8 +176,8 @@ def test_place_that_cannot_be_written_is_told(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.sandbox
-def test_the_case_is_proven(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cases_are_proven(capsys: pytest.CaptureFixture[str]) -> None:
     call("init", "my-suite")
     capsys.readouterr()
     assert call("selftest", "my-suite") == 0
-    assert "1 case proven" in capsys.readouterr().out
+    assert "2 cases proven" in capsys.readouterr().out

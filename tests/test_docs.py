@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,10 +14,13 @@ from types import ModuleType
 import pytest
 
 from assay.tasks.grader_files import load_graders
+from assay.testing import FakeJudge
+from tests.command_line import assay
 
 _ROOT = Path(__file__).parent.parent
 _PAGES = [_ROOT / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_STEP = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
 def _blocks(page: Path, language: str) -> list[str]:
@@ -26,7 +31,8 @@ def _named(pages: list[Path]) -> list[str]:
     return [str(page.relative_to(_ROOT)) for page in pages]
 
 
-_PYTHON = [page for page in _PAGES if _blocks(page, "python")]
+_WORKED = [page for page in _PAGES if any(m[2] for m in _STEP.finditer(page.read_text("utf-8")))]
+_PYTHON = [page for page in _PAGES if _blocks(page, "python") and page not in _WORKED]
 
 
 @pytest.mark.parametrize("page", _PYTHON, ids=_named(_PYTHON))
@@ -37,29 +43,107 @@ def test_every_python_block_of_a_page_runs(
     monkeypatch.chdir(tmp_path)
     module = ModuleType("page")  # where dataclasses look up the names of their annotations
     monkeypatch.setitem(sys.modules, "page", module)
-    with contextlib.redirect_stdout(io.StringIO()):
-        for number, block in enumerate(_blocks(page, "python"), 1):
-            file = tmp_path / f"block_{number}.py"  # a reader's own file: its source can be read
-            file.write_text(block, "utf-8")
-            exec(compile(block, str(file), "exec"), vars(module))
+    for number, block in enumerate(_blocks(page, "python"), 1):
+        file = tmp_path / f"block_{number}.py"  # a reader's own file: its source can be read
+        file.write_text(block, "utf-8")
+        _execute(file, block, module)
 
 
-def test_the_readme_example_prints_what_it_says() -> None:
-    block = _blocks(_ROOT / "README.md", "python")[0]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(block, "README.md", "exec"), {"__name__": "page"})
-    said = re.search(r"print\(.*\)  # (.*)$", block, re.MULTILINE)
-    assert said is not None
-    assert printed.getvalue().strip() == said[1]
+@pytest.mark.parametrize("page", _WORKED, ids=_named(_WORKED))
+@pytest.mark.sandbox
+def test_a_worked_page_does_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks with a title are files; of console blocks, every command gives the output below it."""
+    reader = _Reader(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / ".assay"))
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)
+    with reader.models:
+        for number, step in enumerate(_STEP.finditer(page.read_text("utf-8")), 1):
+            language, title, text = step.groups()
+            if title:
+                reader.write(title, text)
+            elif language == "python":
+                file = reader.write(f"block_{number}.py", text)
+                _execute(file, file.read_text("utf-8"), module)
+            elif language == "console":
+                reader.follow(text)
 
 
-def test_the_readme_case_is_well_formed(tmp_path: Path) -> None:
-    from assay.tasks.case import load_case
+class _Reader:
+    """Somebody who follows a page word for word, but lets servers choose their ports."""
 
-    case = tmp_path / "case.yaml"
-    case.write_text(_blocks(_ROOT / "README.md", "yaml")[0], "utf-8")
-    assert load_case(str(case)).id == "add-readme"
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.env: dict[str, str] = {}
+        self.models = contextlib.ExitStack()
+        self._ports: dict[str, str] = {}
+
+    def write(self, name: str, text: str) -> Path:
+        file = self.home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(self._here(text), "utf-8")
+        return file
+
+    def follow(self, console: str) -> None:
+        for step in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
+            line, _, output = step.partition("\n")
+            said = self._run(shlex.split(self._here(line), comments=True))
+            for chosen, written in self._ports.items():
+                said = said.replace(written, chosen)
+            assert _shows(output, said), f"$ {line}\nsays\n{said}\nand not\n{output}"
+
+    def _run(self, words: list[str]) -> str:
+        match words:
+            case ["export", *assigned]:
+                self.env |= dict(each.split("=", 1) for each in assigned)
+                return ""
+            case ["mkdir", "-p", *names]:
+                for name in names:
+                    (self.home / name).mkdir(parents=True, exist_ok=True)
+                return ""
+            case ["assay", "fake-judge", "--port", port, *answers, "&"]:
+                return self._serve(port, answers[1] if answers else None)
+            case ["assay", *arguments]:
+                done = assay(*arguments, cwd=self.home, env=self.env)
+                return done.stdout or done.stderr
+            case _:
+                raise AssertionError(f"no reader of the docs types {words}")
+
+    def _serve(self, port: str, answers: str | None) -> str:
+        script = (self.home / answers).read_text("utf-8").splitlines() if answers else None
+        fake = FakeJudge(None if script is None else [json.loads(line) for line in script])
+        self.models.enter_context(fake)
+        self._ports[f"127.0.0.1:{port}"] = fake.root_url.removeprefix("http://")
+        return f"serving fake-judge at {fake.base_url} (Ctrl-C ends it)"
+
+    def _here(self, text: str) -> str:
+        for written, chosen in self._ports.items():
+            text = text.replace(written, chosen)
+        return text
+
+
+def _shows(expected: str, said: str) -> bool:
+    """Whether a command said what a page shows; `...` stands for what the page leaves out."""
+    shown = [line.rstrip() for line in expected.strip().splitlines()]
+    parts = [
+        r"(?:.*\n)*?" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
+        for line in shown
+    ]
+    text = "".join(f"{line.rstrip()}\n" for line in said.strip().splitlines())
+    return re.fullmatch("".join(parts), text) is not None
+
+
+def _execute(file: Path, block: str, module: ModuleType) -> None:
+    """Run a block; where each `print(...)` has a comment, that is what it prints."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(block, str(file), "exec"), vars(module))
+    comments = re.findall(r"^\s*print\(.*\)  # (.*)$", block, re.MULTILINE)
+    if len(comments) == block.count("print("):
+        assert said.getvalue().splitlines() == comments
 
 
 def test_the_readme_names_every_kind_that_runs() -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import httpx
@@ -51,13 +51,13 @@ ITEMS = {"items": [{"id": "a", "answer": "4"}, {"id": "b", "answer": "5"}]}
 def running(
     command: Sequence[str], cwd: Path, **env: str
 ) -> Generator[tuple[str, subprocess.Popen[str]]]:
-    """Start a server process and wait for the line that says where it is."""
+    """Start a server process and wait for the last line that it says: where it is."""
     unbuffered = {**environment(cwd), "PYTHONUNBUFFERED": "1", **env}
     with Children() as started:
         process = started.start(command, cwd=cwd, env=unbuffered, stderr=subprocess.STDOUT)
         assert process.stdout is not None
         said = ""
-        while not (found := re.search(r"at (http://\S+)", said)):
+        while not (found := re.search(r"(?:serving\b.*|listens) at (http://\S+)", said)):
             line = process.stdout.readline()
             assert line, said
             said += line
@@ -66,6 +66,25 @@ def running(
 
 def endpoint(*arguments: str) -> list[str]:
     return [*COMMAND, "endpoint", *arguments, "--port", "0"]
+
+
+def test_what_can_be_asked_is_said_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from assay.cli.main import main
+
+    def start(*_: object, on_start: Callable[[str], object], **__: object) -> None:
+        on_start("http://127.0.0.1:8000")
+
+    (tmp_path / "reward.py").write_text(REWARD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("assay.cli.endpoint.run_app", start)
+    with pytest.raises(SystemExit):
+        main(["endpoint", "reward.py"])
+    said = capsys.readouterr().out
+    assert "POST /v1/grade           Grade a batch of items.\n" in said
+    assert "POST /get_reward         Rewards of samples, for OpenRLHF.\n" in said
+    assert "described at http://127.0.0.1:8000/openapi.json\n" in said
 
 
 def test_a_file_is_served_until_ctrl_c(tmp_path: Path) -> None:

@@ -453,3 +453,27 @@ def test_no_builtin_function_of_the_solution_pays(run: Runner, attack: str) -> N
     heard = run(files, {"test_hidden.py": SORTING}, "-q")
     assert not heard.passed
     assert any("builtins.sorted" in what for what in heard.tampering), heard.tampering
+
+
+_REBINDS = """
+import sys
+
+def add(*_):
+    frame = sys._getframe()
+    while frame is not None:
+        for name in ("item", "nextitem"):
+            item = frame.f_locals.get(name)
+            for other in getattr(getattr(item, "session", None), "items", ()):
+                other.obj = lambda: None
+        frame = frame.f_back
+
+is_prime = fib = add
+"""
+
+
+def test_a_test_that_replaces_those_after_it_is_noticed_in_every_order(run: Runner) -> None:
+    """Where both canaries happened to come first, as with seed 46, what followed them passed."""
+    for seed in (7, 46):
+        (run.place / "channel").unlink(missing_ok=True)
+        heard = run({"mathkit.py": _REBINDS}, {"test_hidden.py": TESTS}, "-q", seed=seed)
+        assert "passed" in [frame["outcome"] for frame in heard.of("canary")], seed

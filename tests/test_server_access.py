@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import cast
@@ -34,6 +35,16 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]
         await running.made()
         await running.post("/api/v1/projects", {"key": "other"})
         yield running
+
+
+async def test_a_person_with_a_browser_is_told_where_things_are(site: Site) -> None:
+    async with site.client() as browser:
+        page = await browser.get("/")
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        named = re.findall(r'href="([^"]+)"', page.text)
+        assert named == ["/api/v1/openapi.json", "/api/v1/me", "/readyz", "/metrics"]
+        for path in named:
+            assert (await browser.get(path)).status_code in (200, 401)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +193,7 @@ async def test_the_link_logs_in_once_and_its_cookie_stays_with_this_site(site: S
     once = context_of(site.app).access.new_link()
     async with site.client() as browser:
         answer = await browser.get("/login", params={"once": once})
-        assert answer.status_code == 303
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
         cookie = answer.headers["set-cookie"].lower()
         assert "httponly" in cookie
         assert "samesite=strict" in cookie

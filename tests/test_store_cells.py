@@ -386,3 +386,16 @@ def test_any_json_and_any_text_comes_back(store: Store) -> None:
         assert store.finished(run) == {cell.key}
 
     check()
+
+
+def test_every_result_is_read_in_the_order_in_which_it_came(store: Store) -> None:
+    for number, snapshot in enumerate(["s1", "", "s2"]):
+        store.add_cell(_graded(reward=number / 2), {"n": number}, snapshot)
+    results = list(store.every_result(RUN))
+    assert [(cell.reward, kept, detail) for cell, kept, detail in results] == [
+        (0.0, "s1", {"n": 0}),
+        (0.5, "", {"n": 1}),
+        (1.0, "s2", {"n": 2}),
+    ]
+    assert store.snapshots(RUN) == {"s1", "s2"}
+    assert store.agents(RUN) == [("", "")]

@@ -308,3 +308,17 @@ def test_a_failure_in_a_batch_takes_all_of_it_back(jobs: Jobs, database: Databas
 def test_a_claim_needs_a_time_with_its_zone(jobs: Jobs) -> None:
     with pytest.raises(InputError, match="has no zone"):
         jobs.claim("a", 30, _NOON.replace(tzinfo=None))
+
+
+def test_a_job_that_has_ended_is_deleted_with_its_scores(jobs: Jobs) -> None:
+    gone, stays = _create(jobs), _create(jobs)
+    for job in (gone, stays):
+        jobs.add_scores(job, [_scored(1)])
+    with pytest.raises(ConflictError, match="is queued"):
+        jobs.delete(gone)
+    jobs.cancel(gone)
+    jobs.delete(gone)
+    with pytest.raises(NotFoundError):
+        jobs.delete(gone)
+    assert [job.id for job in jobs.page("default")] == [stays]
+    assert len(jobs.results(stays)) == 1

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from assay.errors import InputError
+from assay.eval.harnesses import declared_harnesses, require_harnesses
 from assay.tasks.blocks import HarnessSpec, find_harnesses_file, load_harnesses
-from assay.tasks.case import load_cases
+from assay.tasks.case import load_case, load_cases
 from assay.tasks.document import DocumentError
+from tests.command_line import assay, cells
 
 
 def write(file: Path, text: str) -> str:
@@ -49,6 +52,9 @@ def test_harnesses_are_read(tmp_path: Path) -> None:
         ('a: {argv: [x, "{prompt"]}', "write a brace twice"),
         ('a: {argv: [x, "{}"]}', "stands for nothing"),
         ("[a]", "expected a mapping"),
+        ("a: {argv: [x], mounts: [../tools]}", "a.mounts[0]: '../tools' leads out"),
+        ("a: {argv: [x], pass_env: [A-B]}", "a.pass_env[0]: 'A-B' is not a valid variable name"),
+        ("a: {argv: [x], env: {K: v}, pass_env: [K]}", "a.pass_env[0]: K is in env, too"),
     ],
 )
 def test_a_wrong_harness_is_refused(text: str, expected: str, tmp_path: Path) -> None:
@@ -95,3 +101,68 @@ def test_a_case_knows_its_harnesses(tmp_path: Path) -> None:
         "graders: [{type: command, cmd: x}]\n",
     )
     assert load_cases([str(tmp_path / "evals")])[0].harnesses_file == file
+
+
+_CASE = """\
+id: c
+task: {prompt: "Say hello."}
+matrix: {harnesses: [mine], models: [m]}
+expected: hello
+graders: [{type: exact_match}]
+"""
+_SAY = "import os; print('hello' if os.environ.get('ASSAY_TEST_KEY') == 'k' else 'no key')\n"
+
+
+def suite(root: Path, harness: str) -> Path:
+    """A suite whose agent lies in it, under a directory that is not this one."""
+    write(root / "agent/say.py", _SAY)
+    write(root / "harnesses.yaml", f"mine: {harness}\n")
+    write(root / "evals/c/case.yaml", _CASE)
+    return root
+
+
+@pytest.mark.sandbox
+def test_a_suite_that_was_moved_still_finds_its_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_TEST_KEY", "k")
+    harness = "{argv: [python3, /suite/agent/say.py], mounts: [agent], pass_env: [ASSAY_TEST_KEY]}"
+    suite(tmp_path / "here", harness)
+    (tmp_path / "here").rename(tmp_path / "there")
+    done = assay("run", "there", "--json", cwd=tmp_path)
+    assert (done.returncode, cells(done)[0]["reward"]) == (0, 1.0), done.stdout
+
+
+@pytest.mark.sandbox
+def test_a_variable_that_a_harness_needs_and_nobody_set_is_an_error_not_a_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ASSAY_TEST_KEY", raising=False)
+    suite(tmp_path, "{argv: [python3, -c, '1'], pass_env: [ASSAY_TEST_KEY]}")
+    done = assay("run", ".", "--json", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "is to be given variables that are not set: ASSAY_TEST_KEY" in done.stdout
+
+
+@pytest.mark.sandbox
+def test_a_traceback_of_the_agent_is_told_by_its_last_line(tmp_path: Path) -> None:
+    code = "def deep(n):\n    deep(n - 1) if n else 1 / 0\ndeep(40)\n"
+    suite(tmp_path, "{argv: [python3, /suite/agent/fail.py], mounts: [agent], trace: auto}")
+    write(tmp_path / "agent/fail.py", code)
+    done = assay("run", ".", "--json", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "it printed nothing; the agent ended with exit status 1: ZeroDivision" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mount", "expected"),
+    [(".", "holds the case 'c'"), ("evals", "holds the case 'c'"), ("agnt", "does not exist")],
+)
+def test_an_agent_is_not_shown_the_graders_of_its_case(
+    mount: str, expected: str, tmp_path: Path
+) -> None:
+    root = suite(tmp_path, f"{{argv: [x], mounts: [{mount}]}}")
+    case = load_case(str(root / "evals/c"))
+    with pytest.raises(InputError, match=expected):
+        require_harnesses(case, {"mine"}, declared_harnesses(case))
+    require_harnesses(case, {"echo"}, declared_harnesses(case))  # nothing is shown to that one

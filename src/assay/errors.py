@@ -16,8 +16,9 @@ it is a score of 0 whose metadata says why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from assay.frozen import frozen
 
 __all__ = [
     "AgentError",
@@ -67,7 +68,7 @@ class AssayError(Exception):
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """Where in a user's file something stands.
 

@@ -8,14 +8,16 @@ event, whatever it says or writes to a file.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 
 from assay.agents.transcripts import MOST_BYTES, read_transcript
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.sandbox import CommandResult, Limits, Mount, run_command
-from assay.tasks.blocks import HarnessSpec
+from assay.tasks.blocks import SUITE, HarnessSpec
 from assay.types.run import Run
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, Step
@@ -33,20 +35,22 @@ class CommandAgent:
     Attributes:
         spec: The command, its variables and its limits.
         network: Whether it may reach the network.
+        root: Directory that relative mounts are meant from: where the harness was declared.
         name: The harness's name.
     """
 
     spec: HarnessSpec
     network: bool = False
+    root: str = ""
     name: str = "command"
 
     async def __call__(self, run: Run) -> None:
         """Do the work.
 
         Raises:
-            AgentError: If the command cannot be started or there is no workspace; if what it
-                prints is not the transcript that is declared, or says that its model never
-                answered.
+            AgentError: If the command cannot be started, a variable that it needs is not set or
+                there is no workspace; if what it prints is not the transcript that is declared, or
+                says that its model never answered.
             AgentTimeoutError: If it worked longer than it may; its output so far is kept.
         """
         if run.workspace is None:
@@ -54,13 +58,17 @@ class CommandAgent:
         workspace = run.workspace
         argv = self.spec.command(prompt=run.prompt_text, model=run.model, workspace=_WORKSPACE)
         mounts = [Mount(source=source, target=target) for source, target in workspace.mounts]
-        mounts += [Mount(source=path, target=path) for path in self.spec.mounts]
+        mounts += [
+            Mount(source=str(Path(self.root, path)), target=str(PurePosixPath(SUITE, path)))
+            for path in self.spec.mounts
+        ]
+        workspace = replace(workspace, env={**workspace.env, **self.spec.env, **self._passed()})
         await self._require_program(argv[0], workspace, mounts)
         result = await run_command(
             argv,
             workspace=workspace.path,
             changes="keep",
-            env={**workspace.env, **self.spec.env},
+            env=workspace.env,
             mounts=mounts,
             network=self.network,
             limits=self._limits(),
@@ -75,6 +83,17 @@ class CommandAgent:
             raise AgentTimeoutError(
                 f"harness {self.name!r} worked longer than {self.spec.timeout_s:g} s"
             )
+
+    def _passed(self) -> dict[str, str]:
+        """What it is given of assay's own environment."""
+        missing = [name for name in self.spec.pass_env if not os.environ.get(name)]
+        if missing:
+            raise AgentError(
+                f"harness {self.name!r} is to be given variables that are not set: "
+                + ", ".join(missing),
+                hint=f"export {missing[0]}=...",
+            )
+        return {name: os.environ[name] for name in self.spec.pass_env}
 
     def _limits(self) -> Limits:
         if self.spec.trace is None:
@@ -92,8 +111,9 @@ class CommandAgent:
         except InputError as error:
             killed = result.status != "exited" or (result.exit_code or 0) < 0
             if not killed:
+                what = error if result.stdout.strip() else "it printed nothing"
                 raise AgentError(
-                    f"harness {self.name!r}: {error}{f'; {ending}' if ending else ''}",
+                    f"harness {self.name!r}: {what}{f'; {ending}' if ending else ''}",
                     hint="its standard output must have the format that `trace` declares",
                 ) from error
             # Whoever kills its own recorder shows nothing, and that counts against it.
@@ -125,7 +145,7 @@ class CommandAgent:
         found = await run_command(
             ["/bin/sh", "-c", _FIND, "sh", program],
             workspace=workspace.path,
-            env={**workspace.env, **self.spec.env},
+            env=workspace.env,
             mounts=mounts,
         )
         if found.exit_code != 0:
@@ -149,5 +169,6 @@ def _ending(result: CommandResult) -> str | None:
         return None
     ended = {"timed_out": "ran out of time", "output_limit": "wrote too much output"}
     how = ended.get(result.status, f"ended with exit status {result.exit_code}")
-    said = result.stderr.strip()[-300:]
+    # What went wrong stands in the last line, also of a traceback.
+    said = result.stderr.strip().rpartition("\n")[2][-300:]
     return f"the agent {how}: {said}" if said else f"the agent {how}"

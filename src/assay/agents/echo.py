@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
+from assay.frozen import frozen
 from assay.graders.usage import OBSERVED
 from assay.sandbox.host import open_inside
 from assay.types.run import Run
@@ -13,7 +13,7 @@ from assay.types.trace import AgentStep
 __all__ = ["EchoAgent"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EchoAgent:
     """Writes the prompt to ``ANSWER.md`` in the workspace, if there is one, and answers with it."""
 

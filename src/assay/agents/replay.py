@@ -8,7 +8,8 @@ A recording is a directory ``recordings/<model>/`` with any of:
 * ``answer.txt``: the final answer;
 * ``trace.jsonl``: one step of the trace per line, or a transcript of another agent, which is
   recognised by its content;
-* ``transcript.json``: such a transcript that is one document.
+* ``transcript.json``: such a transcript that is one document;
+* ``trace.json``: a whole trace as assay keeps it, which `assay promote` writes.
 
 Without a trace it is known what was done: nothing was asked of a model, and no tool was called.
 """
@@ -29,9 +30,10 @@ from assay.types.codec import from_json
 from assay.types.run import Run
 from assay.types.trace import AgentStep, Step, ToolCall, ToolStep, Trace
 
-__all__ = ["RecordedAgent", "ReplayAgent", "recordings_of"]
+__all__ = ["RecordedAgent", "ReplayAgent", "answer_of", "recordings_of"]
 
-_TRACES = ("trace.jsonl", "transcript.json")
+_WHOLE = "trace.json"
+_TRACES = ("trace.jsonl", "transcript.json", _WHOLE)
 _PARTS = frozenset({"files", "deleted.txt", "run.sh", "answer.txt", *_TRACES})
 
 
@@ -59,7 +61,7 @@ class ReplayAgent:
         recording = self._recording(run.model)
         answer = recording / "answer.txt"
         if answer.is_file():
-            run.trace.content = answer.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+            run.trace.content = answer_of(answer)
         await asyncio.to_thread(_record_trace, recording, run)
         if run.workspace is not None:
             workspace = Path(run.workspace.path)
@@ -118,6 +120,11 @@ class RecordedAgent:
         run.trace.extra[OBSERVED] = False
 
 
+def answer_of(file: Path) -> str:
+    """The answer in a recording's ``answer.txt``."""
+    return file.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+
+
 def recordings_of(directory: str) -> dict[str, Path]:
     """The recordings in a directory, by model name; ``/`` in a name is a sub-directory."""
     root = Path(directory)
@@ -135,7 +142,8 @@ def _record_trace(recording: Path, run: Run) -> None:
     """Record what was recorded, and what it used."""
     files = [recording / name for name in _TRACES if (recording / name).is_file()]
     if len(files) > 1:
-        raise AgentError(f"{recording} has both {' and '.join(_TRACES)}", hint="keep one")
+        names = " and ".join(file.name for file in files)
+        raise AgentError(f"{recording} has both {names}", hint="keep one")
     if not files:
         if run.trace.content is not None:
             run.record(AgentStep(content=run.trace.content, done=True))
@@ -154,6 +162,12 @@ def _read_trace(file: Path, run: Run) -> None:
     if file.stat().st_size > MOST_BYTES:
         raise AgentError(f"{file} has more than {MOST_BYTES} bytes")
     text = file.read_text(encoding="utf-8", errors="replace")
+    if file.name == _WHOLE:
+        begun, run.trace = run.trace, _whole(text, file)
+        run.trace.trace_id = begun.trace_id
+        if begun.content is not None:
+            run.trace.content = begun.content
+        return
     if file.suffix != ".json" and detect(text) is None:
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
@@ -168,6 +182,13 @@ def _read_trace(file: Path, run: Run) -> None:
     run.trace.extra |= found.trace.extra
     if run.trace.content is None:
         run.trace.content = found.trace.content
+
+
+def _whole(text: str, file: Path) -> Trace:
+    try:
+        return from_json(Trace, read_json(text, nan=True))
+    except (ValueError, InputError, RecursionError) as error:
+        raise AgentError(f"{file}: not a trace: {error}") from error
 
 
 def _step(line: str, where: str) -> Step:
@@ -196,7 +217,11 @@ def _lay_over(files: Path, workspace: Path) -> None:
     for source in sorted(files.rglob("*")) if files.is_dir() else []:
         relative = source.relative_to(files).as_posix()
         if source.is_dir() and not source.is_symlink():
-            make_directory_inside(root, relative)
+            try:
+                make_directory_inside(root, relative)
+            except OSError:  # a file or a link stands there
+                remove_inside(root, relative)
+                make_directory_inside(root, relative)
             continue
         remove_inside(root, relative)
         if source.is_symlink():

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.cli.options import add_json, explain, file_warnings, state_home
+from assay.cli.options import add_json, explain, file_warnings
 from assay.cli.run import isolation_notes
 from assay.errors import InputError
 from assay.eval.harnesses import declared_harnesses, require_harnesses
@@ -18,7 +18,6 @@ from assay.graders.spec import spec_schema
 from assay.reports.figures import count
 from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
-from assay.store.runs import Store
 from assay.tasks.case import Case, case_schema, load_cases
 from assay.tasks.grader_files import load_graders
 
@@ -32,9 +31,8 @@ def add_validate(parser: ArgumentParser) -> None:
 
 def add_list(parser: ArgumentParser) -> None:
     """Say what ``assay list`` takes."""
-    parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="cases to list; without any, the stored runs"
-    )
+    explain(parser, "Stored runs: assay runs.")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="cases, or directories of cases")
     add_json(parser)
 
 
@@ -122,17 +120,10 @@ def _is_grader_file(path: str) -> bool:
 
 
 def run_list(given: Namespace) -> int:
-    """Print the cases under some paths, or the stored runs."""
-    if given.paths:
-        return _list_cases(given.paths, as_json=given.json)
-    return _list_runs(as_json=given.json)
-
-
-def _list_cases(paths: Sequence[str], *, as_json: bool) -> int:
     """Print the cases under some paths."""
-    cases = load_cases(list(paths))
+    cases = load_cases(list(given.paths))
     rows = [_case_row(case) for case in cases]
-    if as_json:
+    if given.json:
         print(json.dumps({"cases": rows}))
         return 0
     for case, row in zip(cases, rows, strict=True):
@@ -153,39 +144,6 @@ def _case_row(case: Case) -> dict[str, Json]:
         "graders": [spec.label for spec in case.graders],
         "digest": case.digest,
     }
-
-
-def _list_runs(*, as_json: bool) -> int:
-    """Print the stored runs, newest first."""
-    with Store.open(state_home()) as store:
-        rows: list[dict[str, Json]] = []
-        for run in store.runs():
-            counts = store.counts(run.id)
-            rows.append(
-                {
-                    "id": run.id,
-                    "label": run.label,
-                    "created_at": run.created_at,
-                    "planned": run.planned,
-                    "finished": run.finished,
-                    "graded": counts.passed + counts.failed,
-                    "errors": counts.errors,
-                    "skipped": counts.skipped,
-                }
-            )
-    if as_json:
-        print(json.dumps({"runs": rows}))
-        return 0
-    if not rows:
-        print("no runs yet; start with: assay demo")
-    for row in rows:
-        state = "finished" if row["finished"] else "unfinished"
-        errors = "error" if row["errors"] == 1 else "errors"
-        print(
-            f"{row['id']}  {row['created_at']}  {state:<10} {row['graded']!s:>5} graded"
-            f" {row['errors']!s:>4} {errors:<6} of {row['planned']}  {row['label']}".rstrip()
-        )
-    return 0
 
 
 def run_schema(given: Namespace) -> int:

@@ -154,6 +154,7 @@ def run_init(given: Namespace) -> int:
     print(f"\nA suite that runs; {directory}/README.md explains it. Try:\n")
     print(f"  assay run {place}")
     print(f"  assay grade {answers} --graders {shlex.quote(graders)} --label correct")
+    print(f"\n{directory}/harnesses.yaml says how to ask a model of your own.")
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -28,6 +28,8 @@ from assay.types.submission import Submission
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from fastapi import FastAPI
 
     from assay.store.catalog import GraderVersion
 
@@ -109,10 +111,23 @@ def run(given: Namespace) -> int:
         app = serve_wire(scorer, token_env=given.token_env, hmac_env=given.hmac_env, **options)
 
         def started(url: str) -> None:
+            for line in _routes(app):
+                print(line)
+            print(f"described at {url}{app.openapi_url}")
             print(f"serving {options.get('name', '')} at {url} (Ctrl-C ends it)", flush=True)
 
         run_app(app, host=given.host, port=given.port, on_start=started)
     return 0
+
+
+def _routes(app: FastAPI) -> list[str]:
+    """A line for each route: method, path, what it does and for whom."""
+    paths = cast("Mapping[str, Mapping[str, Mapping[str, str]]]", app.openapi()["paths"])
+    return [
+        f"{method.upper():<4} {path:<18}  {operation['summary']}"
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]
 
 
 def _scorer(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, TypeAlias
 
 from assay.cli.judging import add_judging
-from assay.cli.options import add_json, add_trust_authors, bounds, explain, positive
+from assay.cli.options import (
+    AddAction,
+    actions,
+    add_json,
+    add_trust_authors,
+    bounds,
+    explain,
+    positive,
+)
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup  # pyright: ignore[reportPrivateUsage] - the only name of it
 
     ArgumentGroup: TypeAlias = ArgumentParser | _ArgumentGroup
-
-
-class _Action(Protocol):
-    """Adds one action: its name, what it does, more of that, and examples."""
-
-    def __call__(
-        self, name: str, summary: str, more: str = "", examples: str = ""
-    ) -> ArgumentParser: ...
 
 
 _MORE = """\
@@ -67,20 +67,7 @@ versions that scores name stay readable."""
 def add(parser: ArgumentParser) -> None:
     """Add the commands below ``assay graders``."""
     explain(parser, _MORE, _EXAMPLES)
-    forms = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-
-    def action(name: str, summary: str, more: str = "", examples: str = "") -> ArgumentParser:
-        added = forms.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.\n{more}",
-            epilog=f"examples:\n{examples}" if examples else None,
-            formatter_class=RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        _add_common(added)
-        return added
-
+    action = actions(parser, _add_common)
     _add_create(action("create", "store a new grader", examples=_CREATE))
     _add_update(
         action(
@@ -114,7 +101,7 @@ def run(given: Namespace) -> int:
     return run_action(given)
 
 
-def _add_use(action: _Action) -> None:
+def _add_use(action: AddAction) -> None:
     _add_test(
         action(
             "test",

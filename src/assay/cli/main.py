@@ -6,7 +6,6 @@ parser that imports a validation library would cost more than the grading of fif
 
 from __future__ import annotations
 
-import gc
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ _COMMANDS = {
     "run": ("run", "run cases: every harness, model and trial, graded and stored"),
     "grade": ("grade", "grade recorded answers"),
     "report": ("report", "show a stored run: failing cells first, every score opened"),
+    "compare": ("compare", "compare two runs, or two agents of one, cell by cell"),
     "regrade": ("run:regrade", "grade a stored run again, without running any agent"),
     "selftest": (
         "prove:selftest",
@@ -34,6 +34,10 @@ _COMMANDS = {
         "measure how far a grader agrees with people, and keep it on a card",
     ),
     "label": ("label", "label answers by hand, one at a time, for `assay calibrate`"),
+    "runs": ("runs", "list, export, import and delete stored runs"),
+    "promote": ("promote", "keep the work of a cell as a recording of its case"),
+    "datasets": ("stored:datasets", "list, show, export and delete stored datasets"),
+    "jobs": ("stored:jobs", "list, show, export, cancel and delete jobs over stored datasets"),
     "review": ("review", "decide about the cells of a run that are held or flagged"),
     "graders": ("graders", "store, version, prove and use graders"),
     "endpoint": ("endpoint", "serve a grader over HTTP, to trainers and other systems"),
@@ -41,7 +45,7 @@ _COMMANDS = {
     "serve": ("serve", "serve the registry, jobs and scores over HTTP"),
     "keys": ("serve:keys", "make, list and revoke the server's API keys"),
     "validate": ("check:validate", "check cases and grader files without running anything"),
-    "list": ("check:list", "list the cases under some paths, or the stored runs"),
+    "list": ("check:list", "list the cases under some paths"),
     "init": ("demo:init", "write a starter suite that runs"),
     "demo": ("demo", "grade the example suite: no key, nothing to configure"),
     "doctor": ("doctor", "say what works on this machine, and how to fix what does not"),
@@ -53,8 +57,8 @@ The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART``
 """
 
 
-_OBJECTS = 50_000
-"""Made between two collections of garbage."""
+_LISTED = ("runs", "datasets", "jobs")
+"""Commands that list what there is where no action is named."""
 
 
 def main(
@@ -69,15 +73,7 @@ def main(
     Raises:
         SystemExit: Always, with the exit status.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(
-        _OBJECTS
-    )  # what is loaded stays: to look through it again and again is a tenth
-    try:
-        status = _exit_status(lambda: _call(parse(argv), is_loaded))
-    finally:
-        gc.set_threshold(*before)
-    sys.exit(status)
+    sys.exit(_exit_status(lambda: _call(parse(argv), is_loaded)))
 
 
 def _call(given: Namespace, is_loaded: Callable[[], None]) -> int:
@@ -120,8 +116,12 @@ def parse(argv: Sequence[str] | None = None) -> Namespace:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in _COMMANDS:
-        parser = _command_parser(words[0])
-        return parser.parse_args(words[1:], Namespace(command=words[0]))
+        command, *given = words
+        if words[:2] == ["runs", "show"]:  # the word that all stored things have for it
+            command, given = "report", given[1:]
+        if command in _LISTED and not (given and given[0] in ("-h", "--help")):
+            given = ["list", *given] if not given or given[0].startswith("-") else given
+        return _command_parser(command).parse_args(given, Namespace(command=command))
     return _whole_parser().parse_args(words)
 
 

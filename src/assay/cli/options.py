@@ -8,11 +8,11 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from assay.errors import InputError
+from assay.frozen import frozen
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -32,7 +32,7 @@ _WAITING = 64
 _NUMBERS = re.compile(r"[-+]?[\d.][^\s,]*(,[-+]?[\d.][^\s,]*)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Outputs:
     """Where results go besides the terminal, and what passes.
 
@@ -58,6 +58,57 @@ def explain(parser: ArgumentParser, more: str = "", examples: str = "") -> None:
     """Say below a command's summary what else there is to know, and give examples."""
     parser.description = f"{parser.description}{more}"
     parser.epilog = f"examples:\n{examples}" if examples else None
+
+
+class AddAction(Protocol):
+    """Adds one action of a command: its name, what it does, more of that, and examples."""
+
+    def __call__(
+        self, name: str, summary: str, more: str = "", examples: str = ""
+    ) -> ArgumentParser:
+        """The parser of the action."""
+        ...
+
+
+def actions(parser: ArgumentParser, common: Callable[[ArgumentParser], None]) -> AddAction:
+    """What adds actions to a command; each has the options that `common` adds, too."""
+    from argparse import RawDescriptionHelpFormatter
+
+    forms = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+
+    def action(name: str, summary: str, more: str = "", examples: str = "") -> ArgumentParser:
+        added = forms.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.\n{more}",
+            epilog=f"examples:\n{examples}" if examples else None,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        common(added)
+        return added
+
+    return action
+
+
+def add_yes(parser: ArgumentParser) -> None:
+    """Add what answers the question of `require_yes`."""
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def require_yes(question: str, *, yes: bool) -> None:
+    """Ask before something is gone for good; where nobody can answer, only ``--yes`` will do.
+
+    Raises:
+        InputError: If the answer is not yes.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"{question} Nobody can be asked here", hint="--yes says so")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InputError("nothing was deleted")
 
 
 def bounds(text: str) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import stat
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -21,6 +21,7 @@ from assay.errors import InputError, SourceError
 from assay.eval import grading_tree
 from assay.eval.commands import stand_ins
 from assay.eval.suspicion import audited
+from assay.frozen import frozen
 from assay.graders.apply import grade_submission
 from assay.graders.digest import files_of, grader_digest
 from assay.graders.tree import is_small
@@ -50,7 +51,7 @@ Keep: TypeAlias = "Mapping[int, SubScore]"
 """Scores of an earlier grading that are taken over, by the place of their grader."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """What was kept of a workspace: enough to grade it again.
 

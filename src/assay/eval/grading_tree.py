@@ -7,9 +7,9 @@ source and that of the agent's tree, it holds nothing that was not decided on pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.restore import restore_entries
 from assay.store.snapshots import Dropped
@@ -23,7 +23,7 @@ _MAKEFILES = frozenset({"makefile", "gnumakefile"})
 _LARGEST_MAKEFILE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GradingPlan:
     """What is graded of a submission.
 

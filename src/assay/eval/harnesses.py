@@ -34,10 +34,10 @@ def declared_harnesses(case: Case) -> Mapping[str, HarnessSpec]:
 
 
 def require_harnesses(case: Case, names: set[str], declared: Mapping[str, HarnessSpec]) -> None:
-    """Refuse harnesses that nobody declared.
+    """Refuse harnesses that nobody declared, and those that would show the agent the case's files.
 
     Raises:
-        InputError: Naming the case and the nearest harness.
+        InputError: Naming the case and the nearest harness, or the mount.
     """
     for name in sorted(names):
         if name not in BUILT_IN and name not in declared:
@@ -45,6 +45,20 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
                 f"case {case.id!r}: unknown harness {name!r}",
                 hint=f"{nearest(name, [*BUILT_IN, *declared])}; declare others in harnesses.yaml",
             )
+        for mount in declared[name].mounts if name in declared else ():
+            _check_mount(mount, name, case)
+
+
+def _check_mount(mount: str, name: str, case: Case) -> None:
+    shown = Path(case.harnesses_file).parent.joinpath(mount)
+    field = f"{case.harnesses_file}: {name}.mounts: {mount!r}"
+    if not shown.exists():
+        raise InputError(f"{field} does not exist")
+    if Path(case.root).resolve().is_relative_to(shown.resolve()):
+        raise InputError(
+            f"{field} holds the case {case.id!r}: the agent could read its graders and recordings",
+            hint="mount a directory that holds the agent alone",
+        )
 
 
 def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Agent:
@@ -55,7 +69,8 @@ def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Age
 
         spec = declared[name]
         limited = replace(spec, timeout_s=min(spec.timeout_s, timeout))
-        return CommandAgent(spec=limited, network=case.limits.network, name=name)
+        root = str(Path(case.harnesses_file).parent)
+        return CommandAgent(spec=limited, network=case.limits.network, root=root, name=name)
     if name == "replay":
         from assay.agents.replay import ReplayAgent
 

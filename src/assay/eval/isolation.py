@@ -18,11 +18,12 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
 from assay.errors import InputError, nearest
+from assay.frozen import frozen
 from assay.graders.digest import declared_digest, framed
 from assay.graders.spec import GraderSpec
 from assay.graders.testing.outcomes import BOUNDARY, Mode, separable_runners
@@ -55,7 +56,7 @@ _BASIS = ("source", "fixtures", "environment", "setup", "submission")
 """Blocks of a case that decide what the reference's tests run over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Why:
     """A test of the reference that fails when it is judged apart.
 
@@ -71,7 +72,7 @@ class Why:
         return ": ".join(text for text in (self.test, self.said) if text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Decision:
     """What was decided for one grader.
 
@@ -91,7 +92,7 @@ class Decision:
     reference: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Document:
     """A lock file."""
 
@@ -100,7 +101,7 @@ class _Document:
     graders: Mapping[str, Decision]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Isolated:
     """How one grader's tests are isolated.
 
@@ -122,7 +123,7 @@ class Isolated:
         return f"{text}, because {self.why}" if self.why else text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Slot:
     """One grader whose mode is to be decided."""
 

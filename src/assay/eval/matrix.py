@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,10 @@ from assay.eval.harnesses import agent_for, declared_harnesses, require_harnesse
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
+from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.scoring.json_safe import Json
+from assay.store.kept import at_work
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.blocks import HarnessSpec
@@ -46,7 +48,7 @@ __all__ = [
 OnCell = Callable[[CellRecord], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MatrixRequest:
     """What to run; kept with the run, so that it can be resumed.
 
@@ -71,7 +73,7 @@ class MatrixRequest:
             raise InputError(f"trials must be at least 1, got {self.trials}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coordinate:
     """One cell of the matrix."""
 
@@ -86,7 +88,7 @@ class Coordinate:
         return (self.case.id, self.harness, self.model, self.trial)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """A run that is ready to go.
 
@@ -124,7 +126,8 @@ class Launch:
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             on_cell(record)
 
-        await run_cells(self._cells(store), done, max_concurrent=workers)
+        with at_work(store.home):
+            await run_cells(self._cells(store), done, max_concurrent=workers)
         store.finish_run(self.run.id)
 
     def _cells(self, store: Store) -> Iterator[Cell]:

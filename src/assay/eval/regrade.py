@@ -22,6 +22,7 @@ from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.scoring.results import EvaluationResult, SubScore
+from assay.store.kept import at_work
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case
@@ -91,10 +92,11 @@ class Regrade:
             store.add_cell(record, {"row": store.detail(self.run.id, before.key)["row"]})
             on_cell(record)
 
-        await run_cells(self._cells(store, cases), done, max_concurrent=workers)
-        await run_batches(
-            rows, lambda before: self._grade_row(store, before), done_row, at_once=workers
-        )
+        with at_work(store.home):
+            await run_cells(self._cells(store, cases), done, max_concurrent=workers)
+            await run_batches(
+                rows, lambda before: self._grade_row(store, before), done_row, at_once=workers
+            )
 
     def _cells(self, store: Store, cells: Sequence[CellRecord]) -> Iterator[Cell]:
         for before in cells:

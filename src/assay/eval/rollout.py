@@ -16,7 +16,6 @@ import asyncio
 import secrets
 import time
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import cast
 
 from assay.errors import (
@@ -27,6 +26,7 @@ from assay.errors import (
     SkippedError,
 )
 from assay.eval.within import OutOfTimeError, within
+from assay.frozen import frozen
 from assay.graders.usage import USAGE, Totals, totals_of
 from assay.scoring.graded import Grade
 from assay.scoring.results import EvaluationResult
@@ -38,7 +38,7 @@ from assay.types.trace import Step, TaskCall, Trace
 __all__ = ["Cell", "rollout"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Cell:
     """One run to be made.
 

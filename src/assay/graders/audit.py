@@ -12,13 +12,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from assay.errors import InputError, nearest
+from assay.frozen import frozen
 from assay.graders.base import Grader
 from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
-from assay.graders.signs import HEADERS, SIGNS, SUMMARY, TEST_LIBRARIES, Sign, names_a_test
+from assay.graders.signs import HEADERS, SIGNS, TEST_LIBRARIES, Sign, names_a_test, summary
 from assay.graders.spec import GraderSpec
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.tree import SKIPPED_DIRECTORIES, is_small, read_regular, regular_files
@@ -39,7 +41,7 @@ _ORDINARY = frozenset({"test", "tests", "this", "setup", "main", "__main__", "__
 _SAYS = re.compile(r"echo|print|cat\b|\"test\"")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A sign in a file.
 
@@ -75,7 +77,7 @@ class Finding:
         }
 
 
-@dataclass(slots=True)
+@dataclass
 class Search:
     """One search of a submission.
 
@@ -149,11 +151,11 @@ class Search:
         own = _own_modules(self._left) - (sys.stdlib_module_names | TEST_LIBRARIES)
         return own | _own_modules(self._source) if self._source else own
 
-    @property
+    @cached_property
     def _left(self) -> Path:
         return Path(self.workspace.submitted or self.workspace.path)
 
-    @property
+    @cached_property
     def _source(self) -> Path | None:
         return None if self.workspace.source is None else Path(self.workspace.source)
 
@@ -261,7 +263,7 @@ class Search:
         for number, line in enumerate(lines if is_run else (), 1):
             match = _SAYS.search(line) if line not in old else None
             inside = re.split(r"['\"]", line)
-            if match and (said := next(filter(None, map(SUMMARY.search, inside)), None)):
+            if match and (said := next(filter(None, map(summary, inside)), None)):
                 self._add("report", path, number, said[0], lines)
         if self.patterns and before is None and not is_run and path not in self.question:
             self._idle.append((path, "\n".join(lines)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from assay.errors import AssayError, GraderError, InputError, nearest
+from assay.frozen import frozen
 from assay.scoring.combine import combine_all, combine_any
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
 from assay.scoring.results import Assurance, SubScore, finite_number, weakest
@@ -26,7 +27,7 @@ Score: TypeAlias = "float | tuple[float, Mapping[str, object] | None] | SubScore
 """What `Grader.compute_score` may return: a value in [0, 1], that with evidence, or a node."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """One parameter that a grader takes.
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -126,24 +126,26 @@ _DASHED = r"--[^\n]*"
 _IMPORTS = re.compile(r"^\s*(?:\#\s*include|import|use|require|from)\b|\brequire\(\s*$|\bfrom\s*$")
 
 
-def _lexer(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.VERBOSE | re.DOTALL | re.MULTILINE)
-
-
-_LEXERS = {
-    "slashes": _lexer(_SLASHED, _TEXT, _REGEX),
-    "rust": _lexer(_SLASHED, _QUOTED, _CHARACTER),
-    "hashes": _lexer(
-        r"(?P<comment> (?<![^\s;(){}])\#[^\n]* | ^=begin\b.*?(?:^=end\b[^\n]*|\Z) )", _TEXT
+_TOKENS = {
+    "slashes": (_SLASHED, _TEXT, _REGEX),
+    "rust": (_SLASHED, _QUOTED, _CHARACTER),
+    "hashes": (
+        r"(?P<comment> (?<![^\s;(){}])\#[^\n]* | ^=begin\b.*?(?:^=end\b[^\n]*|\Z) )",
+        _TEXT,
     ),
-    "dashes": _lexer(rf"(?P<comment> --\[\[.*?(?:\]\]|\Z) | {_DASHED} | /\*.*?(?:\*/|\Z) )", _TEXT),
-    "haskell": _lexer(rf"(?P<comment> \{{-.*?(?:-\}}|\Z) | {_DASHED} )", _QUOTED, _CHARACTER),
+    "dashes": (rf"(?P<comment> --\[\[.*?(?:\]\]|\Z) | {_DASHED} | /\*.*?(?:\*/|\Z) )", _TEXT),
+    "haskell": (rf"(?P<comment> \{{-.*?(?:-\}}|\Z) | {_DASHED} )", _QUOTED, _CHARACTER),
 }
+
+
+@cache
+def _lexer(style: str) -> re.Pattern[str]:
+    return re.compile("|".join(_TOKENS[style]), re.VERBOSE | re.DOTALL | re.MULTILINE)
 
 
 def without_comments(text: str, language: str, *, texts: bool = True) -> str:
     """Blank the comments of a source file, keeping lines and columns."""
-    lexer = _LEXERS[comment_style(language)]
+    lexer = _lexer(comment_style(language))
     if texts:
         return lexer.sub(_blank_comment, text)
     return lexer.sub(lambda match: _blank_text(match, text), text)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from assay.errors import InputError, nearest
+from assay.frozen import frozen
 from assay.graders.base import Grader, Parameter
 
 __all__ = ["KINDS", "Kind", "kind_of", "load_file"]
@@ -64,7 +64,7 @@ KINDS: Mapping[str, str] = {
 """Every declared kind and where it lives."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """One kind of grader.
 

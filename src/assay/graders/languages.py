@@ -51,10 +51,9 @@ BUILT = frozenset({"dist", "build", "target", "coverage", "env"})
 
 _TEST_DIRECTORIES = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing"})
 
-_TEST_NAME = re.compile(
-    r"test_.*|conftest\.py|.*_test\.[^.]+|.*_spec\.rb|.*\.(?:test|spec)\.[^.]+"
-    r"|.*Tests?\.(?:java|kt|cs|scala|swift)",
-    re.DOTALL,
+_TEST_NAME = (
+    r"(?s)test_.*|conftest\.py|.*_test\.[^.]+|.*_spec\.rb|.*\.(?:test|spec)\.[^.]+"
+    r"|.*Tests?\.(?:java|kt|cs|scala|swift)"
 )
 
 
@@ -71,4 +70,6 @@ def comment_style(language: str) -> str:
 def is_test(name: str) -> bool:
     """Whether a path is that of a test by the customs of its language."""
     *directories, file = PurePosixPath(name).parts
-    return not _TEST_DIRECTORIES.isdisjoint(directories) or _TEST_NAME.fullmatch(file) is not None
+    return (
+        not _TEST_DIRECTORIES.isdisjoint(directories) or re.fullmatch(_TEST_NAME, file) is not None
+    )

@@ -6,10 +6,11 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 from assay.errors import InputError, nearest
+from assay.frozen import frozen
 from assay.graders.kinds import KINDS, Kind, kind_of
 from assay.graders.paths import resolve_paths
 from assay.scoring.json_safe import Json
@@ -25,7 +26,7 @@ _NEVER_WRITTEN = ("workspace", "trace", "thread")
 _COMMON: dict[str, type] = {"type": str, "name": str, "weight": float, "gate": bool}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GraderSpec:
     """One declared grader.
 

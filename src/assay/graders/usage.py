@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, AnyStep, SubagentStep, ToolStep, Trace, Usage
@@ -42,7 +42,7 @@ COPIED = "is_copied_context"
 _DAY = 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Totals:
     """What a run used; None is unknown, which is never the same as 0.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from assay.errors import ModelError, ModelFault
+from assay.frozen import frozen
 from assay.models.pace import asked_pause
 from assay.models.wire import items, mapping, text
 from assay.scoring.json_safe import Json
@@ -44,7 +44,7 @@ _REJECTED_HINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """A try that gave no answer.
 

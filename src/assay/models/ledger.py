@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Literal, TypeAlias
 
 from assay.errors import InputError, ModelError, StoreError
+from assay.frozen import frozen
 from assay.models.forking import ForkSafe
 from assay.models.messages import Purpose, Usage
 from assay.models.prices import Prices
@@ -32,7 +33,7 @@ _MOST_MODELS = 200
 _OTHERS = "(others)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Entry:
     """One reply, one hit, or one try that gave neither.
 
@@ -61,7 +62,7 @@ class Entry:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """How much may be spent.
 
@@ -131,7 +132,7 @@ class Totals:
 _SUMS = fields(Totals)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LedgerSummary:
     """What a ledger holds at one moment.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
@@ -16,7 +17,7 @@ Rung: TypeAlias = Literal["json_schema", "tool", "json_object", "text"]
 JSON mode, or by asking in words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """One message.
 
@@ -30,7 +31,7 @@ class Message:
     content: str | tuple[Mapping[str, Json], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Request:
     """One question to a model.
 
@@ -67,7 +68,7 @@ class Request:
     timeout_seconds: float = 180.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Usage:
     """Tokens of one reply, as its provider counts them; None where it does not say.
 
@@ -84,7 +85,7 @@ class Usage:
     reasoning_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """One try that failed.
 
@@ -99,7 +100,7 @@ class Attempt:
     waited: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reply:
     """What a model answered.
 

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from assay.errors import ModelError
+from assay.frozen import frozen
 from assay.models.forking import ForkSafe
 
 _OPEN_SECONDS = 30.0
@@ -27,7 +28,7 @@ _LONGEST_COOLING = 600.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Timing:
     """Where time and chance are taken from; tests bring their own.
 

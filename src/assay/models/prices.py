@@ -15,12 +15,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 from assay.errors import InputError, Location
+from assay.frozen import frozen
 from assay.models.messages import Request, Usage
 from assay.models.schemas import schema_text
 from assay.scoring.json_safe import Json
@@ -36,7 +36,7 @@ _REMEMBERED = 1_024
 _KEYS = ("model", "input", "cached_input", "output", "source", "date", "from", "above")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Price:
     """One row of the table.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from assay.errors import InputError, nearest
+from assay.frozen import frozen
 from assay.models.messages import Reply, Request
 
 PROVIDERS = ("anthropic", "openai", "google")
@@ -31,7 +31,7 @@ _ROUTES = {"openai": ("/chat/completions",), "anthropic": ("/v1/messages", "/mes
 _LONGEST = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelRef:
     """A model, named.
 
@@ -139,7 +139,7 @@ MODEL_KEY, MODEL_URL = "ASSAY_MODEL_KEY", "ASSAY_MODEL_URL"
 """Variables: a key for references that are URLs, and the address that it is for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Provider:
     """A provider.
 

@@ -15,6 +15,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from assay.errors import InputError, ModelError, nearest
+from assay.frozen import frozen
 from assay.models.messages import Request, Rung
 from assay.models.reference import (
     MODEL_KEY,
@@ -31,7 +32,7 @@ from assay.models.schemas import Shape
 from assay.models.settings import EndpointSettings, ModelSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Endpoint:
     """A model, found: all that is needed to ask it.
 

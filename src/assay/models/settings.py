@@ -6,11 +6,12 @@ import dataclasses
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import InputError, Location, nearest
+from assay.frozen import frozen
 from assay.models.messages import Rung
 from assay.models.reference import (
     MODEL_KEY,
@@ -28,7 +29,7 @@ _CACHE_MODES = ("off", "readwrite", "read", "replay")
 RUNGS = ("json_schema", "tool", "json_object", "text")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EndpointSettings:
     """One entry of the settings file: a name for a model and the way to it.
 
@@ -75,7 +76,7 @@ class EndpointSettings:
         _check_number("tokens_per_minute", self.tokens_per_minute, least=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ModelSettings:
     """How models are reached, and what asking them may cost.
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from assay.frozen import frozen
 from assay.models.forking import ForkSafe
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _CONNECT_SECONDS = 20.0
 _KEEPALIVE_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What came back: any status.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from assay.errors import InputError
+from assay.frozen import frozen
 from assay.models.messages import Finish, Message, Request, Rung, Usage
 from assay.models.resolving import Capability
 from assay.models.schemas import Shape
@@ -22,7 +23,7 @@ _MOST_TOKENS = 1_000_000_000
 _LONGEST_NAME = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RawReply:
     """A provider's reply.
 

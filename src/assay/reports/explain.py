@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import cast
 
 from assay.errors import ScoreError
+from assay.frozen import frozen
 from assay.reports.figures import MINUS, TIMES, apart, score
 from assay.reports.outcome import GLYPHS, has_verdict, node_outcome, outcome, reward_of, trouble
 from assay.reports.plain import first_lines, last_lines, one_line
@@ -246,7 +246,7 @@ _PARAMETERS = "_parameters"
 _DIGEST = "_digest"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """One recorded fact, safe to show.
 

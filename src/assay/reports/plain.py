@@ -15,7 +15,7 @@ _LARGEST = 200_000
 
 # ECMA-48: CSI, then OSC, DCS, SOS, PM and APC with their terminator, then two-character escapes.
 # A string without a terminator loses only its introducer: nothing may swallow the rest of a text.
-_SEQUENCE = re.compile(
+_SEQUENCE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
@@ -23,7 +23,7 @@ _SEQUENCE = re.compile(
 
 # Control characters but tab and line feed; line and paragraph separators; marks, overrides and
 # isolates of direction; invisible format characters and tags; surrogates; noncharacters.
-_UNSEEN = re.compile(
+_UNSEEN = (
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     r"\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -39,8 +39,10 @@ def plain(text: str) -> str:
         half = _LARGEST // 2
         cut = len(text) - 2 * half
         text = f"{text[:half]}\n[{cut} characters cut]\n{text[-half:]}"
-    text = _SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    return _UNSEEN.sub(_written_out, text)
+    if text.isprintable():  # most are, and have none of what follows
+        return text
+    text = re.sub(_SEQUENCE, "", text).replace("\r\n", "\n").replace("\r", "\n")
+    return re.sub(_UNSEEN, _written_out, text)
 
 
 def one_line(text: str, limit: int = 120) -> str:

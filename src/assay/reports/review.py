@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from assay.frozen import frozen
 from assay.reports.explain import name_of, nodes
 from assay.reports.figures import score
 from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assay.reports.standing import Shelf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Review:
     """A run, ready to be shown.
 
@@ -127,7 +127,7 @@ class _Kept:
 _SAME = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A cell's newest result beside the one before.
 
@@ -168,8 +168,13 @@ def changes_of(store: Store, run_id: str) -> list[Change]:
     found: list[Change] = []
     for key in store.regraded(run_id):
         before, after = store.history(run_id, key)[-2:]
-        found.append(Change(before, after, tuple(_reasons(before, after))))
+        found.append(change_between(before, after))
     return found
+
+
+def change_between(before: CellRecord, after: CellRecord) -> Change:
+    """One result beside another, with what is different in their scores."""
+    return Change(before, after, tuple(_reasons(before, after)))
 
 
 def _reasons(before: CellRecord, after: CellRecord) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError
+from assay.frozen import frozen
 from assay.reports.figures import apart, count, score
 from assay.reports.outcome import Cells, Ended, Outcome, outcome, reward_of, stream, trouble
 from assay.reports.plain import one_line
@@ -30,7 +30,7 @@ _MAX_STANDINGS = 50
 _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cause:
     """Errors with one cause.
 
@@ -43,7 +43,7 @@ class Cause:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Row:
     """The cells that share a harness and a model and, in a group, a case.
 
@@ -89,7 +89,7 @@ class Row:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Summary:
     """A run in numbers.
 
@@ -236,7 +236,7 @@ class Tally:
         entry[1] = int(entry[1]) + times
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What a run comes down to.
 

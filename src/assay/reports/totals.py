@@ -5,10 +5,11 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import chain, repeat
 from math import fsum, isfinite
 
+from assay.frozen import frozen
 from assay.reports.outcome import Ended, Outcome, has_verdict, outcome, reward_of
 from assay.scoring.intervals import (
     Interval,
@@ -27,7 +28,7 @@ _MAX_OUTCOMES = 50
 _MAX_KNOWN = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassK:
     """pass@k and pass^k: the chance that one, or that each, of ``k`` trials passes.
 
@@ -56,7 +57,7 @@ class PassK:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Totals:
     """What a set of cells comes to.
 
@@ -348,7 +349,7 @@ _NEVER_ASKED = ("no_key", "budget", "not_recorded")
 _MAX_JUDGE_DEPTH = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class JudgeCosts:
     """What judges cost.
 

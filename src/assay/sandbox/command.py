@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Literal, TypeVar
 
 from assay.errors import InputError, SandboxError
+from assay.frozen import frozen
 
 __all__ = [
     "Capture",
@@ -30,7 +31,7 @@ _MIB = 1024 * 1024
 _OWN_PLACES = ("/workspace", "/proc", "/dev", "/usr", "/etc")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Limits:
     """How much a command may use before it is stopped.
 
@@ -63,7 +64,7 @@ class Limits:
     workspace_files: int = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Mount:
     """A file or directory of the host shown inside the sandbox.
 
@@ -98,7 +99,7 @@ class Mount:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommandResult:
     """What a command did.
 

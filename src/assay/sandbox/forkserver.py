@@ -17,12 +17,12 @@ import socket
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 from assay.errors import SandboxError
+from assay.frozen import frozen
 from assay.sandbox.warm_process import WarmProcess
 
 __all__ = ["FORK_SERVER", "ForkServer", "Supervisor"]
@@ -45,7 +45,7 @@ _MOST_SOURCES = 64  # more are looked after by the supervisor
 _END_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Supervisor:
     """A process that runs one command; descriptors of this process's ends.
 

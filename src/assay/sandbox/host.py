@@ -11,11 +11,11 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 
 from assay.errors import SandboxError
+from assay.frozen import frozen
 
 if TYPE_CHECKING:
     from assay.sandbox.command import CommandResult, Limits
@@ -151,7 +151,7 @@ _FEW = 64
 _LOOKS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Process:
     pid: int
     parent: int

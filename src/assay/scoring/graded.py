@@ -7,10 +7,11 @@ The frame of a `Grade` is ``{"score": 0.7, "done": true, "isError": false, "cont
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 from assay.errors import ScoreError
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import (
     Assurance,
@@ -26,7 +27,7 @@ __all__ = ["Grade", "Graded"]
 _STATUSES = ("scored", "skipped", "error")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Graded:
     """What came of grading one item with one grader.
 
@@ -169,7 +170,7 @@ class Graded:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grade:
     """The grade of one run.
 

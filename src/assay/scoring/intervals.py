@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from math import fsum, prod, sqrt
 
 from assay.errors import ScoreError
+from assay.frozen import frozen
 from assay.scoring.quantiles import normal_quantile, t_quantile, two_sided
 from assay.scoring.results import finite_number
 
@@ -44,7 +44,7 @@ _LARGEST = 1e100
 """Values beyond this are refused: their squares would come near the end of the float range."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """An estimate with the range that the true value plausibly lies in.
 
@@ -236,7 +236,7 @@ def _check_counts(n: int, successes: int) -> None:
         raise ScoreError(f"{successes} successes of {n}", hint="it takes 0 <= successes <= n")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """A statistic, its interval if it has one, and what was left out of it.
 
@@ -288,7 +288,7 @@ _ROUNDING = 1e-12
 """A standard error below this share of the mean is rounding: the clusters do not differ."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClusterMean:
     """A mean of clustered values.
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, get_args
 
 from assay.errors import ScoreError, nearest
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json, json_safe, plain
 
 __all__ = [
@@ -101,7 +102,7 @@ def _is_usable(value: float) -> bool:
     return value != 0.0 or math.copysign(1.0, value) > 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubScore:
     """One component of a grade.
 
@@ -261,7 +262,7 @@ class SubScore:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EvaluationResult:
     """The combined grade of one piece of work, as a task yields it.
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from assay.store.catalog import Catalog, GraderRecord, GraderVersion
     from assay.store.database import Database
     from assay.store.datasets import DatasetRecord, DatasetRow, Datasets
+    from assay.store.exported import export_run, import_run
     from assay.store.jobs import JobRecord, Jobs, JobStatus
+    from assay.store.kept import delete_run
     from assay.store.projects import ApiKeys, KeyRecord, KeyRole, ProjectRecord, Projects
     from assay.store.records import CellKey, CellRecord, CellStatus, Counts, RunRecord
     from assay.store.replies import Replies
@@ -52,6 +54,9 @@ __all__ = [
     "Snapshot",
     "SnapshotLimits",
     "Store",
+    "delete_run",
+    "export_run",
+    "import_run",
     "new_run_id",
     "restore_snapshot",
     "take_snapshot",
@@ -86,6 +91,9 @@ _HOMES = {
     "Snapshot": ".snapshots",
     "SnapshotLimits": ".snapshots",
     "Store": ".runs",
+    "delete_run": ".kept",
+    "export_run": ".exported",
+    "import_run": ".exported",
     "new_run_id": ".runs",
     "restore_snapshot": ".restore",
     "take_snapshot": ".snapshots",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from assay.errors import NotFoundError
+from assay.frozen import frozen
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, record_evidence
 from assay.store.checks import json_text, plain, read_json, valid_limit, valid_text
@@ -18,7 +19,7 @@ _MAX_REASON = 4_096
 _SELECT = "SELECT grader, digest, alias, labels, body, id, project, created_at FROM card"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CardRecord(Record):
     """What a calibration found.
 

@@ -322,6 +322,20 @@ class Jobs:
                 raise ConflictError(f"job {job} is {record.status}: it cannot be cancelled")
             return self._end(job, "cancelled", "")
 
+    def delete(self, job: str) -> None:
+        """Remove a job that has ended, with its scores.
+
+        Raises:
+            ConflictError: If it has not ended.
+            NotFoundError: For an unknown job.
+        """
+        with self._database.writing():
+            record = self._claimed(job, None)
+            if record.status in _ACTIVE:
+                raise ConflictError(f"job {job} is {record.status}", hint="cancel it first")
+            self._database.change("DELETE FROM score WHERE job = ?", record.id)
+            self._database.change("DELETE FROM job WHERE id = ?", record.id)
+
     def results(self, job: str, after: int = 0, limit: int = 100) -> list[ScoreRecord]:
         """Scores of a job, in the order in which they were stored.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, cast
 
 from assay.errors import InputError
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.results import assurance_from, reaches
 from assay.store.checks import json_text, plain, read_json, valid_text
@@ -19,7 +20,7 @@ _MAX_ROW_BYTES = 4 << 20
 _MAX_NOTE = 4_096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LabelRecord(Record):
     """What one rater said of one item.
 
@@ -42,7 +43,7 @@ class LabelRecord(Record):
     created_at: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LabelledItem:
     """An item with the labels that count.
 
@@ -145,7 +146,7 @@ _PRECISION = 1e-9
 _PROJECT = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Decision:
     """What somebody decided about a cell.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance, assurance_from
 from assay.store.checks import as_mapping, plain
@@ -22,7 +23,7 @@ CellKey: TypeAlias = tuple[str, str, str, int]
 """Case, harness, model and trial: what makes a cell unique in its run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunRecord:
     """One launch: what was asked for, so that it can be resumed and explained.
 
@@ -45,7 +46,7 @@ class RunRecord:
     planned: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CellRecord:
     """The result of one cell (case, harness, model, trial), or of one graded dataset row.
 
@@ -106,7 +107,7 @@ class CellRecord:
         return (self.case, self.harness, self.model, self.trial)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Counts:
     """How the cells of a run ended so far; each cell counts once, by its newest result.
 

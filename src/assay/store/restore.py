@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
 from assay.errors import InputError, StoreError
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.store.blobs import Blobs, disk_faults, write_all
@@ -34,7 +34,7 @@ _INTO = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     """A regular file of a manifest."""
 
@@ -47,14 +47,14 @@ class File:
         return {"type": "file", "mode": self.mode, "size": self.size, "sha256": self.sha256}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """A symbolic link of a manifest."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Directory:
     """A directory of a manifest."""
 

@@ -36,6 +36,8 @@ from assay.store.records import (
     run_row,
 )
 
+_NAMED = 3
+_NO_RUNS = "nothing was run yet"
 _PAGE = 256
 """Cells fetched at a time: bounds memory, and no read is left open while a caller thinks."""
 
@@ -203,10 +205,10 @@ class Store:
                 return run
         return None
 
-    def runs(self, limit: int = 50) -> list[RunRecord]:
-        """The newest runs, newest first."""
-        query = f"{_SELECT_RUNS} ORDER BY created_at DESC, seq DESC LIMIT ?"
-        return [read_run(cast("RunRow", row)) for row in self._database.rows(query, limit)]
+    def runs(self, limit: int = 50, *, after: int = 0) -> list[RunRecord]:
+        """The newest runs, newest first, after so many that are newer."""
+        query = f"{_SELECT_RUNS} ORDER BY created_at DESC, seq DESC LIMIT ? OFFSET ?"
+        return [read_run(cast("RunRow", row)) for row in self._database.rows(query, limit, after)]
 
     def add_cell(self, cell: CellRecord, detail: Mapping[str, Json], snapshot: str = "") -> None:
         """Append a result: its row and its detail land together, or not at all.
@@ -333,6 +335,30 @@ class Store:
         )
         return [cast("CellKey", row) for row in rows]
 
+    def snapshots(self, run_id: str) -> set[str]:
+        """Digests of the workspaces that the results of a run, also earlier ones, left behind."""
+        sql = "SELECT DISTINCT snapshot FROM result WHERE run_id = ? AND snapshot <> ''"
+        return {cast("str", row[0]) for row in self._database.rows(sql, run_id)}
+
+    def every_result(self, run_id: str) -> Iterator[tuple[CellRecord, str, dict[str, Json]]]:
+        """All results of a run, also earlier ones of a cell, in the order in which they came.
+
+        Yields:
+            The narrow row, the digest of its snapshot or an empty text, and the whole detail.
+        """
+        self._require_run(run_id)
+        sql = (
+            f"SELECT {CELL_COLUMNS}, snapshot, body, result.seq FROM result "  # noqa: S608 - see above
+            "JOIN detail USING (seq) WHERE run_id = ? AND result.seq > ? "
+            "ORDER BY result.seq LIMIT 64"
+        )
+        after = 0
+        while page := self._database.rows(sql, run_id, after):
+            for *row, snapshot, body, seq in page:
+                cell, after = read_cell(cast("CellRow", row)), cast("int", seq)
+                detail = self._packer.unpack(cast("bytes", body), f"the detail of cell {cell.key}")
+                yield cell, cast("str", snapshot), detail
+
     def detail(self, run_id: str, key: CellKey) -> dict[str, Json]:
         """The full detail of a cell's newest result.
 
@@ -375,6 +401,14 @@ class Store:
         ((found,),) = self._database.rows(f"SELECT count(*) FROM ({cases}) AS cases", run_id)  # noqa: S608 - see above
         return cast("int", found)
 
+    def agents(self, run_id: str) -> list[tuple[str, str]]:
+        """Harness and model of each agent of a run that has a result, in order."""
+        self._require_run(run_id)
+        rows = self._database.rows(
+            "SELECT DISTINCT harness, model FROM result WHERE run_id = ? ORDER BY 1, 2", run_id
+        )
+        return [cast("tuple[str, str]", row) for row in rows]
+
     def _has_run(self, run_id: str) -> bool:
         return bool(self._database.rows("SELECT 1 FROM run WHERE id = ?", plain(run_id)))
 
@@ -383,6 +417,10 @@ class Store:
             raise self._unknown_run(run_id)
 
     def _unknown_run(self, ref: str) -> InputError:
-        names = [name for run in self.runs(20) for name in (run.id, run.label) if name]
-        hint = nearest(ref, names) if names else "nothing was run yet"
+        runs = self.runs(20)
+        names = [name for run in runs for name in (run.id, run.label) if name]
+        hint = nearest(ref, names)
+        if not hint.startswith("did"):  # so many names would help nobody
+            newest = ", ".join(run.id for run in runs[:_NAMED])
+            hint = f"the newest: {newest}; `assay runs` lists them" if runs else _NO_RUNS
         return InputError(f"there is no run {ref!r} in {self._database.place}", hint=hint)

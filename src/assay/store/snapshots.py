@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from assay.errors import StoreError
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.blobs import CHUNK, Blobs
 
@@ -52,7 +53,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SnapshotLimits:
     """How much of a workspace is kept; what is over is left out and reported.
 
@@ -71,7 +72,7 @@ class SnapshotLimits:
     depth: int = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropped:
     """Something that was left out.
 
@@ -84,7 +85,7 @@ class Dropped:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """A workspace as it was kept.
 

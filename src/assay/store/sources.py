@@ -14,11 +14,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
 from assay.errors import SourceError, StoreError
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.store.blobs import CHUNK, Blobs, disk_faults
 from assay.store.restore import File, checked_tree, put_back, read_snapshot
@@ -29,7 +29,7 @@ _RACY_NS = 50_000_000
 file systems ticks every few milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptSource:
     """A source that is kept.
 

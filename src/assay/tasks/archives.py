@@ -14,11 +14,11 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from assay.errors import SourceError
+from assay.frozen import frozen
 from assay.tasks.case_files import is_inside, tree_entries
 
 MAX_FILES = 200_000
@@ -31,7 +31,7 @@ ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar", ".zip")
 """Endings of the archives that can be unpacked."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Member:
     """One entry of an archive: a directory, a file with content, or a link with a target."""
 

@@ -9,11 +9,12 @@ import os
 import re
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import nearest
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance
 from assay.tasks.document import (
@@ -28,7 +29,7 @@ from assay.types import codec
 from assay.types.codec import Problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CaseTask:
     """What the agent is asked.
 
@@ -51,7 +52,7 @@ class CaseTask:
         refuse(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Artifacts:
     """What is put at the agent's disposal, for harnesses that know of such things.
 
@@ -68,7 +69,7 @@ class Artifacts:
     mcp: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MatrixEntry:
     """One harness and the models it is run with.
 
@@ -87,7 +88,7 @@ class MatrixEntry:
         refuse(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Matrix:
     """Which harnesses and models work on the case, and how often.
 
@@ -134,7 +135,7 @@ class Matrix:
         return tuple((harness, model) for harness in self.harnesses for model in self.models)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EnvironmentSpec:
     """What is installed before the agent starts and for the graders.
 
@@ -187,7 +188,7 @@ class EnvironmentSpec:
         refuse([*problems, *positive("timeout_s", self.timeout_s)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ContainerSpec:
     """An image that the case's commands need.
 
@@ -212,7 +213,7 @@ class ContainerSpec:
         refuse(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Stub:
     """A Python function whose body is taken out, for the agent to write.
 
@@ -232,7 +233,7 @@ class Stub:
         refuse(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Setup:
     """What is done to the source before the agent sees it.
 
@@ -251,7 +252,7 @@ class Setup:
 _POLICIES = ("auto-approve", "auto-deny", "scripted", "llm-based", "manual")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Observe:
     """What is recorded of the agent's work.
 
@@ -275,7 +276,7 @@ class Observe:
         object.__setattr__(self, "tracing", True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Expect:
     """What counts as passing.
 
@@ -294,7 +295,7 @@ class Expect:
             refuse([Problem(("pass_threshold",), message)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Limits:
     """What a cell may use.
 
@@ -318,7 +319,7 @@ class Limits:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SelfTest:
     """What proves that the case grades right; see `assay selftest`.
 
@@ -344,6 +345,9 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HARNESSES_FILE = "harnesses.yaml"
 """Name of the file, beside the cases or above them."""
 
+SUITE = "/suite"
+"""Where a harness finds its relative mounts, so that no command depends on where a suite lies."""
+
 PLACEHOLDERS = ("prompt", "model", "workspace", "sandbox", "artifacts_dir", "mcp")
 """What an argument may name in braces; ``sandbox`` is the older name of ``workspace``."""
 
@@ -351,7 +355,7 @@ TraceFormat: TypeAlias = Literal["claude-code", "openai-chat", "atif", "auto"]
 """What a harness may print instead of its answer; ``auto`` is recognised by content."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HarnessSpec:
     """An agent that is a command.
 
@@ -360,7 +364,9 @@ class HarnessSpec:
             {sandbox}, {artifacts_dir} and {mcp} for older files; a brace itself is written twice.
         timeout_s: Seconds that it may work.
         env: Variables it is started with.
-        mounts: Directories of this machine that it may read, such as where it is installed.
+        pass_env: Names of variables that it is given from assay's own environment, such as keys.
+        mounts: Files and directories that it may read, such as where it is installed: relative to
+            the file of harnesses, shown below `SUITE` by the same path; or absolute, shown there.
         trace: What its standard output is a transcript in; by default its output is its answer,
             and nothing is known of its work. A file that it writes is not a trace: the agent can
             write files too.
@@ -369,6 +375,7 @@ class HarnessSpec:
     argv: tuple[str, ...]
     timeout_s: float = 1800.0
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    pass_env: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
     trace: TraceFormat | None = None
 
@@ -378,10 +385,16 @@ class HarnessSpec:
             problems.append(Problem(("argv",), "argv names no program"))
         for number, argument in enumerate(self.argv):
             problems += _placeholder_problems(argument, ("argv", number))
+        for number, name in enumerate(self.pass_env):
+            place = ("pass_env", number)
+            if not _VARIABLE.fullmatch(name):
+                problems.append(Problem(place, f"{name!r} is not a valid variable name"))
+            elif name in self.env:
+                problems.append(Problem(place, f"{name} is in env, too", "keep one of them"))
         for number, mount in enumerate(self.mounts):
-            if not Path(mount).is_absolute():
-                message = f"{mount!r} is not an absolute path"
-                problems.append(Problem(("mounts", number), message))
+            if not Path(mount).is_absolute() and ".." in Path(mount).parts:
+                hint = "what lies elsewhere has an absolute path"
+                problems.append(Problem(("mounts", number), f"{mount!r} leads out", hint))
         refuse(problems)
 
     def command(self, *, prompt: str, model: str, workspace: str) -> list[str]:

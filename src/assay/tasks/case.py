@@ -6,11 +6,12 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, cast
 
 from assay.errors import Location
+from assay.frozen import frozen
 from assay.graders.spec import GraderSpec, spec_schema
 from assay.scoring.json_safe import Json
 from assay.scoring.results import reaches
@@ -51,7 +52,7 @@ _MAX_ID = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CaseDocument:
     """What a case file may say.
 
@@ -98,7 +99,7 @@ class CaseDocument:
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Cell:
     """One unit of work of a case.
 
@@ -115,7 +116,7 @@ class Cell:
     trial: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Case(CaseDocument):
     """A case that was read and found right; see `CaseDocument` for what it says.
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.errors import InputError, Location
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Problem, ShapeError
@@ -45,7 +46,7 @@ class StopReadingError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Anchored:
     """What an alias stands for, and what using it costs."""
 
@@ -257,7 +258,7 @@ MAX_BYTES = 4 * 1024 * 1024
 """Size of a document file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Fault:
     """One thing that is wrong, and where.
 
@@ -297,7 +298,7 @@ class DocumentError(InputError):
         return DocumentError, (self.faults,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Document:
     """A parsed document.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from assay.frozen import frozen
 from assay.tasks.document import inside_problem, refuse
 from assay.types.codec import Problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Source:
     """The pristine source tree that the agent starts from: one of path, git and pypi.
 
@@ -77,7 +77,7 @@ class Source:
         return problems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Fixtures:
     """A git repository that hidden test files are taken from instead of the case directory.
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
+from assay.frozen import frozen
 from assay.tasks.document import refuse, texts
 from assay.types.codec import Problem
 
@@ -191,7 +191,7 @@ _PLAIN_NAME = re.compile(r"[^/*?\[]+/*", re.DOTALL)
 _TARGET = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SubmissionSpec:
     """Which of the agent's changes are graded. Patterns read as in a .gitignore.
 
@@ -289,15 +289,20 @@ class _Globs:
     def __init__(self, patterns: Iterable[str]) -> None:
         folded = [_fold(pattern) for pattern in patterns]
         self._names = frozenset(p.rstrip("/") for p in folded if _PLAIN_NAME.fullmatch(p))
-        branches = "|".join(_translate(p) for p in folded if not _PLAIN_NAME.fullmatch(p))
-        form = rf"(?:{branches})(?:/.*)?\Z"
-        self._form = re.compile(form, re.DOTALL) if branches else None
+        self._others = [p for p in folded if not _PLAIN_NAME.fullmatch(p)]
+
+    @cached_property
+    def _form(self) -> re.Pattern[str]:
+        anchored = [_translate(p) for p in self._others if _is_anchored(p)]
+        anywhere = "|".join(_translate(p) for p in self._others if not _is_anchored(p))
+        branches = "|".join([*anchored, *([f"(?:.*/)?(?:{anywhere})"] if anywhere else [])])
+        return re.compile(rf"(?:{branches})(?:/.*)?\Z", re.DOTALL)
 
     def matches(self, path: str) -> bool:
         """Whether one of them names a folded path, or a directory above it."""
         if not self._names.isdisjoint(path.split("/")):
             return True
-        return self._form is not None and self._form.match(path) is not None
+        return bool(self._others) and self._form.match(path) is not None
 
 
 def _matcher(patterns: Iterable[str]) -> _Globs:
@@ -307,8 +312,11 @@ def _matcher(patterns: Iterable[str]) -> _Globs:
 _cached = lru_cache(maxsize=256)(_Globs)
 
 
+def _is_anchored(pattern: str) -> bool:
+    return "/" in pattern.rstrip("/")
+
+
 def _translate(pattern: str) -> str:
-    anchored = "/" in pattern.rstrip("/")
     body = ""
     for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]/]+\]|[^*?\[]+|\[", pattern.strip("/")):
         if piece == "**/":
@@ -324,4 +332,4 @@ def _translate(pattern: str) -> str:
             body += "[^" + inner[1:] + "]" if inner.startswith("!") else f"[{inner}]"
         else:
             body += re.escape(piece)
-    return body if anchored else f"(?:.*/)?{body}"
+    return body

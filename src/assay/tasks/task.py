@@ -7,11 +7,12 @@ import importlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, overload, runtime_checkable
 
 from assay.errors import InputError, Location, nearest
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import read_json
@@ -60,7 +61,7 @@ class Work(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunOptions:
     """How tasks are run. Times are in seconds; None is no limit.
 
@@ -105,7 +106,7 @@ def find_runner() -> Runner:
     return cast("Runner", importlib.import_module("assay.eval").run_tasks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Task:
     """One row of work.
 

@@ -17,11 +17,11 @@ import sys
 import types as python_types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, Union, cast
 
 from assay.errors import InputError, Location, nearest
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json, json_safe
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _AnyJson:
     """Stands for ``Json`` while annotations are resolved: its recursion needs no unfolding."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One thing that is wrong in some data.
 
@@ -244,7 +244,7 @@ def _read_dataclass(kind: type, data: Json, path: Path, problems: list[Problem])
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shape:
     annotations: dict[str, object]
     required: tuple[str, ...]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
+from assay.frozen import frozen
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
@@ -34,7 +35,7 @@ class Rewarded(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptMessage:
     """One turn of a prompt.
 

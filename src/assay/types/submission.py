@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.thread import StringThread
 from assay.types.trace import Trace
@@ -19,7 +20,7 @@ SUBMISSION_PARTS = ("answer", "question", "expected", "workspace", "trace", "thr
 Part: TypeAlias = "Json | Workspace | Trace | StringThread"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Workspace:
     """A directory an agent works in, and what commands in it need.
 
@@ -49,7 +50,7 @@ class Workspace:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Submission:
     """The parts of a piece of work; any of them may be missing.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import ClassVar, Literal, TypeVar, cast
 
+from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.codec import from_json, to_json
 
@@ -34,7 +35,7 @@ Source = Literal["user", "agent", "tool", "task", "subagent", "system"]
 ToolKind = Literal["read", "write", "execute", "search", "fetch", "other"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Citation:
     """A citation, the same for every provider; an annotation, not an input of grading.
 
@@ -55,7 +56,7 @@ class Citation:
     end_index: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Usage:
     """What a model call used; None is unknown, which is never the same as 0.
 
@@ -74,7 +75,7 @@ class Usage:
     llm_call_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TokenSample:
     """Token-level data of a trainable backend.
 
@@ -89,7 +90,7 @@ class TokenSample:
     output_logprobs: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ToolCall:
     """A request to run a tool.
 
@@ -108,7 +109,7 @@ class ToolCall:
     raw_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ToolResult:
     """What a tool answered.
 
@@ -123,7 +124,7 @@ class ToolResult:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TaskCall:
     """A life-cycle call of the task itself.
 
@@ -140,7 +141,7 @@ class TaskCall:
     result: Json = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Step:
     """The skeleton that every step shares.
 
@@ -167,7 +168,7 @@ class Step:
     extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AgentStep(Step):
     """The model's turn.
 
@@ -199,7 +200,7 @@ class AgentStep(Step):
     sample: TokenSample | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ToolStep(Step):
     """One tool round trip.
 
@@ -217,7 +218,7 @@ class ToolStep(Step):
     permission: Literal["allowed", "denied"] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentStep(Step):
     """A nested rollout, embedded whole.
 

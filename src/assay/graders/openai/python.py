@@ -91,14 +91,15 @@ async def examine_source(source: str) -> Examination:
 
 
 async def _examined(source: str) -> Examination:
-    from assay.sandbox.functions import pool_for
+    from assay.sandbox.functions import FunctionLimits, pool_for
 
-    outcome = await pool_for(_examiner()).call(json.dumps(source).encode())
+    # A parser does not sleep: its CPU time is bounded, and a busy machine is waited for.
+    limits = FunctionLimits(wall_seconds=SECONDS)
+    outcome = await pool_for(_examiner(), limits=limits).call(json.dumps(source).encode())
     if outcome.status == "ok":
         said = cast("dict[str, str]", json.loads(outcome.output))
         foreign = tuple(cast("list[str]", said["foreign"]))
         return Examination(fault=said["fault"], hint=said["hint"], foreign=foreign)
-    # A parser does not sleep: if it ran out of real time, the machine was busy.
     if outcome.status in ("sandbox_error", "error", "bad_return", "wall_timeout"):
         raise SandboxError(f"a source could not be checked: {outcome.message}")
     fault = f"is not Python that can be read within bounds ({outcome.message or outcome.status})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["HEADERS", "SIGNS", "SUMMARY", "TEST_LIBRARIES", "Sign", "names_a_test", "words_of"]
+__all__ = ["HEADERS", "SIGNS", "TEST_LIBRARIES", "Sign", "names_a_test", "summary", "words_of"]
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -53,23 +53,25 @@ TEST_LIBRARIES = words_of(
 )
 """Python's libraries of tests, by the first part of their names."""
 
-SUMMARY = re.compile(
-    r"\b\d+ passed\b|\btest result: ok|^#? ?(?:pass|tests) \d+$|^ok \d+\b|\bTests run: ?\d+"
-    r"|^OK \(\d+ tests?\)|\bBUILD SUCCESS|^1\.\.\d+$|\bRan \d+ tests?\b|^--- PASS|<testsuite\b",
-    re.MULTILINE,
+_SUMMARY = (
+    r"(?m)\b\d+ passed\b|\btest result: ok|^#? ?(?:pass|tests) \d+$|^ok \d+\b|\bTests run: ?\d+"
+    r"|^OK \(\d+ tests?\)|\bBUILD SUCCESS|^1\.\.\d+$|\bRan \d+ tests?\b|^--- PASS|<testsuite\b"
 )
-"""What only the end of a test run says."""
 
-_TEST = re.compile(
-    r"(?:^|/)(?:test_[\w*?\[\]-]+(?:\.py)?|[\w*?-]+_test\.(?:py|go)|conftest(?:\.py)?)$"
-    r"|\.(?:test|spec)\.(?:[cm]?[jt]sx?|\*)|^/proc/(?:self|\d+|\*)/(?:mem|maps|fd|environ|cmdline)",
-    re.IGNORECASE,
+_TEST = (
+    r"(?i)(?:^|/)(?:test_[\w*?\[\]-]+(?:\.py)?|[\w*?-]+_test\.(?:py|go)|conftest(?:\.py)?)$"
+    r"|\.(?:test|spec)\.(?:[cm]?[jt]sx?|\*)|^/proc/(?:self|\d+|\*)/(?:mem|maps|fd|environ|cmdline)"
 )
+
+
+def summary(text: str) -> re.Match[str] | None:
+    """What of a text only the end of a test run says."""
+    return re.search(_SUMMARY, text)
 
 
 def names_a_test(text: str) -> bool:
     """Whether a text is the name of a test file, a pattern of such, or of the process's memory."""
-    return len(text) < 400 and _TEST.search(text.strip()) is not None
+    return len(text) < 400 and re.search(_TEST, text.strip()) is not None
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from assay.graders.languages import is_test
-from assay.graders.signs import SUMMARY, Sign, names_a_test, words_of
+from assay.graders.signs import Sign, names_a_test, summary, words_of
 from assay.graders.stubs.treesitter import parse
 from assay.graders.stubs.treesitter_bodies import Node, text_of
 
@@ -306,7 +306,7 @@ def _says(nodes: list[Node]) -> Iterator[NodeHit]:
     for node in nodes:
         if node.type in CALLS and _PRINTS.fullmatch(callee(node)):
             for one in each(node):
-                if "string" in one.type and (found := SUMMARY.search(bare(text_of(one)))):
+                if "string" in one.type and (found := summary(bare(text_of(one)))):
                     yield "report", node, found[0]
 
 

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterator, Sequence
 
 from assay.graders.languages import is_test
-from assay.graders.signs import SUMMARY, TEST_LIBRARIES, names_a_test, words_of
+from assay.graders.signs import TEST_LIBRARIES, names_a_test, summary, words_of
 from assay.graders.signs.python import Function, Hit, Module, parameters, text
 
 __all__ = ["idle_texts", "lies"]
@@ -293,7 +293,7 @@ def _says(module: Module) -> Iterator[Hit]:
         for node in (one for given in call.args for one in ast.walk(given)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
                 said = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-                if found := SUMMARY.search(said.strip()):
+                if found := summary(said.strip()):
                     yield "report", call, found[0]
 
 

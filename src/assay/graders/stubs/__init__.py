@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
+
+from assay.frozen import frozen
 
 __all__ = [
     "Body",
@@ -31,31 +33,28 @@ Work; one constant; ``return None`` in so many words; no statement that does any
 a note that it is still to be done.
 """
 
-_TODO = re.compile(
-    r"\b(?:todo|fixme|tbd|unimplemented|placeholder|coming soon|your code (?:goes )?here"
+_TODO = (
+    r"(?i)\b(?:todo|fixme|tbd|unimplemented|placeholder|coming soon|your code (?:goes )?here"
     r"|not\W{0,2}(?:yet\W{0,2})?(?:been\W{0,2})?implemented|implement (?:me|this)"
-    r"|needs? (?:to be )?implement(?:ed|ing|ation))\b|notimplemented",
-    re.IGNORECASE,
+    r"|needs? (?:to be )?implement(?:ed|ing|ation))\b|notimplemented"
 )
 
-
-_TODO_COMMENT = re.compile(
-    r"(?:\#|//|/\*|--).*\b(?:TODO|FIXME|your code (?:goes )?here|implement (?:me|this))\b",
-    re.IGNORECASE,
+_TODO_COMMENT = (
+    r"(?i)(?:\#|//|/\*|--).*\b(?:TODO|FIXME|your code (?:goes )?here|implement (?:me|this))\b"
 )
 
 
 def comment_says_todo(text: str) -> bool:
     """Whether a comment in some code says that something is still to be written there."""
-    return _TODO_COMMENT.search(text) is not None
+    return re.search(_TODO_COMMENT, text) is not None
 
 
 def says_todo(text: str) -> bool:
     """Whether a message says that something is still to be written."""
-    return _TODO.search(text) is not None
+    return re.search(_TODO, text) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Function:
     """One definition of a function or method.
 
@@ -90,7 +89,7 @@ class Function:
         return self.body == "todo" or (self.body == "empty" and not self.hook)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Code:
     """What a source file defines.
 
@@ -113,7 +112,7 @@ class Code:
         return [function for function in self.functions if function.name == name]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """A function that is not written.
 

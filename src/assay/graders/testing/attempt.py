@@ -14,10 +14,10 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import GraderError
+from assay.frozen import frozen
 from assay.graders.testing.channel import Brief, Channel, open_channel
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import Injected
@@ -40,7 +40,7 @@ _NODE_HOSTS = f"{INSIDE}/boundary/hosts.cjs"
 _LONGEST_CALL = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TestCommand:
     """A command that runs tests, and how to learn what came of them.
 
@@ -77,7 +77,7 @@ class TestCommand:
         return bool(self.junit_xml or self.format)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Plan:
     """Everything that the runs of one command have in common.
 

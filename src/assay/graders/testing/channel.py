@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from assay.frozen import frozen
 from assay.graders.testing.outcomes import OUTCOMES, Outcome, TestOutcome
 from assay.scoring.json_safe import Json
 
@@ -231,7 +232,7 @@ _MOST_REFUSED = 1000
 _REFUSAL = b'{"refused": "this run is already reported by another process"}\n'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Brief:
     """What a runner is told.
 

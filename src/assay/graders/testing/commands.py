@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast
 
 from assay.errors import InputError
+from assay.frozen import frozen
 
 __all__ = ["Invocation", "Runner", "first_program", "read_command"]
 
@@ -32,7 +33,7 @@ _DEEPEST = 4
 _LARGEST = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Invocation:
     """How a command line starts its tests.
 
@@ -53,7 +54,7 @@ class Invocation:
     scripts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Simple:
     """One simple command of a line, and the operators around it."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
+from assay.frozen import frozen
 from assay.graders.testing.channel import Heard
 from assay.graders.testing.commands import Invocation
 from assay.graders.testing.hidden import language_of
@@ -32,7 +33,7 @@ LEFT_OUT = "skipped or expected to fail by the author, so not counted"
 """Why a test that was heard of is not expected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Expected:
     """The expected tests.
 

@@ -10,11 +10,11 @@ import os
 import stat
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import GraderError, InputError
+from assay.frozen import frozen
 from assay.graders.paths import CasePath
 
 __all__ = [
@@ -32,7 +32,7 @@ _MOST_FILES = 20_000
 _LARGEST_SOURCE = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Injected:
     """A hidden file and where it goes.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from assay.errors import InputError
+from assay.frozen import frozen
 from assay.sandbox import CommandResult
 from assay.scoring.json_safe import Json
 from assay.scoring.results import Assurance
@@ -109,7 +109,7 @@ _ASSURANCES: Mapping[Channel, Assurance] = {
 OUTCOMES: frozenset[str] = frozenset({"passed", "failed", "error", "skipped", "xfailed", "xpassed"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TestOutcome:
     """What the runner said about one test.
 
@@ -128,7 +128,7 @@ class TestOutcome:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TestRun:
     """What came out of running the hidden tests once (a crash's re-runs are part of it).
 

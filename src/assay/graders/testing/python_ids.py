@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from assay.frozen import frozen
+
 __all__ = ["PythonTests", "read_python_tests"]
 
 _DYNAMIC = frozenset({"globals", "locals", "setattr", "exec", "eval", "load_tests"})
@@ -56,7 +58,7 @@ class PythonTests:
         return name.partition("::")[0] in self.open_names
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Module:
     path: str
     tree: ast.Module

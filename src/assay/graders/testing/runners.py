@@ -9,12 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, lru_cache
 from importlib.util import cache_from_source
 from pathlib import Path
 
 from assay.errors import GraderError
+from assay.frozen import frozen
 from assay.graders.testing.commands import Invocation
 from assay.sandbox import Mount
 from assay.types.submission import Workspace
@@ -39,7 +40,7 @@ _ASK_SECONDS = 30.0
 _SHARED = (".local", "local", "opt", "homebrew")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Toolchain:
     """What a command needs beside the system's own programs.
 
@@ -56,7 +57,7 @@ class Toolchain:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kind:
     """A language's tools: its main program, what else needs it, where its root is, variables."""
 
@@ -197,7 +198,7 @@ _SYSTEM_PACKAGES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Interpreter:
     """A Python for the tests.
 

@@ -268,7 +268,8 @@ def arrange(
     """Put tests in order.
 
     The tests of a class keep their order and no canary comes between them: what is set up for the
-    class is set up once.
+    class is set up once. The canary of no file comes last: whichever test replaces all that are
+    yet to run replaces it, too.
     """
     draw = random.Random(seed)  # noqa: S311 - an order, not a secret
     runs = [(at, list(those)) for at, those in groupby(tests, place)]
@@ -278,10 +279,7 @@ def arrange(
         spots = [spot for n, (at, _) in enumerate(runs) if at[0] == file for spot in (n, n + 1)]
         if spots:
             runs.insert(draw.choice(spots), ((file, None), [canary]))
-    files = [at[0] for at, _ in runs]
-    spots = [n for n in range(len(runs) + 1) if n in (0, len(runs)) or files[n - 1] != files[n]]
-    runs.insert(draw.choice(spots), ((None, None), [lone]))
-    return [test for _, those in runs for test in those]
+    return [*(test for _, those in runs for test in those), lone]
 
 
 def _shuffled(

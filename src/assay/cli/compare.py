@@ -1,0 +1,130 @@
+"""``assay compare``: two runs, or two agents of one, cell by cell."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+
+from assay.cli.options import add_json, check_targets, explain, share, state_home
+from assay.errors import InputError, nearest
+from assay.reports.compare import Side, compare
+from assay.reports.comparison import comparison_verdict
+from assay.store.database import Database
+from assay.store.labels import Decisions, decided
+from assay.store.records import CellRecord
+from assay.store.runs import Store
+
+_MORE = """\
+Cells are paired by case and trial; harness and model have to be the same, too, unless each side
+has only one. The difference is the mean over cases, with its 95 % interval. What could not be
+graded or was skipped is counted, and never a 0.
+
+exit status: 0 compared, 1 the mean reward dropped by more than --max-drop, 2 bad input,
+3 nothing to compare, or with --max-drop: a cell that was graded before has no reward now"""
+_EXAMPLES = """\
+  assay compare main latest                       # a run labelled main, and the newest
+  assay compare main latest --max-drop 0.02       # for CI
+  assay compare latest --model small --model large
+  assay compare latest --harness mine --harness theirs --html compare.html"""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay compare`` takes."""
+    explain(parser, _MORE, _EXAMPLES)
+    option = parser.add_argument
+    option("before", metavar="RUN", help="a run's id, a prefix of it, its label, or latest")
+    option(
+        "after",
+        nargs="?",
+        metavar="RUN",
+        help="the run that is compared with it; without one, agents of the first",
+    )
+    for part in ("harness", "model"):
+        option(
+            f"--{part}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"only this {part}; given twice: that of the first side, that of the second",
+        )
+    option("--case", action="append", default=[], metavar="ID", help="only this case")
+    option(
+        "--max-drop",
+        type=share,
+        metavar="X",
+        help="exit with 1 if the mean reward, as measured, dropped by more than X",
+    )
+    option("--all", action="store_true", help="open every case that changed")
+    option("--html", metavar="FILE", help="also write it as one HTML file")
+    add_json(parser)
+
+
+def run(given: Namespace) -> int:
+    """Compare two runs.
+
+    Raises:
+        InputError: For an unknown run, agent or case, or where nothing is there to compare.
+    """
+    check_targets((given.html,), inputs=())
+    harnesses, models = _two("harness", given.harness), _two("model", given.model)
+    if given.after is None and not any(one != other for one, other in (harnesses, models)):
+        raise InputError(
+            "one run, and nothing to compare it with",
+            hint=f"name another run; or two agents: assay compare {given.before} "
+            "--model A --model B",
+        )
+    with Database.open(state_home()) as database:
+        before = _side(database, given.before, harnesses[0], models[0], given.case)
+        after = _side(database, given.after or given.before, harnesses[1], models[1], given.case)
+        found = compare(before, after)
+    if given.html:
+        from assay.reports.compare_page import write_comparison_html
+
+        write_comparison_html(given.html, found, max_drop=given.max_drop)
+    if given.json:
+        import json
+
+        decided = comparison_verdict(found, max_drop=given.max_drop)
+        verdict = {"code": decided.code, "line": decided.line}
+        print(json.dumps({**found.to_dict(), "max_drop": given.max_drop, "verdict": verdict}))
+        return decided.code
+    from assay.reports.compare_page import render_comparison
+    from assay.reports.page import page_on
+
+    shown = None if given.all else 5
+    return render_comparison(page_on(sys.stdout), found, max_drop=given.max_drop, shown=shown).code
+
+
+def _two(part: str, names: Sequence[str]) -> tuple[str | None, str | None]:
+    """What an option says of each side; None for everything."""
+    if len(names) > 2:
+        raise InputError(f"--{part} was given {len(names)} times", hint="once, or for each side")
+    return (names[0], names[-1]) if names else (None, None)
+
+
+def _side(
+    database: Database, ref: str, harness: str | None, model: str | None, cases: Sequence[str]
+) -> Side:
+    """The cells of a run that are compared."""
+    store, decisions = Store(database), Decisions(database)
+    run = store.run(ref)
+    agents = store.agents(run.id)
+    _require("harness", harness, [one for one, _ in agents], run.id)
+    _require("model", model, [one for _, one in agents], run.id)
+
+    def is_meant(agent: tuple[str, str]) -> bool:
+        return harness in (None, agent[0]) and model in (None, agent[1])
+
+    def is_chosen(cell: CellRecord) -> bool:
+        return is_meant((cell.harness, cell.model)) and (not cases or cell.case in cases)
+
+    cells = filter(is_chosen, decided(store.cells(run.id), decisions.all))
+    return Side(run=run, agents=[agent for agent in agents if is_meant(agent)], cells=cells)
+
+
+def _require(part: str, name: str | None, known: Sequence[str], run: str) -> None:
+    if name is not None and name not in known:
+        raise InputError(
+            f"no {part} {name!r} in run {run}", hint=nearest(name, sorted(filter(None, known)))
+        )

@@ -1,0 +1,316 @@
+"""Two runs, or two agents of one run, cell by cell.
+
+A cell has a partner where case and trial are the same. Harness and model have to be the same, too,
+unless each side has only one: then it is them that are compared. What either side could not grade
+or skipped has no difference: it is counted, and never a 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import fsum
+from typing import TypeAlias
+
+from assay.errors import InputError
+from assay.reports.comparison import CaseChange, Compared, Comparison
+from assay.reports.figures import count
+from assay.reports.outcome import outcome, reward_of
+from assay.reports.review import change_between
+from assay.reports.totals import Group, totals_of
+from assay.scoring.json_safe import Json
+from assay.scoring.paired import paired_difference
+from assay.store.records import CellRecord, RunRecord
+
+_SAME = 1e-9
+_MAX_NAMES = 5
+_MAX_CASES = 20
+_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of two that are compared.
+
+    Attributes:
+        run: The run that the cells are from.
+        agents: Harness and model of each agent among the cells.
+        cells: The newest results, in the order of `Store.cells`; read once.
+    """
+
+    run: RunRecord
+    agents: Sequence[tuple[str, str]]
+    cells: Iterable[CellRecord]
+
+
+def compare(before: Side, after: Side) -> Comparison:
+    """Compare two sides, reading each once; what is kept of a cell is a few numbers.
+
+    Raises:
+        InputError: If no cell of one has a partner on the other.
+    """
+    work = _Work(before, after)
+    for case, one, other in _by_case(before.cells, after.cells):
+        work.case(case, one, other)
+    return work.comparison()
+
+
+_Key: TypeAlias = tuple[str, str, int]
+
+
+@dataclass(slots=True)
+class _Half:
+    """What is counted of one side."""
+
+    side: Side
+    all: Group = field(default_factory=lambda: Group("", "", ""))
+    paired: Group = field(default_factory=lambda: Group("", "", ""))
+    means: list[float] = field(default_factory=list[float])
+    alone: int = 0
+    lost: Counter[str] = field(default_factory=Counter[str])
+    alone_in: dict[str, None] = field(default_factory=dict[str, None])
+    lost_in: dict[str, None] = field(default_factory=dict[str, None])
+
+    def stands_alone(self, case: str) -> None:
+        """Count a graded cell that the other side does not have."""
+        self.alone += 1
+        if len(self.alone_in) < _MAX_CASES:
+            self.alone_in[case] = None
+
+    def lacks(self, case: str, partner: CellRecord | None) -> None:
+        """Count a graded cell of the other side that has no reward here."""
+        if partner is None and self.side.run.finished:
+            return  # it was never part of this run: the other side counts it, as alone
+        self.lost["missing" if partner is None else outcome(partner)] += 1
+        if len(self.lost_in) < _MAX_CASES:
+            self.lost_in[case] = None
+
+    def compared(self) -> Compared:
+        means = self.means
+        return Compared(
+            run=self.side.run,
+            agents=tuple(self.side.agents),
+            reward=fsum(means) / len(means) if means else None,
+            totals=totals_of([self.all]),
+            paired=totals_of([self.paired]),
+            alone=self.alone,
+            lost=dict(self.lost),
+            alone_in=tuple(self.alone_in),
+            lost_in=tuple(self.lost_in),
+        )
+
+
+class _Work:
+    """A comparison under way."""
+
+    def __init__(self, before: Side, after: Side) -> None:
+        self._before, self._after = _Half(before), _Half(after)
+        sides = (before, after)
+        self._same_harness = any(len({h for h, _ in side.agents}) > 1 for side in sides)
+        self._same_model = any(len({m for _, m in side.agents}) > 1 for side in sides)
+        self._partners = self._pairs = self._better = self._worse = self._same = 0
+        self._passed = [0, 0]
+        self._worsened, self._improved = _Most(), _Most()
+        self._declared: list[str] = []
+        self._regraded: list[str] = []
+        self._graders: Counter[str] = Counter()
+
+    def case(self, case: str, before: list[CellRecord], after: list[CellRecord]) -> None:
+        """Compare the cells of a case."""
+        one, other = self._keyed(before, self._before), self._keyed(after, self._after)
+        pairs: list[tuple[CellRecord, CellRecord]] = []
+        for key in one.keys() | other.keys():
+            left, right = one.get(key), other.get(key)
+            self._partners += left is not None and right is not None
+            old = None if left is None else reward_of(left)
+            new = None if right is None else reward_of(right)
+            if left is not None and right is not None and old is not None and new is not None:
+                pairs.append((left, right))
+            elif old is not None:
+                self._unpaired(self._before, self._after, case, right)
+            elif new is not None:
+                self._unpaired(self._after, self._before, case, left)
+        if pairs:
+            self._paired(case, sorted(pairs, key=lambda pair: pair[1].key))
+
+    @staticmethod
+    def _unpaired(has: _Half, other: _Half, case: str, partner: CellRecord | None) -> None:
+        if partner is None:
+            has.stands_alone(case)
+        other.lacks(case, partner)
+
+    def _keyed(self, cells: list[CellRecord], half: _Half) -> dict[_Key, CellRecord]:
+        for cell in cells:
+            half.all.add(cell)
+        return {
+            (
+                cell.harness if self._same_harness else "",
+                cell.model if self._same_model else "",
+                cell.trial,
+            ): cell
+            for cell in cells
+        }
+
+    def _paired(self, case: str, pairs: list[tuple[CellRecord, CellRecord]]) -> None:
+        self._pairs += len(pairs)
+        for old, new in pairs:
+            self._before.paired.add(old)
+            self._after.paired.add(new)
+            passes = outcome(old) == "pass", outcome(new) == "pass"
+            self._passed[0] += passes == (True, False)
+            self._passed[1] += passes == (False, True)
+        before = fsum(old.reward or 0.0 for old, _ in pairs) / len(pairs)
+        after = fsum(new.reward or 0.0 for _, new in pairs) / len(pairs)
+        self._before.means.append(before)
+        self._after.means.append(after)
+        if any(old.digest != new.digest for old, new in pairs):
+            self._graded_otherwise(case, pairs)
+        difference = after - before
+        if abs(difference) <= _SAME:
+            self._same += 1
+            return
+        self._better += difference > 0
+        self._worse += difference < 0
+        (self._improved if difference > 0 else self._worsened).add(case, before, after, pairs)
+
+    def _graded_otherwise(self, case: str, pairs: list[tuple[CellRecord, CellRecord]]) -> None:
+        """Note what is different in what graded a case."""
+        self._regraded.append(case)
+        one, other = self._before.side.run.digests, self._after.side.run.digests
+        if case in one and case in other and one[case] != other[case]:
+            self._declared.append(case)
+        names = (name for old, new in pairs for name in _changed_graders(old, new))
+        self._graders.update(dict.fromkeys(names, 1))
+
+    def comparison(self) -> Comparison:
+        """What came of it."""
+        before, after = self._before, self._after
+        if not self._partners:
+            raise InputError(
+                "the two have no cell in common: none of the same case"
+                + (", harness" if self._same_harness else "")
+                + (", model" if self._same_model else "")
+                + " and trial",
+                hint=f"{_agents(before.side)} against {_agents(after.side)}: --model A --model B "
+                "compares one with another, and --harness likewise",
+            )
+        return Comparison(
+            before=before.compared(),
+            after=after.compared(),
+            pairs=self._pairs,
+            difference=paired_difference(after.means, before.means),
+            better=self._better,
+            worse=self._worse,
+            same=self._same,
+            worsened=self._worsened.chosen(),
+            improved=self._improved.chosen(),
+            passed_before=self._passed[0],
+            passed_after=self._passed[1],
+            reasons=tuple(self._reasons()),
+            graded_otherwise=len(self._regraded),
+        )
+
+    def _reasons(self) -> Iterator[str]:
+        before, after = self._before.side, self._after.side
+        if len(before.agents) == len(after.agents) == 1 and before.agents != after.agents:
+            yield f"agent: {_agents(before)} → {_agents(after)}"
+        if self._declared:
+            yield f"{count(len(self._declared), 'case')} changed: {_names(self._declared)}"
+        if self._graders:
+            each = [f"{name} ({count(n, 'case')})" for name, n in self._graders.most_common()]
+            yield f"graders changed: {_names(each)}"
+        if other := len(self._regraded) - len(self._declared):
+            yield f"{count(other, 'case')} graded by other graders or another version of assay"
+        for name, digest in before.run.digests.items():
+            is_rows = before.run.config.get("kind") == "dataset"
+            if is_rows and after.run.digests.get(name, digest) != digest:
+                yield f"{name} has changed"
+        old, new = _settings(before.run.config), _settings(after.run.config)
+        for name in sorted(old.keys() | new.keys()):
+            if (was := old.get(name)) != (now := new.get(name)) and name != "label":
+                yield f"{name}: {_shown(was)} → {_shown(now)}"
+
+
+def _changed_graders(before: CellRecord, after: CellRecord) -> set[str]:
+    """Names of the graders of both cells that are other ones by their digests."""
+    old, new = (
+        {str(node.get("name")): _grader_digest(node) for node in cell.subscores}
+        for cell in (before, after)
+    )
+    return {name for name in old.keys() & new.keys() if old[name] != new[name]}
+
+
+def _grader_digest(node: Mapping[str, Json]) -> Json:
+    metadata = node.get("metadata")
+    return metadata.get("_digest") if isinstance(metadata, dict) else None
+
+
+def _settings(config: Mapping[str, Json]) -> dict[str, Json]:
+    """What a run was asked for, one level deep; labels say nothing."""
+    request = config.get("request")
+    flat = {**config, **(request if isinstance(request, dict) else {})}
+    # Digests of graders are told by the cells that they graded.
+    return {name: value for name, value in flat.items() if name not in ("request", "graders")}
+
+
+def _shown(value: Json) -> str:
+    if value is None or value == []:
+        return "not said"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _agents(side: Side) -> str:
+    each = [" · ".join(name for name in agent if name) or "no agent" for agent in side.agents]
+    return _names(each)
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+class _Most:
+    """The cases with the largest differences, a bounded number of them."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[float, CaseChange]] = []
+
+    def add(
+        self, case: str, before: float, after: float, pairs: list[tuple[CellRecord, CellRecord]]
+    ) -> None:
+        if len(self._kept) >= _LIMIT and abs(after - before) <= self._kept[-1][0]:
+            return
+        changes = (change_between(old, new) for old, new in pairs)
+        change = CaseChange(case, before, after, tuple(c for c in changes if c.differs))
+        self._kept.append((abs(after - before), change))
+        self._kept.sort(key=lambda kept: -kept[0])
+        del self._kept[_LIMIT:]
+
+    def chosen(self) -> tuple[CaseChange, ...]:
+        return tuple(change for _, change in self._kept)
+
+
+def _by_case(
+    before: Iterable[CellRecord], after: Iterable[CellRecord]
+) -> Iterator[tuple[str, list[CellRecord], list[CellRecord]]]:
+    """The cells of each case on both sides; both come in the order of their cases."""
+    left, right = _grouped(before), _grouped(after)
+    one, other = next(left, None), next(right, None)
+    while one is not None or other is not None:
+        if other is None or (one is not None and one[0] < other[0]):
+            assert one is not None
+            yield *one, []
+            one = next(left, None)
+        elif one is None or other[0] < one[0]:
+            yield other[0], [], other[1]
+            other = next(right, None)
+        else:
+            yield *one, other[1]
+            one, other = next(left, None), next(right, None)
+
+
+def _grouped(cells: Iterable[CellRecord]) -> Iterator[tuple[str, list[CellRecord]]]:
+    for case, members in groupby(cells, key=lambda cell: cell.case):
+        yield case, list(members)

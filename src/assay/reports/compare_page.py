@@ -1,0 +1,271 @@
+"""A comparison on a terminal, and as one HTML file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from assay.reports.comparison import (
+    CaseChange,
+    Compared,
+    Comparison,
+    between_text,
+    chance,
+    comparison_verdict,
+    lost_text,
+    signed,
+)
+from assay.reports.explain import sentence
+from assay.reports.figures import cost, count, duration, percent, score
+from assay.reports.files import replacing
+from assay.reports.markup import STYLE, Html, element, joined, policy
+from assay.reports.outcome import GLYPHS, Ended
+from assay.reports.page import STYLES, Page
+from assay.reports.plain import one_line
+from assay.reports.summary import Verdict
+
+_SHOWN = 5
+_MAX_CELLS = 4
+_MAX_REASONS = 6
+_MAX_CAUSES = 12
+_MAX_NAMED = 4
+_WIDTH = 12
+
+
+def lines(found: Comparison) -> list[tuple[str, str]]:
+    """The numbers as labelled lines."""
+    before, after, between = found.before, found.after, found.interval
+    said: list[tuple[str, str]] = []
+    if between.mean is not None:
+        over = f"over {count(between.n, 'case')}"
+        each = (signed(between.mean), between_text(between) or "too few for an interval", over)
+        p_value = "" if found.p_value is None else f"; {chance(found.p_value)}"
+        said.append(("Difference", f"{each[0]}; {each[1]} {each[2]}{p_value}"))
+        said.append(("Reward", f"{score(before.reward)} → {score(after.reward)}"))
+        sign = "" if found.sign_p is None else f"; sign test {chance(found.sign_p)}"
+        cases = f"{found.better:,} better, {found.worse:,} worse, {found.same:,} the same"
+        said.append(("Cases", cases + sign))
+    if before.paired.has_verdicts or after.paired.has_verdicts:
+        rates = [percent(side.paired.pass_rate.mean) for side in (before, after)]
+        only = f"{found.passed_before:,} only before, {found.passed_after:,} only after"
+        said.append(("Passed", f"{rates[0]} → {rates[1]} of {count(found.pairs, 'pair')}; {only}"))
+    said.append(("Cells", _coverage(found)))
+    if found.pairs:
+        if any(_is_priced(side) for side in (before, after)):
+            said.append(("Agent cost", " → ".join(_cost(side) for side in (before, after))))
+        if any(side.paired.judgements or side.paired.judgements_cached for side in (before, after)):
+            said.append(("Judge cost", " → ".join(_judged(side) for side in (before, after))))
+        said.append(("Time", " → ".join(duration(side.paired.seconds) for side in (before, after))))
+    return said
+
+
+def _coverage(found: Comparison) -> str:
+    parts = [f"{count(found.pairs, 'pair')} graded on both sides"]
+    for word, side in (("before", found.before), ("after", found.after)):
+        if side.lost:
+            parts.append(f"{word}: {lost_text(side.lost)} ({_cases_of(side.lost_in)})")
+        if side.alone:
+            parts.append(f"{side.alone:,} only {word} ({_cases_of(side.alone_in)})")
+    return "; ".join(parts)
+
+
+def _cases_of(cases: Sequence[str]) -> str:
+    shown = [one_line(case, 40) for case in cases[:_MAX_NAMED]]
+    return ", ".join(shown) + (", …" if len(cases) > _MAX_NAMED else "")
+
+
+def _is_priced(side: Compared) -> bool:
+    return side.paired.cost_usd is not None or side.paired.tokens is not None
+
+
+def _cost(side: Compared) -> str:
+    totals = side.paired
+    tokens = "" if totals.tokens is None else f" ({totals.tokens:,} tokens)"
+    return f"{cost(totals.cost_usd, totals.cost_unknown)}{tokens}"
+
+
+def _judged(side: Compared) -> str:
+    return cost(side.paired.judge_cost_usd, side.paired.judge_cost_unknown, "judgement")
+
+
+def render_comparison(
+    page: Page, found: Comparison, *, max_drop: float | None = None, shown: int | None = _SHOWN
+) -> Verdict:
+    """Write a comparison.
+
+    Args:
+        page: Where to.
+        found: The comparison.
+        max_drop: As for `comparison_verdict`.
+        shown: Cases that are opened of those that lost, and of those that gained; None for all.
+
+    Returns:
+        The verdict that was printed.
+    """
+    decided = comparison_verdict(found, max_drop=max_drop)
+    for word, side in (("before", found.before), ("after", found.after)):
+        page.line((f"{word:<8}", "dim"), (_name(side), "bold"), (f"  {_agents(side)}", "dim"))
+    page.blank()
+    lost, gained = found.worsened, found.improved
+    _cases(page, "Worse", "fail", number=found.worse, changes=lost, shown=shown)
+    _cases(page, "Better", "pass", number=found.better, changes=gained, shown=shown)
+    for label, text in lines(found):
+        page.line((f"{label:<{_WIDTH}}", "dim"), text, hanging=_WIDTH)
+    for number, reason in enumerate(found.reasons[:_MAX_CAUSES]):
+        label = "" if number else "Changed"
+        page.line((f"{label:<{_WIDTH}}", "dim"), (one_line(reason, 300), "yellow"), hanging=_WIDTH)
+    page.blank()
+    state = _state(found, decided, max_drop)
+    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
+    return decided
+
+
+def _cases(
+    page: Page,
+    title: str,
+    state: Ended,
+    *,
+    number: int,
+    changes: Sequence[CaseChange],
+    shown: int | None,
+) -> None:
+    if not number:
+        return
+    page.line((f"{title}: {count(number, 'case')}", "bold"))
+    opened = changes[:shown]
+    for change in opened:
+        page.line(
+            (f"{GLYPHS[state]} {score(change.before)} → {score(change.after)}", STYLES[state]),
+            (f"  {one_line(change.case, 60)}", "bold"),
+            hanging=2,
+        )
+        for name, reasons in _opened(change):
+            page.line((name, "dim"), indent=2, hanging=2)
+            for reason in reasons:
+                page.line(reason, indent=4, hanging=2)
+    if rest := number - len(opened):
+        page.line(f"… and {rest:,} more{': --all' if len(changes) > len(opened) else ''}")
+    page.blank()
+
+
+def _opened(change: CaseChange) -> list[tuple[str, list[str]]]:
+    """The pairs of a case that differ: which cell, and what is different in it."""
+    said: list[tuple[str, list[str]]] = []
+    for pair in change.cells[:_MAX_CELLS]:
+        cell = pair.after
+        agent = [one_line(name, 40) for name in (cell.harness, cell.model) if name]
+        values = f"{score(pair.before.reward)} → {score(cell.reward)}"
+        name = " · ".join([*agent, f"trial {cell.trial}", values])
+        reasons = [one_line(reason, 200) for reason in pair.reasons[:_MAX_REASONS]]
+        answers = [one_line(each.answer, 60) for each in (pair.before, cell)]
+        if answers[0] != answers[1]:
+            reasons.append(f"answer: {answers[0] or 'none'} → {answers[1] or 'none'}")
+        said.append((name, [*reasons, f"now: {sentence(cell)}"]))
+    if rest := len(change.cells) - _MAX_CELLS:
+        said += [(f"… and {count(rest, 'more pair')}", [])] if rest > 0 else []
+    return said
+
+
+def _name(side: Compared) -> str:
+    label = f" ({one_line(side.run.label, 60)})" if side.run.label else ""
+    return f"{one_line(side.run.id, 60)}{label}"
+
+
+def _agents(side: Compared) -> str:
+    names = [" · ".join(one_line(name, 40) for name in agent if name) for agent in side.agents]
+    cells = count(side.totals.total, "cell")
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return ", ".join(part for part in (", ".join(names[:3]) + more, cells) if part)
+
+
+def _state(found: Comparison, decided: Verdict, max_drop: float | None) -> Ended:
+    """How the verdict is coloured: by its gate where there is one, else by what was found."""
+    if decided.code:
+        return "fail" if decided.code == 1 else "error"
+    if max_drop is not None or found.finding == "better":
+        return "pass"
+    return "fail" if found.finding == "worse" else "scored"
+
+
+def write_comparison_html(
+    path: str | os.PathLike[str], found: Comparison, *, max_drop: float | None = None
+) -> Verdict:
+    """Write a comparison as one HTML file that needs nothing else; it is there whole or not."""
+    decided = comparison_verdict(found, max_drop=max_drop)
+    state = _state(found, decided, max_drop)
+    names = dict.fromkeys(_name(side) for side in (found.before, found.after))
+    title = " → ".join(names)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy()),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", f"{title} · assay"),
+        Html(f"<style>{STYLE}</style>"),
+    )
+    glyph = element("span", GLYPHS[state], aria_hidden="true")
+    header = element(
+        "header",
+        element("h1", title),
+        element("p", " against ".join(_agents(s) for s in (found.before, found.after))),
+        element("p", glyph, f" {decided.line}", class_=f"verdict {state}"),
+    )
+    main = element(
+        "main",
+        _table("Numbers", lines(found)),
+        _table("What else changed", [("", reason) for reason in found.reasons]),
+        _section("Worse", "fail", found.worse, found.worsened),
+        _section("Better", "pass", found.better, found.improved),
+    )
+    footer = element(
+        "footer",
+        "Written by assay. The difference is the mean over cases, paired by case and trial; its "
+        "interval takes cases as independent. This page runs no script and asks nothing of any "
+        "network.",
+    )
+    with replacing(path) as file:
+        file.write('<!doctype html>\n<html lang="en">\n')
+        file.write(f"{head}\n{element('body', header, main, footer)}\n</html>\n")
+    return decided
+
+
+def _table(title: str, rows: Sequence[tuple[str, str]]) -> Html | None:
+    if not rows:
+        return None
+    body = [
+        element(
+            "tr",
+            element("th", label, scope="row") if label else None,
+            element("td", text, class_="text"),
+        )
+        for label, text in rows
+    ]
+    table = element("table", element("tbody", *body))
+    return joined(element("h2", title), element("div", table, class_="scroll"))
+
+
+def _section(title: str, state: Ended, number: int, changes: Sequence[CaseChange]) -> Html | None:
+    if not number:
+        return None
+    pieces = [element("h2", title, element("span", f"{number:,}", class_="n"))]
+    for change in changes:
+        values = f"{score(change.before)} → {score(change.after)}"
+        summary = element(
+            "summary",
+            element("span", GLYPHS[state], class_=f"mark {state}"),
+            element("span", one_line(change.case, 120), class_="name"),
+            element("span", values, class_="end"),
+        )
+        body = [
+            joined(
+                element("p", name, class_="why"),
+                *(element("p", reason, class_="soft") for reason in reasons),
+            )
+            for name, reasons in _opened(change)
+        ]
+        inside = element("div", *body, class_="body")
+        pieces.append(element("details", summary, inside, class_=f"cell {state}"))
+    if cut := number - len(changes):
+        pieces.append(element("p", f"… and {cut:,} more", class_="note"))
+    return joined(*pieces)

@@ -1,0 +1,179 @@
+"""What runs keep as files: workspaces and the sources that they started from; and freeing them.
+
+The same file is kept once, whoever left it. So the files of a run that is deleted are freed only
+where no other result needs them, and only while nobody is about to need them: whoever works on a
+run holds the store's files (`at_work`), and freeing takes that nobody does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeGuard
+
+from assay.errors import ConflictError
+from assay.scoring.json_safe import Json
+from assay.store.blobs import disk_faults
+from assay.store.restore import read_snapshot
+from assay.store.runs import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What a deletion gave back.
+
+    Attributes:
+        files: How many files.
+        bytes: Their size on disk.
+    """
+
+    files: int = 0
+    bytes: int = 0
+
+
+@contextmanager
+def at_work(home: str) -> Generator[None]:
+    """Hold the files of a store while results are added to it: none of them is freed meanwhile."""
+    with _lock(home) as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+def source_of(detail: dict[str, Json]) -> str:
+    """The digest of the source that a cell's work started from, as its detail has it."""
+    metadata = detail.get("metadata")
+    found = metadata.get("source") if isinstance(metadata, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def delete_run(store: Store, run_id: str, *, keep_files: bool = False) -> Freed:
+    """Remove a run with all that is stored of it, and the files that nobody else needs.
+
+    Args:
+        store: Where it is kept.
+        run_id: Its full id.
+        keep_files: Leave all files.
+
+    Raises:
+        ConflictError: If a process of this machine is at work on it, or, unless ``keep_files``, on
+            any run that keeps files in the same place.
+        InputError: For an unknown run.
+        StoreError: If something that other results rest on cannot be read: nothing is deleted then.
+    """
+    run, keeps = store.run(run_id), bool(store.snapshots(run_id))
+    if _is_locked(Path(store.home, f"{run.id}.lock")):  # see `assay.eval.recorded`
+        raise ConflictError(f"run {run.id} is at work", hint="interrupt it first, with Ctrl-C")
+    is_rows = run.config.get("kind") == "dataset"
+    if (keep_files and run.finished) or (is_rows and not keeps):
+        store.forget_run(run.id)
+        return Freed()
+    with _lock(store.home) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise _busy(run.id, finished=run.finished) from error
+        doomed = [] if keep_files else list(_doomed(store, run.id))
+        store.forget_run(run.id)
+        return _free(doomed)
+
+
+def _busy(run_id: str, *, finished: bool) -> ConflictError:
+    if not finished:
+        return ConflictError(
+            f"run {run_id} is not finished, and a run is at work here: it may be this one",
+            hint="wait for it, or interrupt it with Ctrl-C",
+        )
+    return ConflictError(
+        f"a run is at work here, and may need files of run {run_id}",
+        hint="wait for it, or leave the files: --keep-files",
+    )
+
+
+@contextmanager
+def _lock(home: str) -> Generator[int]:
+    with disk_faults(f"the store's directory {home}"):
+        Path(home).mkdir(parents=True, exist_ok=True)
+        file = os.open(Path(home, "at-work.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _doomed(store: Store, run_id: str) -> Iterator[Path]:
+    """The files that only this run needs."""
+    snapshots, sources = store.snapshots(run_id), _sources(store, run_id)
+    kept, kept_sources = set[str](), set[str]()
+    for other in _others(store, run_id):
+        kept |= store.snapshots(other)
+        if sources - kept_sources:
+            kept_sources |= _sources(store, other)
+    home = Path(store.home)
+    for digest in sources - kept_sources:
+        yield home / "sources" / f"{digest}.zst"
+        yield home / "cache" / "sources" / digest
+    manifests = {_place(home, "snapshots", digest) for digest in kept | kept_sources}
+    gone = {_place(home, "snapshots", d) for d in snapshots | sources} - manifests
+    files = {file for place in gone for file in _files(home, place)}
+    for place in manifests if files else ():
+        files -= _files(home, place)
+    yield from gone
+    yield from (_place(home, "blobs", digest) for digest in files)
+
+
+def _others(store: Store, run_id: str) -> Iterator[str]:
+    seen = 0
+    while page := store.runs(100, after=seen):
+        seen += len(page)
+        yield from (run.id for run in page if run.id != run_id)
+
+
+def _sources(store: Store, run_id: str) -> set[str]:
+    if not store.snapshots(run_id):
+        return set()
+    return {source_of(detail) for _, _, detail in store.every_result(run_id)} - {""}
+
+
+def _files(home: Path, manifest: Path) -> set[str]:
+    """Digests of the files that a manifest names; one that is not here can give nothing back."""
+    if not manifest.exists():
+        return set()
+    entries = read_snapshot(str(home), manifest.parent.name + manifest.name)
+    return {str(entry["sha256"]) for entry in entries.values() if _is_file(entry)}
+
+
+def _is_file(entry: Json) -> TypeGuard[dict[str, Json]]:
+    return isinstance(entry, dict) and entry.get("type") == "file"
+
+
+def _place(home: Path, room: str, digest: str) -> Path:
+    return home / room / digest[:2] / digest[2:]
+
+
+def _free(doomed: list[Path]) -> Freed:
+    files = size = 0
+    for place in doomed:
+        with suppress(FileNotFoundError):
+            if place.is_dir():
+                shutil.rmtree(place)  # a copy in the cache
+                continue
+            held = place.stat().st_size
+            place.unlink()
+            files, size = files + 1, size + held
+    return Freed(files, size)

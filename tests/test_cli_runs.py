@@ -1,0 +1,302 @@
+"""`assay runs`: what was run is found again, taken elsewhere and thrown away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.cli.options import require_yes
+from assay.errors import ConflictError, InputError
+from assay.eval.matrix import MatrixRequest, launch
+from assay.eval.regrade import plan_regrade
+from assay.store.kept import at_work, delete_run
+from assay.store.records import CellRecord, RunRecord
+from assay.store.runs import Store
+from tests.command_line import assay, result, write_case
+
+CASE = """
+    id: {name}
+    task: {{prompt: Solve it.}}
+    source: {{path: source}}
+    matrix: {{harnesses: [replay], models: [good, bad]}}
+    graders:
+      - {{type: files, patterns: ["x = 2"]}}
+"""
+
+
+def write_suite(root: Path, name: str = "kit", *, own: str = "") -> None:
+    """A case with a source and two recordings; `own` is in the work of the second."""
+    case = write_case(root, CASE.format(name=name), name)
+    for file, text in {
+        "source/kit.py": "x = 1\n",
+        "source/notes.txt": "same\n" * 100,
+        "recordings/good/files/kit.py": "x = 2\n",
+        "recordings/bad/files/kit.py": f"x = 3  # {own}\n",
+    }.items():
+        place = case / file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
+
+
+def found(done: Any) -> dict[str, Any]:
+    assert done.returncode in (0, 1), done.stderr
+    return cast("dict[str, Any]", result(done))
+
+
+def ids(root: Path, *words: str) -> list[str]:
+    return [run["id"] for run in found(assay("runs", *words, "--json", cwd=root))["runs"]]
+
+
+def rewards(done: Any) -> dict[str, float]:
+    return {cell["model"]: cell["reward"] for cell in found(done)["cells"]}
+
+
+def kept_files(root: Path) -> set[str]:
+    home = root / ".assay"
+    rooms = ("blobs", "snapshots", "sources")
+    return {
+        str(file.relative_to(home))
+        for room in rooms
+        for file in (home / room).rglob("*")
+        if file.is_file()
+    }
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """Four stored runs, each of another suite, label and end."""
+    ends = {"a": ("graded", 1.0), "b": ("graded", 0.0), "c": ("error", None), "d": ("graded", 1.0)}
+    with Store.open(str(tmp_path / ".assay")) as store:
+        for number, (name, (status, reward)) in enumerate(ends.items()):
+            request = {"paths": [f"evals/{name}"]}
+            run = RunRecord(
+                id=f"2026112{number}-{name}",
+                created_at=f"2026-11-2{number}T09:00:00+00:00",
+                label=f"night-{name}",
+                config={"kind": "matrix", "request": cast("Any", request)},
+                planned=1,
+            )
+            store.create_run(run)
+            cell = CellRecord(
+                run_id=run.id,
+                case="k",
+                status=cast("Any", status),
+                reward=reward,
+                passed=None if reward is None else reward == 1.0,
+            )
+            store.add_cell(cell, {})
+            if name != "d":
+                store.finish_run(run.id)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run as files; do not write there."""
+    root = tmp_path_factory.mktemp("exported")
+    write_suite(root)
+    assay("run", "evals", cwd=root)
+    assay("runs", "export", "latest", "--into", "out", cwd=root)
+    return root / "out"
+
+
+def test_runs_are_listed_newest_first_with_how_they_ended(listed: Path) -> None:
+    lines = assay("runs", cwd=listed).stdout.splitlines()
+    names = [line.split()[0] for line in lines[1:]]
+    assert names == ["20261123-d", "20261122-c", "20261121-b", "20261120-a"]
+    assert "unfinished" in lines[1]
+    assert lines[2].rstrip().endswith("errors      0 passed, 1 error")
+
+
+def test_show_is_report(listed: Path) -> None:
+    shown = assay("runs", "show", "night-b", cwd=listed)
+    assert (shown.returncode, shown.stdout) == (1, assay("report", "night-b", cwd=listed).stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("--limit", "2"), "dc"),
+        (("--suite", "evals/b"), "b"),
+        (("--name", "night-c"), "c"),
+        (("--status", "failed"), "b"),
+        (("--status", "passed"), "a"),
+        (("--status", "errors"), "c"),
+        (("--status", "unfinished"), "d"),
+        (("--since", "2026-11-22"), "dc"),
+        (("list", "--since", "2026-11-20T10:00:00+00:00", "--limit", "1"), "d"),
+        (("--name", "nope"), ""),
+    ],
+)
+def test_runs_are_found_by_what_is_known_of_them(
+    listed: Path, words: tuple[str, ...], names: str
+) -> None:
+    assert [one[-1] for one in ids(listed, *words)] == list(names)
+
+
+def test_an_unknown_run_names_the_newest_few_and_not_the_oldest(listed: Path) -> None:
+    done = assay("run", "--resume", "nope", cwd=listed)
+    assert done.returncode == 2
+    assert "the newest: 20261123-d, 20261122-c, 20261121-b; `assay runs` lists them" in done.stderr
+
+
+def test_an_export_can_be_read_and_imported_and_graded_again(tmp_path: Path) -> None:
+    write_suite(tmp_path)
+    before = rewards(assay("run", "evals", "--json", cwd=tmp_path))
+    done = assay("runs", "export", "latest", "--into", "out", "--json", cwd=tmp_path)
+    run = found(done)["run"]
+    lines = (tmp_path / "out" / "results.jsonl").read_text("utf-8").splitlines()
+    cells = [json.loads(line)["cell"] for line in lines]
+    assert {cell["model"]: cell["reward"] for cell in cells} == before == {"good": 1.0, "bad": 0.0}
+    digest = next(json.loads(line)["snapshot"] for line in lines if '"model": "bad"' in line)
+    manifest = json.loads((tmp_path / "out" / "snapshots" / f"{digest}.json").read_text("utf-8"))
+    file = tmp_path / "out" / "files" / manifest["kit.py"]["sha256"]
+    assert file.read_text("utf-8").startswith("x = 3")
+
+    taken = assay("runs", "import", "out", cwd=tmp_path)
+    assert (taken.returncode, f"there is already a run {run}" in taken.stderr) == (3, True)
+    assay("runs", "delete", run, "--yes", cwd=tmp_path)
+    assert kept_files(tmp_path) == set()
+    assert found(assay("runs", "import", "out", "--json", cwd=tmp_path)) == {"run": run}
+    assert rewards(assay("report", run, "--json", cwd=tmp_path)) == before
+    assert rewards(assay("regrade", run, "--json", cwd=tmp_path)) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("run.json", "assay run 1", "assay run 9", "not an exported run"),
+        ("run.json", '"id": "', '"id": "../', "is not the id of a run"),
+        ("results.jsonl", '"reward": 1.0', '"reward": "1.0"', ": cell.reward: expected a number"),
+        ("results.jsonl", '"reward": 1.0', '"reward": 7.0', "refused what was to be stored"),
+        ("results.jsonl", '"run_id": "', '"run_id": "x', "not a result of run"),
+    ],
+)
+def test_a_malformed_export_is_refused_and_leaves_no_run(
+    exported: Path, tmp_path: Path, file: str, old: str, new: str, says: str
+) -> None:
+    shutil.copytree(exported, tmp_path / "out")
+    place = tmp_path / "out" / file
+    place.write_text(place.read_text("utf-8").replace(old, new), "utf-8")
+    done = assay("runs", "import", "out", cwd=tmp_path)
+    assert done.returncode in (2, 3)
+    assert says in done.stderr, done.stderr
+    assert ids(tmp_path) == []
+
+
+def test_a_file_that_is_not_what_its_name_says_is_refused(exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported, tmp_path / "out")
+    for file in (tmp_path / "out" / "files").iterdir():
+        file.write_bytes(b"forged")
+    done = assay("runs", "import", "out", cwd=tmp_path)
+    assert (done.returncode, "is not what its name says" in done.stderr) == (3, True)
+    assert ids(tmp_path) == []
+
+
+def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:
+    write_suite(tmp_path, own="first")
+    assay("run", "evals", "--label", "first", cwd=tmp_path)
+    alone = kept_files(tmp_path)
+    write_suite(tmp_path, own="second")
+    before = rewards(assay("run", "evals", "--label", "second", "--json", cwd=tmp_path))
+    both = kept_files(tmp_path)
+    done = found(assay("runs", "delete", "first", "--yes", "--json", cwd=tmp_path))
+    assert done["freed"]["files"] == 2  # the second recording's file, and its workspace's manifest
+    assert both - kept_files(tmp_path) == {f for f in alone if f not in kept_files(tmp_path)}
+    assert rewards(assay("regrade", "second", "--json", cwd=tmp_path)) == before
+    assay("runs", "delete", "second", "--yes", cwd=tmp_path)
+    assert kept_files(tmp_path) == set()
+
+
+def test_files_stay_where_that_is_asked_for(tmp_path: Path) -> None:
+    write_suite(tmp_path)
+    assay("run", "evals", cwd=tmp_path)
+    before = kept_files(tmp_path)
+    assert assay("runs", "delete", "latest", "--yes", "--keep-files", cwd=tmp_path).returncode == 0
+    assert (kept_files(tmp_path), ids(tmp_path)) == (before, [])
+
+
+def test_nothing_is_deleted_unasked(listed: Path) -> None:
+    done = assay("runs", "delete", "20261120-a", cwd=listed)
+    assert (done.returncode, "--yes" in done.stderr) == (2, True)
+    assert len(ids(listed)) == 4
+
+
+@pytest.mark.parametrize(("said", "is_gone"), [("y\n", True), ("no\n", False), ("", False)])
+def test_at_a_terminal_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+    said: str,
+    is_gone: bool,  # noqa: FBT001
+) -> None:
+    terminal = io.StringIO(said)
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    with contextlib.nullcontext() if is_gone else pytest.raises(InputError, match="nothing was"):
+        require_yes("Delete it?", yes=False)
+
+
+def test_a_run_that_may_be_at_work_is_not_deleted(listed: Path) -> None:
+    with at_work(str(listed / ".assay")):
+        done = assay("runs", "delete", "20261123-d", "--yes", cwd=listed)
+        kept = assay("runs", "delete", "20261123-d", "--yes", "--keep-files", cwd=listed)
+        other = assay("runs", "delete", "20261120-a", "--yes", cwd=listed)
+        freed = assay("runs", "delete", "20261120-a", "--yes", "--keep-files", cwd=listed)
+    assert (done.returncode, "it may be this one" in done.stderr) == (2, True)
+    assert kept.returncode == 2
+    assert (other.returncode, "--keep-files" in other.stderr) == (2, True)
+    assert freed.returncode == 0
+    assert assay("runs", "delete", "20261123-d", "--yes", cwd=listed).returncode == 0
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_run_under_way_keeps_the_files_of_all(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    again: bool,  # noqa: FBT001
+) -> None:
+    write_suite(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    home = str(tmp_path / ".assay")
+    assay("run", "evals", "--label", "first", cwd=tmp_path)
+    refused: list[str] = []
+
+    def on_cell(_: CellRecord) -> None:
+        with Store.open(home) as other, pytest.raises(ConflictError) as error:
+            delete_run(other, other.run("first").id)
+        refused.append(error.value.message)
+
+    with Store.open(home) as store:
+        request = MatrixRequest(paths=("evals",))
+        ready = plan_regrade("first", store) if again else launch(request, store)
+        asyncio.run(ready.go(store, workers=1, on_cell=on_cell))
+        assert len(refused) == 2
+        delete_run(store, store.run("first").id)
+
+
+def test_rows_that_are_being_graded_are_not_deleted(listed: Path) -> None:
+    with (listed / ".assay" / "20261121-b.lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = assay("runs", "delete", "20261121-b", "--yes", cwd=listed)
+    assert (done.returncode, "is at work" in done.stderr) == (2, True)
+
+
+def test_a_damaged_store_deletes_nothing(tmp_path: Path) -> None:
+    write_suite(tmp_path)
+    assay("run", "evals", "--label", "first", cwd=tmp_path)
+    write_suite(tmp_path, own="other")
+    assay("run", "evals", cwd=tmp_path)
+    for manifest in (tmp_path / ".assay" / "snapshots").rglob("*"):
+        if manifest.is_file():
+            manifest.write_bytes(b"damaged")
+    done = assay("runs", "delete", "first", "--yes", cwd=tmp_path)
+    assert (done.returncode, "damaged" in done.stderr) == (3, True)
+    assert len(ids(tmp_path)) == 2

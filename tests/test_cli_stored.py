@@ -1,0 +1,94 @@
+"""`assay datasets` and `assay jobs`: what is stored is found, taken out and thrown away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.scoring.graded import Graded
+from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord
+from tests.command_line import assay, result
+
+ROWS = [{"id": str(number), "answer": "é\u2028"} for number in range(3)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with two datasets, and a job that was cancelled after a row."""
+    with Database.open(tmp_path / ".assay") as database:
+        Catalog(database).create("default", "g", kind="x", definition={}, digest="d1")
+        for key in ("one", "two"):
+            Datasets(database).create("default", key, "", ROWS)
+        jobs = Jobs(database)
+        job = jobs.create("default", grader="g", dataset="one")
+        graded = Graded(id="0", status="scored", score=1.0, grader="g@1", digest="d1")
+        jobs.add_scores(job.id, [(1, ScoreRecord(item="0", graded=graded))])
+        (tmp_path / "job").write_text(job.id, "utf-8")
+    return tmp_path
+
+
+def found(root: Path, *words: str) -> dict[str, Any]:
+    done = assay(*words, "--json", cwd=root)
+    assert done.returncode == 0, done.stderr
+    return cast("dict[str, Any]", result(done))
+
+
+def keys(root: Path, *words: str) -> list[str]:
+    return [each["key"] for each in found(root, "datasets", *words)["datasets"]]
+
+
+def test_datasets_are_listed_by_key(root: Path) -> None:
+    assert keys(root) == ["one", "two"]
+    assert keys(root, "--limit", "1") == ["one"]
+    assert keys(root, "list", "--after", "one") == ["two"]
+    assert assay("datasets", cwd=root).stdout.split()[4:6] == ["one", "3"]
+    assert found(root, "datasets", "show", "two")["rows"] == 3
+
+
+@pytest.mark.parametrize("into", [(), ("--into", "rows.jsonl")])
+def test_a_dataset_comes_back_as_it_was(root: Path, into: tuple[str, ...]) -> None:
+    done = assay("datasets", "export", "one", *into, cwd=root)
+    text = (root / "rows.jsonl").read_text("utf-8") if into else done.stdout
+    assert [json.loads(line) for line in text.splitlines()] == ROWS
+
+
+def test_a_dataset_that_jobs_use_is_deleted_by_force_alone(root: Path) -> None:
+    refused = assay("datasets", "delete", "one", "--yes", cwd=root)
+    assert (refused.returncode, "used by jobs" in refused.stderr) == (2, True)
+    assert assay("datasets", "delete", "one", "two", "--yes", "--force", cwd=root).returncode == 0
+    assert keys(root) == []
+    assert "no datasets in project 'default'" in assay("datasets", cwd=root).stdout
+
+
+def test_a_job_is_shown_cancelled_exported_and_deleted(root: Path) -> None:
+    job = (root / "job").read_text("utf-8")
+    assert [each["id"] for each in found(root, "jobs")["jobs"]] == [job]
+    assert found(root, "jobs", "--status", "failed")["jobs"] == []
+    assert "queued  1 of 3" in assay("jobs", cwd=root).stdout
+    refused = assay("jobs", "delete", job, "--yes", cwd=root)
+    assert (refused.returncode, "cancel it first" in refused.stderr) == (2, True)
+    assert found(root, "jobs", "cancel", job)["status"] == "cancelled"
+    (line,) = assay("jobs", "export", job, cwd=root).stdout.splitlines()
+    assert json.loads(line)["graded"]["score"] == 1.0
+    assert found(root, "jobs", "delete", job, "--yes") == {"deleted": [job]}
+    assert found(root, "jobs")["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("datasets", "show", "tow"), "did you mean 'two'"),
+        (("datasets", "delete", "one"), "--yes"),
+        (("datasets", "delete", "two", "none", "--yes"), "no dataset 'none'"),
+        (("datasets", "--project", "absent"), "no project 'absent'"),
+        (("jobs", "show", "none"), "there is no job 'none'"),
+        (("jobs", "export", "none"), "there is no job 'none'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(root: Path, words: tuple[str, ...], says: str) -> None:
+    done = assay(*words, cwd=root)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+    assert keys(root) == ["one", "two"]

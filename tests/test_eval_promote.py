@@ -1,0 +1,167 @@
+"""`assay promote`: the work of a cell becomes a recording that is worth the same when played."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assay.store.runs import Store
+from tests.command_line import assay, result
+
+CASE = """\
+id: kit
+task: {prompt: Solve it.}
+source: {path: source}
+matrix: {harnesses: [replay], models: [work]}
+graders:
+  - {type: files, name: solved, patterns: ["x = 2"]}
+  - {type: contains, name: told, substring: done, weight: 2}
+  - {type: efficiency, name: cheap, target_tool_calls: 1}
+"""
+SCRIPT = """\
+set -e
+echo 'x = 2' > kit.py
+rm gone.txt
+rm -r old
+echo now a file > old
+rm plain
+mkdir plain
+echo inside > plain/file
+ln -s kit.py link
+ln -s /etc/passwd out
+mkdir empty
+printf 'odd\\n' > 'a name'
+"""
+
+
+def write(root: Path, name: str, text: str) -> None:
+    place = root / "evals" / "kit" / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text, "utf-8")
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    for name in ("gone.txt", "old/one.txt", "plain", "same.txt"):
+        write(tmp_path, f"source/{name}", "as it was\n")
+    write(tmp_path, "source/kit.py", "x = 1\n")
+    write(tmp_path, "case.yaml", CASE)
+    write(tmp_path, "recordings/work/run.sh", SCRIPT)
+    write(tmp_path, "recordings/work/answer.txt", "It is done.\n")
+    return tmp_path
+
+
+def cells(suite: Path, *words: str) -> list[dict[str, Any]]:
+    done = assay("run", "evals", *words, "--json", cwd=suite)
+    assert done.returncode in (0, 1, 3), done.stderr
+    return cast("list[dict[str, Any]]", result(done)["cells"])
+
+
+def tree(suite: Path) -> dict[str, Any]:
+    """What the newest run's only cell left behind."""
+    from assay.store.restore import read_snapshot
+
+    with Store.open(str(suite / ".assay")) as store:
+        (digest,) = store.snapshots(store.run("latest").id)
+        return dict(read_snapshot(store.home, digest))
+
+
+@pytest.mark.sandbox
+def test_a_promoted_cell_is_played_with_the_same_score_and_the_same_work(suite: Path) -> None:
+    (before,) = cells(suite)
+    left = tree(suite)
+    done = assay("promote", "latest", "kit", "--as", "kept/one", cwd=suite)
+    assert done.returncode == 0, done.stderr
+    assert "assay run evals/kit --harness replay --model kept/one" in done.stdout
+    assert "left out: out: it leads out of the directory" in done.stderr
+    (after,) = cells(suite, "--harness", "replay", "--model", "kept/one")
+    assert (before["reward"], after["reward"]) == (1.0, 1.0)
+    assert [part["value"] for part in after["subscores"]] == [1.0, 1.0, 1.0]
+    assert after["answer"] == before["answer"]
+    del left["out"]
+    assert tree(suite) == left
+
+
+@pytest.fixture
+def answered(tmp_path: Path) -> Path:
+    """A run whose agent has no workspace to speak of, and says nothing of what it did."""
+    case = CASE.replace("source: {path: source}\n", "").replace("[replay]", "[teller]")
+    write(tmp_path, "case.yaml", case)
+    write(tmp_path, "harnesses.yaml", "teller: {argv: [printf, 'It is done.\\r\\n\\n']}\n")
+    return tmp_path
+
+
+@pytest.mark.sandbox
+def test_what_a_harness_does_not_tell_is_not_known_of_its_recording_either(answered: Path) -> None:
+    (before,) = cells(answered)
+    assay("promote", "latest", "kit", "--as", "kept", cwd=answered)
+    (after,) = cells(answered, "--harness", "replay", "--model", "kept")
+    skipped = [part["status"] for part in before["subscores"]]
+    assert "skipped" in skipped
+    assert [part["status"] for part in after["subscores"]] == skipped
+    assert after["reward"] == before["reward"]
+    assert after["answer"] == before["answer"]
+
+
+def echoed(root: Path) -> Path:
+    write(root, "case.yaml", CASE.replace("source: {path: source}\n", "").replace("replay", "echo"))
+    cells(root, "--trials", "2")
+    return root
+
+
+def test_a_recording_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    words = ("promote", "latest", "kit", "--trial", "1", "--as", "kept")
+    root = echoed(tmp_path)
+    assert assay(*words, cwd=root).returncode == 0
+    mine = root / "evals/kit/recordings/kept/mine.txt"
+    mine.write_text("mine")
+    again = assay(*words, cwd=root)
+    assert (again.returncode, "--force replaces it" in again.stderr) == (2, True)
+    assert mine.exists()
+    assert assay(*words, "--force", "--json", cwd=root).returncode == 0
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("kit", "--as", "x"), "several cells of case 'kit'"),
+        (("kti", "--as", "x"), "did you mean 'kit'"),
+        (("kit", "--trial", "9", "--as", "x"), "no cell of case 'kit'"),
+        (("kit", "--trial", "1", "--as", "../../x"), "cannot name a recording"),
+        (("kit", "--trial", "1", "--as", "/x"), "cannot name a recording"),
+        (("kit", "--trial", "1", "--as", ""), "cannot name a recording"),
+        (("kit", "--trial", "1", "--as", "a/../b"), "cannot name a recording"),
+        (("kit", "--trial", "1", "--as", "one/two"), "there cannot be one inside it"),
+        (("kit", "--trial", "1", "--as", "group", "--force"), "is not a recording"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    root = echoed(tmp_path)
+    write(root, "recordings/one/answer.txt", "x")
+    write(root, "recordings/group/inner/answer.txt", "x")
+    done = assay("promote", "latest", *words, cwd=root)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+    assert (root / "evals/kit/recordings/group/inner/answer.txt").exists()
+    there = (root / "evals/kit/recordings").iterdir()
+    assert sorted(place.name for place in there) == ["group", "one"]
+
+
+def test_rows_have_no_case_to_be_recorded_for(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text(json.dumps({"id": "a", "answer": "1", "expected": "1"}))
+    (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
+    assay("grade", "d.jsonl", "-g", "g.yaml", cwd=tmp_path)
+    done = assay("promote", "latest", "a", "--as", "x", cwd=tmp_path)
+    assert (done.returncode, "it takes a cell of `assay run`" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"steps": 3}'])
+def test_a_trace_that_is_none_is_an_error_that_names_the_file(tmp_path: Path, text: str) -> None:
+    root = echoed(tmp_path)
+    write(root, "recordings/kept/trace.json", text)
+    (cell,) = cells(root, "--harness", "replay", "--model", "kept", "--trials", "1")
+    assert cell["status"] == "error"
+    assert "trace.json: not a trace" in cell["error"]
