@@ -45,7 +45,8 @@ async def test_the_printed_link_logs_in_and_the_command_line_sees_the_same_store
     with ServerProcess(tmp_path) as server:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", server.url)
         async with httpx.AsyncClient(base_url=server.url, follow_redirects=True) as browser:
-            me = await browser.get(server.link)
+            assert (await browser.get(server.link)).status_code == 200
+            me = await browser.get("/api/v1/me")
             assert me.json()["role"] == "admin"
             assert (await browser.get(server.link)).status_code == 403
         async with talking(server):
