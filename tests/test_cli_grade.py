@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import os
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from assay.cli.main import parse
+from assay.cli.rows import rows_given
 from assay.scoring.json_safe import Json
+from assay.tasks.rows import read_rows
 from tests.command_line import assay, cells, summary
 
 _GRADERS = "- {type: numeric_match, pick: last}\n"
@@ -76,6 +82,23 @@ def test_labels_give_agreement_with_intervals(tmp_path: Path) -> None:
     assert "kappa" in str(agreement)
 
 
+def test_rows_on_which_people_and_graders_differ_are_shown_with_their_answers(
+    tmp_path: Path,
+) -> None:
+    rows: list[dict[str, Json]] = [
+        {"id": "low", "answer": "it is 41", "expected": 42, "correct": True},
+        {"id": "high", "answer": "it is 42", "expected": 42, "correct": False},
+        {"id": "same", "answer": "it is 42", "expected": 42, "correct": True},
+    ]
+    write(tmp_path, rows)
+    done = assay("grade", "rows.jsonl", "-g", "graders.yaml", "--label", "correct", cwd=tmp_path)
+    shown = done.stdout.partition("people and the graders differ")[2]
+    assert "high  people fail, graders pass (1.00)  rows.jsonl:2" in shown
+    assert "low  people pass, graders fail (0.00)  rows.jsonl:1" in shown
+    assert "answer: it is 41" in shown
+    assert "same" not in shown.partition("Mean")[0]
+
+
 def test_out_keeps_every_row_with_its_grade(tmp_path: Path) -> None:
     write(tmp_path, [{"id": "a", "answer": "1", "expected": 1, "source": "quiz"}])
     graded(tmp_path, "--out", "graded.jsonl")
@@ -123,3 +146,69 @@ def test_extract_and_pick_work_in_yaml(tmp_path: Path) -> None:
     write(tmp_path, rows, graders)
     found = graded(tmp_path)[1]
     assert {key: c["reward"] for key, c in found.items()} == {"one": 1.0, "many": 0.0, "empty": 0.0}
+
+
+_CSV = "id,response,target,right\na,it is 42,42,true\nb,41,42,true\nc\n"
+
+
+def test_a_packed_table_is_graded_with_its_fields_renamed_and_bad_rows_left_out(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(_CSV.encode()))
+    (tmp_path / "graders.yaml").write_text(_GRADERS)
+    by = ("grade", "rows.csv.gz", "-g", "graders.yaml", "--map", "answer=response,expected=target")
+    stopped = assay(*by, cwd=tmp_path)
+    assert stopped.returncode == 2
+    assert "rows.csv.gz:4: the row has 1 cells, and the header 4" in stopped.stderr
+    by = (*by, "--on-bad-row", "skip", "--label", "right")
+    done = assay(*by, "--json", "--out", "out.jsonl", cwd=tmp_path)
+    assert done.returncode == 1  # of the rows that are left
+    assert "left out: rows.csv.gz:4: the row has 1 cells" in done.stderr
+    assert {str(c["case"]): (c["reward"], c["file"]) for c in cells(done)} == {
+        "a": (1.0, "rows.csv.gz:2"),
+        "b": (0.0, "rows.csv.gz:3"),
+    }
+    assert summary(done)["malformed"] == 1
+    assert cast("dict[str, Json]", summary(done)["agreement"])["n"] == 2
+    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    assert (first["answer"], first["expected"], first["right"]) == ("it is 42", "42", True)
+    shown = assay("report", cwd=tmp_path)
+    assert "1 of 2 graded cells failed; 1 malformed row left out" in shown.stdout
+    again = assay("regrade", "latest", "--graders", "graders.yaml", "--json", cwd=tmp_path)
+    assert [cell["reward"] for cell in cells(again)] == [1.0, 0.0]
+
+
+def test_rows_are_read_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = parse(["grade", "-", "-g", "g.yaml", "--format", "csv", "--map", "answer=a"])
+    text = io.TextIOWrapper(io.BytesIO(b"a\nyes\n"))
+    monkeypatch.setattr("sys.stdin", text)
+    with rows_given(given, "-") as found:
+        (row,) = read_rows(found.path, graders=(), reading=found.reading)
+    assert (row.submission.answer, row.file) == ("yes", "stdin:2")
+    assert not Path(found.path).exists()
+
+
+def test_rows_and_graders_in_each_others_place_are_told(tmp_path: Path) -> None:
+    write(tmp_path, [{"answer": "1"}])
+    done = assay("grade", "graders.yaml", "-g", "rows.jsonl", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "graders.yaml is not a file of rows" in done.stderr
+    done = assay("grade", "rows.jsonl", "-g", "rows.jsonl", cwd=tmp_path)
+    assert "it is a file of rows, and graders are YAML" in done.stderr
+
+
+def test_a_map_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, [{"answer": "1"}])
+    by = ("grade", "rows.jsonl", "-g", "graders.yaml", "--map")
+    assert "'answer' is not OURS=THEIRS" in assay(*by, "answer", cwd=tmp_path).stderr
+    twice = assay(*by, "answer=a", "--map", "answer=b", cwd=tmp_path)
+    assert "--map names a field twice" in twice.stderr
+
+
+def test_attack_a_pipe_as_a_dataset_is_refused_and_does_not_wait(tmp_path: Path) -> None:
+    write(tmp_path, [{"answer": "1"}])
+    os.mkfifo(tmp_path / "pipe")
+    done = assay("grade", "pipe", "-g", "graders.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "pipe is not a regular file" in done.stderr
+    assert "- for standard input" in done.stderr

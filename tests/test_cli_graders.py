@@ -254,6 +254,7 @@ def test_test_grades_rows_and_says_where_each_stands(totals: Command) -> None:
         "skipped": 0,
         "flagged": 0,
         "mean": 1.75 / 3,
+        "malformed": 0,
     }
     assert found["grader"] == graded[0]["grader"] == "totals@1"
     assert found["digest"] == graded[0]["digest"]

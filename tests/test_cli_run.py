@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import signal
 import subprocess
 import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -311,3 +314,160 @@ def test_help_loads_none_of_the_heavy_parts(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+_PASSES_PERMISSIONS = 0b110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+
+
+@contextmanager
+def _bound_by_permissions() -> Generator[None]:
+    """As anybody who owns these files: root's thread lays down what lets it pass closed doors."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    had = (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, had) == 0
+    less = (ctypes.c_uint32 * 6)(*had)
+    less[0] &= ~_PASSES_PERMISSIONS
+    assert libc.capset(header, less) == 0
+    try:
+        yield
+    finally:
+        assert libc.capset(header, had) == 0
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Path]:
+    """A directory with one in it that nobody may look into, while the test runs not even root."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    for name in ("case.yaml", "graders.yaml", "grade.py", "rows.jsonl"):
+        (folder / name).write_text("{}")
+    folder.chmod(0)
+    with _bound_by_permissions():
+        yield tmp_path
+    folder.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run closed/case.yaml",
+        "run closed",
+        "validate closed/case.yaml",
+        "validate closed/graders.yaml",
+        "selftest closed/case.yaml",
+        "attack closed",
+        "list closed",
+        "list closed/case.yaml",
+        "endpoint closed/grade.py",
+        "endpoint closed/graders.yaml",
+        "grade closed/rows.jsonl -g closed/graders.yaml",
+        "grade rows.jsonl --function closed/grade.py",
+        "report --junit closed/r.xml",
+        "report --html closed/r.html",
+        "grade rows.jsonl -g graders.yaml --out closed/o.jsonl",
+        "calibrate graders.yaml closed/rows.jsonl",
+        "label closed/rows.jsonl",
+        "init closed/new",
+    ],
+)
+def test_what_may_not_be_read_or_written_is_told_without_a_traceback(
+    words: str, closed: Path
+) -> None:
+    (closed / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}')
+    (closed / "graders.yaml").write_text("- {type: exact_match}")
+    done = assay(*words.split(), cwd=closed)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "closed" in done.stderr
+
+
+def test_files_that_are_no_cases_are_told_by_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "a"}')
+    (tmp_path / "env.py").write_text("")
+    done = assay("run", "rows.jsonl", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "assay grade rows.jsonl --graders GRADERS.yaml" in done.stderr
+    done = assay("run", "env.py", cwd=tmp_path)
+    assert "is Python, and cases are YAML" in done.stderr
+
+
+def test_assay_alone_prints_its_help(tmp_path: Path) -> None:
+    done = assay(cwd=tmp_path)
+    assert done.returncode == 2
+    assert "grade recorded answers" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["bash", "agent.sh"], "no file 'agent.sh' in the sandbox"),
+        (["bash", "-eu", "./agent.sh"], "no file './agent.sh' in the sandbox"),
+        (["sh", "-c", "agent --now || true"], "no program 'agent' in the sandbox"),
+        (["sh", "-c", "python3 agent.py"], "no file 'agent.py' in the sandbox"),
+    ],
+)
+@pytest.mark.sandbox
+def test_a_missing_script_of_an_agent_is_an_error_before_it_starts(
+    tmp_path: Path, argv: list[str], said: str
+) -> None:
+    done = _run_agent(tmp_path, argv)
+    assert done.returncode == 3
+    assert [(c["status"], c["reward"]) for c in cells(done)] == [("error", None)]
+    assert said in str(cells(done)[0]["error"])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["bash", "here.sh"],
+        ["bash", "-c", "source here.sh; nobody"],
+        ["sh", "-c", "exit 127"],
+        ["bash", "-c", "{prompt}"],
+        ["bash", "-o", "pipefail", "here.sh"],
+        ["python3", "-X", "utf8", "-c", "1"],
+    ],
+)
+@pytest.mark.sandbox
+def test_an_agent_that_is_there_is_graded_also_where_it_ends_with_127(
+    tmp_path: Path, argv: list[str]
+) -> None:
+    done = _run_agent(tmp_path, argv)
+    assert [c["status"] for c in cells(done)] == ["graded"], done.stdout
+
+
+def _run_agent(root: Path, argv: list[str]) -> subprocess.CompletedProcess[str]:
+    case = write_case(
+        root,
+        """
+        id: c1
+        task: {prompt: "nobody is called so"}
+        source: {path: source}
+        matrix: {harnesses: [mine], models: [m]}
+        graders: [{type: contains, substring: done}]
+        """,
+    )
+    (case / "source").mkdir()
+    (case / "source" / "here.sh").write_text("echo done\n", "utf-8")
+    (case / "harnesses.yaml").write_text(json.dumps({"mine": {"argv": argv}}), "utf-8")
+    return assay("run", "evals", "--json", cwd=root)
+
+
+def test_a_recording_that_is_not_there_is_found_by_validate(tmp_path: Path) -> None:
+    case = write_case(
+        tmp_path,
+        """
+        id: c1
+        task: {prompt: x}
+        matrix: {harnesses: [replay, echo], models: [fix, fxi]}
+        graders: [{type: contains, substring: x}]
+        """,
+    )
+    none = assay("validate", "evals", cwd=tmp_path)
+    assert (none.returncode, "evals/c1/case.yaml" in none.stderr) == (2, True)
+    assert "replays 'fix', of which there is no recording (keep it in" in none.stderr
+    (case / "recordings" / "fix").mkdir(parents=True)
+    near = assay("validate", "evals", cwd=tmp_path)
+    assert "replays 'fxi', of which there is no recording (did you mean 'fix'?)" in near.stderr
+    (case / "recordings" / "fxi").mkdir()
+    assert assay("validate", "evals", cwd=tmp_path).returncode == 0

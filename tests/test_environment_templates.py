@@ -269,6 +269,18 @@ def test_the_description_is_the_docstrings_first_line() -> None:
     assert documented().id == "other"
 
 
+async def test_a_template_is_also_declared_without_parentheses() -> None:
+    env = Environment("plain")
+
+    @env.template
+    async def echo(word: str) -> AsyncGenerator[object, object]:
+        answer = yield word
+        yield float(answer == word)
+
+    assert list(env.templates) == ["echo"]
+    assert echo("a").slug == env.task("echo", word="a").slug
+
+
 def test_ids_are_unique_and_functions_are_async_generators() -> None:
     demo = env()
 

@@ -517,7 +517,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     ) as process:
         assert process.stderr is not None
         assert process.stdout is not None
-        assert "cells" in process.stderr.readline()
+        assert "cheats" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
         assert process.wait(60) == 130, said

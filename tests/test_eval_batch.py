@@ -142,7 +142,7 @@ def test_processes_grade_as_this_one_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "large.jsonl:2201: not a JSON object"),
+        ("{", "large.jsonl:2201:2: not a JSON object"),
         ('{"id": "r3", "answer": ""}', "id 'r3' is also that of line 4"),
         ('{"id": "z", "answer": ""}\n{"answer": 3}', "large.jsonl:2202: 'answer' must be text"),
     ],
@@ -187,7 +187,7 @@ def test_attack_a_row_that_turns_bad_while_others_are_graded(tmp_path: Path, wor
         with plan_rows(file, graders, store) as rows:
             text = Path(file).read_bytes()
             Path(file).write_bytes(text.replace(b'{"id": "r2199"', b'["id": "r2199"'))
-            with pytest.raises(InputError, match=r"large.jsonl:2200: not a JSON object"):
+            with pytest.raises(InputError, match=r"large.jsonl:2200:6: not a JSON object"):
                 asyncio.run(grade_rows(rows, store, on_rows=lambda _: None, workers=workers))
         with plan_rows(file, graders, store) as rows:
             Path(file).write_bytes(text[: len(text) // 2 // 2_100 * 2_100])

@@ -118,7 +118,7 @@ async def test_attack_answer_that_breaks_the_store(
 async def test_of_a_dataset_with_a_malformed_row_nothing_is_stored(
     store: Store, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"data.jsonl:2: not a JSON object"):
+    with pytest.raises(InputError, match=r"data.jsonl:2:2: not a JSON object"):
         await grade(store, tmp_path, {"answer": "a", "expected": "a"}, "{")
     assert list(store.runs()) == []
 

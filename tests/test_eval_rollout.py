@@ -130,6 +130,15 @@ async def test_an_agent_that_fails_keeps_its_run_and_is_not_graded(error: Except
     assert str(run.trace.error).startswith("[agent] ")
 
 
+async def test_an_agent_that_is_no_async_function_is_told() -> None:
+    def agent(_: Run) -> None: ...
+
+    run = await roll(Scripted(1.0), agent)
+    assert str(run.trace.error) == (
+        "[agent] an agent is awaited, and this one returned NoneType (write it as `async def`)"
+    )
+
+
 @pytest.mark.parametrize("limits", [{}, {"agent_timeout": 60}, {"rollout_timeout": 60}])
 @pytest.mark.parametrize("where", ["agent", "grading", "starting task"])
 async def test_a_time_out_of_the_code_itself_is_not_taken_for_ours(
@@ -140,7 +149,8 @@ async def test_a_time_out_of_the_code_itself_is_not_taken_for_ours(
         slow if where == "grading" else 1.0, begin=slow if where == "starting task" else None
     )
     run = await roll(work, raising(slow) if where == "agent" else works, **limits)
-    assert run.trace.error == f"[{where}] TimeoutError: backend said 504"
+    assert (run.trace.error or "").startswith(f"[{where}] TimeoutError: backend said 504 (")
+    assert "backend said 504" in str(run.trace.steps[-1].extra["traceback"])
     assert run.trace.stop_reason is None
 
 

@@ -149,7 +149,7 @@ def test_a_grader_that_disagrees_with_itself_is_named(tmp_path: Path) -> None:
     root = write(tmp_path, text, {"own.py": _CHANCY, "recordings/fix/answer.txt": "42"})
     proof = prove(root)
     assert "repeats on reference" in failed(proof)
-    assert "Chancy: " in checks(proof)["repeats on reference"].said
+    assert "chancy: " in checks(proof)["repeats on reference"].said
     assert "exact_match" not in checks(proof)["repeats on reference"].said
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from assay.graders.apply import grade_submission
+from assay.graders.apply import explained, grade_batch, grade_submission
 from assay.graders.spec import GraderSpec, read_spec
 from assay.scoring import EvaluationResult, Json, SubScore
 from assay.types import AgentStep, StringThread, Submission, Trace, Workspace
@@ -147,7 +147,13 @@ async def test_a_grader_that_breaks_is_an_error_beside_its_siblings(own: str) ->
     result = await grade_submission(specs, Submission(answer="a", expected="a"))
     assert result.isError
     assert [n.status for n in result.subscores or ()] == ["error", "scored"]
-    assert node_of(result).reason == "KeyError: 'gone'"
+    node = node_of(result)
+    assert node.reason.startswith("KeyError: 'gone' (")
+    assert node.reason.endswith("own.py:28 in compute_score)")
+    trace = str((node.metadata or {})["traceback"])
+    assert trace.startswith("Traceback (most recent call last):\n")
+    assert 'raise KeyError("gone")' in trace
+    assert "assay/graders" not in trace
 
 
 async def test_a_failed_gate_decides_before_a_broken_sibling(own: str) -> None:
@@ -232,3 +238,57 @@ async def grade(thread):
         for answer in ("42", "damn 42", "! damn 42")
     ]
     assert rewards == [1.0, 0.0, 0.0]
+
+
+async def test_a_comparison_tells_what_it_read_and_how_that_decided() -> None:
+    spec_ = GraderSpec(type="numeric_match")
+    result = await grade_submission([spec_], Submission(answer="It is 17.", expected="42"))
+    metadata = node_of(result).metadata or {}
+    assert metadata["decided"] == "17 is not 42: they are 25 apart"
+    assert list(metadata) == ["read", "expected", "decided", "_parameters", "_digest"]
+
+
+async def test_an_explanation_that_breaks_makes_no_error_of_a_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import assay.text.explain
+
+    def breaks(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(assay.text.explain, "explain", breaks)
+    result = await grade_submission(
+        [GraderSpec(type="exact_match")], Submission(answer="a", expected="b")
+    )
+    assert (result.reward, result.isError) == (0.0, False)
+    decided = str((node_of(result).metadata or {})["decided"])
+    assert decided.startswith("it could not be explained: ZeroDivisionError")
+
+
+async def test_rows_share_their_nodes_and_are_explained_when_somebody_looks() -> None:
+    specs = [GraderSpec(type="exact_match")]
+    rows = [Submission(answer=answer, expected="Paris") for answer in ("Rome", "Oslo")]
+    one, other = await grade_batch(specs, rows)
+    assert node_of(one) is node_of(other)
+    told = explained(node_of(other), rows[1]).metadata or {}
+    assert (told["read"], told["expected"]) == ("Oslo", "Paris")
+
+
+async def test_a_row_whose_score_cannot_be_had_again_is_not_explained() -> None:
+    (result,) = await grade_batch(
+        [GraderSpec(type="exact_match")], [Submission(answer="Rome", expected="Paris")]
+    )
+    changed = Submission(answer="Paris", expected="Paris")
+    assert explained(node_of(result), changed) is node_of(result)
+
+
+def test_a_class_that_names_itself_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "brief.py").write_text(
+        "from assay.graders import Grader\n"
+        "class BriefGrader(Grader):\n    name = 'brief'\n"
+        "    @classmethod\n    def compute_score(cls, answer=''):\n        return 1.0\n"
+        "class Unnamed(BriefGrader):\n    pass\n"
+    )
+    assert spec(str(tmp_path), type="python:brief.py:BriefGrader").label == "brief"
+    assert spec(str(tmp_path), type="python:brief.py:BriefGrader", name="mine").label == "mine"
+    assert spec(str(tmp_path), type="python:brief.py:Unnamed").label == "Unnamed"

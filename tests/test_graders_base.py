@@ -173,7 +173,8 @@ async def test_what_a_grader_raises_becomes_an_error_with_its_node() -> None:
     node = caught.value.subscore
     assert isinstance(node, SubScore)
     assert (node.name, node.weight, node.status) == ("raising", 0.5, "error")
-    assert node.reason == "ZeroDivisionError: oops"
+    assert node.reason.startswith("ZeroDivisionError: oops (tests/test_graders_base.py:")
+    assert "in compute_score" in str((node.metadata or {})["traceback"])
     assert "_parameters" in (node.metadata or {})
 
 

@@ -269,11 +269,12 @@ def test_examples_of_both_spellings_are_read() -> None:
     assert (other.label, other.reasoning, other.input) == ("FAIL", "", (("user", "q"),))
 
 
-async def test_attack_more_material_than_a_judge_reads_is_an_error_and_never_cut() -> None:
+async def test_attack_more_material_than_a_judge_reads_is_worth_nothing_and_never_cut() -> None:
     with FakeJudge(says("PASS", ["aa"])) as fake:
         for answer in ("aa " * 140_000, "a" + "<" * 390_000):
             node = await graded(fake, answer)
-            assert (node.status, (node.metadata or {})["_outcome"]) == ("error", "overflow")
+            assert (node.status, (node.metadata or {})["_outcome"]) == ("scored", "overflow")
+            assert node.value == 0.0
         assert fake.count == 0
 
 

@@ -9,11 +9,13 @@ import pytest
 
 from assay.errors import GraderError, InputError, ModelError
 from assay.graders import LLMJudgeGrader
+from assay.graders.apply import grade_submission
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
 from assay.models import EndpointSettings, ModelClient, ModelSettings, Request, using
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
+from assay.types.submission import Submission
 from tests.judge_models import asked_text, met, model
 
 _ANSWER = "The capital is Canberra. It was chosen in 1908."
@@ -384,11 +386,27 @@ async def test_an_answer_that_shows_an_attack_is_always_probed() -> None:
     assert len(asked) == 2
 
 
-async def test_an_answer_beyond_what_a_judge_reads_is_an_error() -> None:
+async def test_attack_an_answer_beyond_what_a_judge_reads_is_worth_nothing() -> None:
     score, asked = await judged(by_criterion(), ["capital"], answer="lorem " * 200_000)
-    assert score.status == "error"
+    assert (score.status, score.value, asked) == ("scored", 0.0, [])
+    assert "1,200,000 characters" in score.reason
+
+
+async def test_attack_a_judge_that_is_flooded_takes_its_whole_penalty() -> None:
+    flood = "lorem " * 200_000
+    rude = GraderSpec(type="llm_judge", weight=-0.5, options={"criteria": ["rude"]})
+    work = Submission(answer=flood, expected="x")
+    result = await grade_submission([GraderSpec(type="exact_match"), rude], work, clamp=False)
+    assert result.reward == pytest.approx(-0.5)
+
+
+async def test_material_beyond_what_a_judge_reads_is_an_error() -> None:
+    """It is not the answer's doing: nobody knows what the answer would have been worth."""
+    score, asked = await judged(
+        by_criterion(), ["capital"], answer="lorem", question="lorem " * 200_000
+    )
+    assert (score.status, score.value, asked) == ("error", None, [])
     assert "400,000 characters" in score.reason
-    assert asked == []
 
 
 @pytest.mark.parametrize(

@@ -194,10 +194,10 @@ async def test_work_without_content_is_worth_nothing_and_nobody_is_asked(
 
 
 async def test_judge_denial_by_overflow(rubric: str) -> None:
-    """Work that is too long to be read is an error: not cut, no 0 that was computed, no skip."""
+    """Work that is too long to be read is worth 0, by its own doing: not cut, and no skip."""
     with model(says(1.0)) as (name, asked):
         score = await outcome(rubric=rubric, answer="word " * 100_000, model=name)
-    assert (score.status, score.value, asked) == ("error", None, [])
+    assert (score.status, score.value, score.passed, asked) == ("scored", 0.0, False, [])
     assert details(score)["_outcome"] == "overflow"
     assert "400,000" in score.reason
 

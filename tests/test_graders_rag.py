@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
 
 import pytest
 
@@ -355,15 +354,13 @@ ENDLESS = "word " * 50_000
 
 
 @pytest.mark.parametrize("grader", [FaithfulnessGrader, AnswerRelevancyGrader])
-async def test_what_nobody_reads_has_no_score(grader: type[ClaimGrader]) -> None:
+async def test_attack_what_nobody_reads_is_worth_nothing(grader: type[ClaimGrader]) -> None:
     with model(by_form()) as (name, asked):
         options = {"thread": THREAD, "answer": ENDLESS, "model": name}
         node = await graded(grader, **options)
-        with pytest.raises(ModelError) as raised:
-            await cast("Any", grader(model=name)).score(answer=ENDLESS, thread=THREAD)
-    assert (node.status, node.value, asked) == ("error", None, [])
+    assert (node.status, node.value, asked) == ("scored", 0.0, [])
     assert "250,000 characters" in node.reason
-    assert raised.value.kind == "overflow"
+    assert (node.metadata or {})["_outcome"] == "overflow"
 
 
 async def test_an_order_hidden_in_the_middle_is_noted() -> None:

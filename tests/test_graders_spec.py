@@ -165,7 +165,7 @@ def test_a_grader_of_ones_own_stands_in_a_file_beside_the_case(place: str, base:
     spec, problems = reading({"type": f"python:{place}:Length", "target": 3}, base)
     assert problems == []
     assert spec is not None
-    assert spec.label == "Length"
+    assert spec.label == "length"  # as the class calls itself
     assert spec.type == f"python:{Path(base, 'own.py').resolve()}:Length"
     assert spec.kind.description == "Long enough."
 

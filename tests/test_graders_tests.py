@@ -13,7 +13,7 @@ from assay.errors import GraderError, InputError
 from assay.graders.testing import runners
 from assay.graders.testing.hidden import hidden_files, lay_out, read_inject
 from assay.graders.testing.reports import check_globs, read_packed, wrapped
-from assay.graders.tests import PytestGrader, TestsGrader
+from assay.graders.tests import PytestGrader, TestsGrader, _with_lines
 from assay.sandbox import Mount, probe, run_command
 from assay.scoring import Json, SubScore
 from assay.types import Workspace
@@ -816,3 +816,15 @@ class TestWhatNoSubmissionCauses:
         node = await case.grade(cmd="python3 -m pytest test_given.py", inject=[])
         assert node.value == 0.0
         assert node.flags == ()
+
+
+def test_a_line_of_a_hidden_test_that_was_taken_away_is_shown_all_the_same(tmp_path: Path) -> None:
+    hidden = tmp_path / "test_kit.py"
+    hidden.write_text("def test_add():\n    assert add(2, 3) == 5\n", "utf-8")
+    files = {"tests/test_kit.py": str(hidden)}
+    output = ">   ???\nE   assert 6 == 5\n\ntests/test_kit.py:2: AssertionError\n>   ???\nend"
+    shown = _with_lines(output, files)
+    assert shown.startswith(">   assert add(2, 3) == 5\nE   assert 6 == 5\n")
+    assert shown.endswith(">   ???\nend")
+    for place in ("tests/test_kit.py:9: X", "tests/test_kit.py:0: X", "/etc/passwd:1: X"):
+        assert "???" in _with_lines(f">   ???\n{place}\n", files)

@@ -165,7 +165,16 @@ def test_a_price_that_nobody_knows_is_not_free() -> None:
 
 
 def test_hostile_rows_cannot_act_on_the_terminal() -> None:
-    worst = Disagreement(row=_EVIL, label=_EVIL, score=1.0, verdict="yes", reason=_EVIL, file=_EVIL)
+    worst = Disagreement(
+        row=_EVIL,
+        label=_EVIL,
+        score=1.0,
+        verdict="yes",
+        reason=_EVIL,
+        file=_EVIL,
+        answer=_EVIL,
+        question=_EVIL,
+    )
     shown = _page(_card(grader=_EVIL, worst=(worst,)))
     assert not set(shown) & {"\x1b", "\u202e"}
     assert not any(line.startswith("::") for line in shown.splitlines())
@@ -292,6 +301,23 @@ def test_what_differs_is_named(
     was: dict[str, Json], now: dict[str, Json], version: str, said: tuple[str, ...]
 ) -> None:
     assert differences(was, now, version) == said
+
+
+def test_what_people_and_the_grader_differ_about_is_shown() -> None:
+    worst = Disagreement(
+        row="q1",
+        label="yes",
+        score=0.0,
+        verdict="no",
+        reason="not a city",
+        file="a.jsonl:7",
+        answer="Lyon,\nI think",
+        question="Which city?",
+    )
+    shown = _page(_card(worst=(worst,)))
+    said = shown.partition("people and the grader differ")[2]
+    for words in ("asked: Which city?", "answer: Lyon, I think", "grader: not a city"):
+        assert words in said
 
 
 def test_many_differences_are_cut() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.reports.explain import evidence, nodes, sentence, tree
+from assay.reports.explain import evidence, in_words, nodes, sentence, tree
 from assay.scoring.combine import combine_scores
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -228,18 +228,32 @@ def test_long_evidence_is_laid_out_over_lines() -> None:
     node = SubScore("n", 0.0, metadata={"cases": {f"case {n}": "expected" for n in range(9)}})
     (fact,) = evidence(node, lines=3)
     assert fact.lines == (
-        "{",
-        '  "case 0": "expected",',
-        '  "case 1": "expected",',
-        "… 8 lines more",
+        "case 0: expected",
+        "case 1: expected",
+        "case 2: expected",
+        "… 6 lines more",
     )
+
+
+def test_evidence_is_words_and_not_raw_json() -> None:
+    calls = [{"tool": "grep", "seconds": 0.25}, {"tool": "edit", "files": ["a.py", "b.py"]}]
+    assert in_words({"calls": calls, "found": True, "left": [], "why": None}) == [
+        "calls:",
+        "  - tool: grep",
+        "    seconds: 0.25",
+        "  - tool: edit",
+        "    files: a.py, b.py",
+        "found: yes",
+        "left: none",
+        "why: nothing",
+    ]
 
 
 def test_evidence_shows_zero_and_false() -> None:
     shown = facts(exit_code=0, timed_out=False)
-    assert (shown["exit code"], shown["timed out"]) == (("0",), ("false",))
+    assert (shown["exit code"], shown["timed out"]) == (("0",), ("no",))
 
 
 def test_evidence_that_is_no_json_is_shown_all_the_same() -> None:
-    assert facts(x={"v": float("nan")})["x"] == ('{"v": null}',)
+    assert facts(x={"v": float("nan")})["x"] == ("v: nothing",)
     assert facts(x="\x1b]8;;http://evil\x1b\\t")["x"] == ("t",)

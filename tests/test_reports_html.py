@@ -136,7 +136,7 @@ def test_every_score_opens_down_to_its_evidence(tmp_path: Path) -> None:
         "0.25 = 1.00\N{MULTIPLICATION SIGN}0.25 tests; needs 1.00 → fail",
         "exit code",
         "3 failed",
-        '{"cmd": "pytest"}',
+        "cmd: pytest",
         "test_a",
         "assert 1 == 2",
         "Paris?",
@@ -306,3 +306,9 @@ def test_elements_escape_text_and_attributes_but_not_html() -> None:
     assert element("p", "\x1b[2Ja\u202e", title="\x1b[2Jb") == '<p title="b">a\\u202e</p>'
     assert element("meta", http_equiv="x") == '<meta http-equiv="x">'
     assert isinstance(joined("a", inner), Html)
+
+
+def test_the_matrix_of_hundreds_of_cases_is_bounded(tmp_path: Path) -> None:
+    page = source(tmp_path, *(cell(f"r{n}") for n in range(300)))
+    assert "200 more cases not shown here" in page
+    assert page.count('scope="row"') == 100

@@ -81,6 +81,31 @@ def test_no_time_is_promised_that_nobody_could_measure() -> None:
     assert "left" not in raw.getvalue().decode()
 
 
+def test_the_time_left_runs_down_between_ends_and_is_not_guessed_when_it_is_over() -> None:
+    target, _ = console(terminal=True)
+    clock = Clock()
+    with progress(target, 4, clock=clock) as shown:
+        clock.now = 10.0
+        shown.cell(cell())
+        said: list[str] = []
+        for now in (10.0, 20.0, 39.0, 41.0, 500.0):
+            clock.now = now
+            said.append(shown.time_left())
+    assert said == ["about 30 s left", "about 20 s left", "about 1.0 s left", "", ""]
+
+
+def test_what_runs_is_named_until_it_has_ended() -> None:
+    target, _ = console(terminal=True)
+    with progress(target, 4) as shown:
+        assert isinstance(shown, LiveProgress)
+        shown.begin(("c", "", "", 1))
+        shown.begin(("sort", "replay", "gpt-5", 1))
+        assert str(shown.beside()).strip() == "c and 1 more"
+        shown.cell(cell())
+        assert "sort · replay · gpt-5" in str(shown.beside())
+        assert "more" not in str(shown.beside())
+
+
 def test_a_terminal_is_told_what_there_is_to_note_also_while_no_cell_ends() -> None:
     target, raw = console(terminal=True)
     said = ["nobody was asked"]

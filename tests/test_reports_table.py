@@ -193,7 +193,7 @@ def test_numeric_labels_show_correlation_beside_the_median() -> None:
 def test_floods_are_cut_and_the_rest_is_counted() -> None:
     cases = [cell(f"c{n}", None, error=f"cause {'x' * n}") for n in range(70)]
     text = shown(*cases)
-    assert "… and 10 more cases" in text
+    assert "… and 60 more cases (! 60 errors): assay report 20261121-090830-ab12 --all" in text
     assert "… and 65 more causes" in text
     many = tuple(SubScore(f"p{n}", 0.0).to_dict() for n in range(9))
     assert "… and 3 more parts" in shown(cell("a", 0.0, subscores=many))
@@ -202,6 +202,14 @@ def test_floods_are_cut_and_the_rest_is_counted() -> None:
     assert re.search(r"✓{10}…", text)
     assert "55 tokens + 1 cell unknown" in text
     assert "12 cells with signs of tampering" in text
+
+
+def test_hundreds_of_rows_are_no_wall_of_lines() -> None:
+    rows = [cell(f"r{n:03}", float(n % 3 == 0), model="") for n in range(300)]
+    text = " ".join(shown(*rows).split())
+    assert text.count("0/1 0.00") == 10
+    assert "… and 290 more cases (✓ 100 passed, ✗ 190 failed)" in text
+    assert shown(*rows, shown=None).count("0/1") == 200
 
 
 def test_an_agent_that_did_not_run_a_case_is_shown_as_not_run() -> None:

@@ -294,3 +294,12 @@ async def test_combining_nothing_is_refused() -> None:
 def test_many_repeated_names_stay_cheap() -> None:
     nodes: Sequence[SubScore] = [score("x", 1.0)] * 20_000
     assert combine_scores(nodes).reward == 1.0  # quadratic, this would be minutes
+
+
+@pytest.mark.parametrize("weights", [(0.1,), (3.0,), (0.7,), (0.1, 0.3, 0.7)])
+@pytest.mark.parametrize("value", [0.1, 0.2, 0.7])
+def test_equal_scores_have_themselves_as_their_mean(
+    weights: tuple[float, ...], value: float
+) -> None:
+    nodes = [SubScore(f"n{n}", value, weight=weight) for n, weight in enumerate(weights)]
+    assert combine_scores(nodes).reward == value

@@ -153,7 +153,7 @@ ROWS: list[tuple[str, str, str]] = [
     ("rows.jsonl", '{"id": "adds"}', "no template 'adds' (did you mean 'add'?)"),
     ("rows.jsonl", '{"id": "add", "args": {"c": 1}}', "rows.jsonl:1: template 'add'"),
     ("rows.jsonl", '{"id": "add", "args": {"a": "x"}}', "argument 'a' is 'x'"),
-    ("rows.jsonl", '{"id": "add", "env": "other"}', "no environment 'other' in the .py files"),
+    ("rows.jsonl", '{"id": "add", "env": "other"}', "the environment 'other' is not given"),
     ("rows.json", "{}", "rows.json: a task file is a list of rows"),
     ("rows.json", "[", "rows.json: not JSON"),
     ("rows.jsonl", '{"id": "add"}\n{"id": "add"}', "have the slug 'add'"),
@@ -209,9 +209,18 @@ def test_the_tasks_of_a_module_are_its_tasks_else_its_environments(tmp_path: Pat
         Taskset.from_file(str(tmp_path / "none.py"))
 
 
-def test_rows_find_their_environment_beside_them(tmp_path: Path) -> None:
-    (tmp_path / "words.py").write_text(MODULE)
+def test_attack_rows_run_no_python_that_lies_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text(
+        f"{MODULE}\n__import__('pathlib').Path({str(tmp_path / 'ran')!r}).touch()\n"
+    )
     row = {"env": "words", "id": "needs", "args": {"word": "x"}, "slug": "s", "metadata": {"k": 1}}
     (tmp_path / "rows.json").write_text(json.dumps([row]))
-    (task,) = Taskset.from_file(str(tmp_path / "rows.json"))
+    with pytest.raises(InputError, match=r"'words' is not given \(it may be in .*env='.*words.py'"):
+        Taskset.from_file(str(tmp_path / "rows.json"))
+    assert not (tmp_path / "ran").exists()
+    (task,) = Taskset.from_file(str(tmp_path / "rows.json"), env=str(tmp_path / "words.py"))
     assert task.to_dict() == row
+    for env, why in (("gone.py", "there is no file"), ("none.py", "has no environment")):
+        (tmp_path / "none.py").write_text("")
+        with pytest.raises(InputError, match=why):
+            Taskset.from_file(str(tmp_path / "rows.json"), env=str(tmp_path / env))

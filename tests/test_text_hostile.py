@@ -24,6 +24,7 @@ from assay.text import (
     regex_match,
     similarity,
 )
+from assay.text.explain import explain
 
 N = 100_000
 CPU_SECONDS = 8.0
@@ -81,7 +82,19 @@ COMPARISONS: dict[str, Callable[[str], object]] = {
     "schema": lambda text: json_schema(text, {"pattern": "^(a+)+$"}),
     "choice": lambda text: choice_match(text, "A", choices={"A": "Paris", "B": "Rome"}),
     "similarity": lambda text: similarity(text[:4_000], "Paris " * 300),
+    "explained": lambda text: [explain(k, 0.0, {"answer": text, **more}) for k, more in ASKED],
 }
+ASKED: list[tuple[str, dict[str, object]]] = [
+    ("exact_match", {"expected": "Paris"}),
+    ("contains_any", {"substrings": ["b\u0301", "zz"]}),
+    ("regex_match", {"pattern": "^(a+)+$"}),
+    ("f1_score", {"reference": "a b c"}),
+    ("numeric_match", {"expected": 5, "pick": "only"}),
+    ("choice_match", {"expected": "A", "choices": {"A": "Paris", "B": "Rome"}}),
+    ("math_equal", {"expected": "1"}),
+    ("json_match", {"expected": {"a": 1}}),
+    ("json_schema", {"schema": {"pattern": "^(a+)+$"}}),
+]
 
 
 @pytest.mark.soak

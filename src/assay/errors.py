@@ -16,6 +16,7 @@ it is a score of 0 whose metadata says why.
 
 from __future__ import annotations
 
+import sys
 from typing import Literal, TypeAlias
 
 from assay.frozen import frozen
@@ -44,6 +45,8 @@ __all__ = [
     "StoreError",
     "TemplateError",
     "nearest",
+    "reason_of",
+    "traceback_of",
 ]
 
 
@@ -248,6 +251,63 @@ class MissingExtraError(AssayError, ImportError):
 
 def _rebuild_missing_extra(feature: str, extra: str) -> MissingExtraError:
     return MissingExtraError(feature, extra=extra)
+
+
+_OURS = __file__.rpartition("/")[0]
+_MOST_TRACEBACK = 6_000
+
+
+def reason_of(error: BaseException) -> str:
+    """What happened, in a line: our own errors say it; of any other, where it came from, too."""
+    if isinstance(error, AssayError):
+        return str(error)
+    place = _place_of(error)
+    return f"{type(error).__name__}: {error}{f' ({place})' if place else ''}"
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback of an exception in code that is not ours, from where that code begins.
+
+    Returns:
+        At most 6,000 characters, the beginning and the end; "" where only code of ours took part.
+    """
+    import traceback
+
+    start = error.__traceback__
+    while start is not None and not _is_foreign(start.tb_frame.f_code.co_filename):
+        start = start.tb_next
+    if start is None:
+        return ""
+    text = "".join(traceback.format_exception(type(error), error, start)).rstrip("\n")
+    if len(text) <= _MOST_TRACEBACK:
+        return text
+    half = _MOST_TRACEBACK // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters cut]\n{text[-half:]}"
+
+
+def _place_of(error: BaseException) -> str:
+    """File, line and function of the innermost code that is somebody's own; "" where none is."""
+    import os
+
+    place, step = "", error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if _is_foreign(code.co_filename):
+            file = os.path.relpath(code.co_filename)
+            file = code.co_filename if file.startswith("..") else file
+            place = f"{file}:{step.tb_lineno} in {code.co_name}"
+        step = step.tb_next
+    return place
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file is neither ours nor Python's nor an installed package."""
+    library = f"{sys.base_prefix}/lib/"
+    return not (
+        file.startswith((_OURS, library, "<"))
+        or "/site-packages/" in file
+        or "/dist-packages/" in file
+    )
 
 
 def nearest(name: str, valid: list[str]) -> str:

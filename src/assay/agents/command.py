@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from assay.agents.transcripts import MOST_BYTES, read_transcript
 from assay.errors import AgentError, AgentTimeoutError, InputError
+from assay.frozen import frozen
+from assay.graders.shell_lines import simple_commands
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals
 from assay.sandbox import CommandResult, Limits, Mount, run_command
 from assay.tasks.blocks import SUITE, HarnessSpec
@@ -25,10 +28,19 @@ from assay.types.trace import AgentStep, Step
 __all__ = ["CommandAgent"]
 
 _WORKSPACE = "/workspace"
-_FIND = 'command -v -- "$1"'
+_FIND = """command -v -- "$1" >/dev/null || exit 1
+[ -z "$2" ] || [ -e "$2" ] || command -v -- "$2" >/dev/null || exit 2"""
+_READERS = re.compile(r"(?:ba|da|z|k)?sh|python[\d.]*|pypy[\d.]*|node|ruby|perl|php")
+"""Programs whose first argument is the file that they run."""
+
+_SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
+_SHELL_FLAGS, _LINE_FLAG = re.compile(r"-[efluvx]+"), re.compile(r"-[eflux]*c")
+_PYTHON_FLAGS = re.compile(r"-[BEIOSsuq]+")
+_SAYS = "{prompt}"
+_PLAIN = re.compile(r"[\w./@+-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommandAgent:
     """Runs a command in the workspace; what it prints is its answer, or a transcript.
 
@@ -63,7 +75,7 @@ class CommandAgent:
             for path in self.spec.mounts
         ]
         workspace = replace(workspace, env={**workspace.env, **self.spec.env, **self._passed()})
-        await self._require_program(argv[0], workspace, mounts)
+        await self._require_program(argv, workspace, mounts)
         result = await run_command(
             argv,
             workspace=workspace.path,
@@ -136,23 +148,72 @@ class CommandAgent:
             )
 
     async def _require_program(
-        self, program: str, workspace: Workspace, mounts: Sequence[Mount]
+        self, argv: Sequence[str], workspace: Workspace, mounts: Sequence[Mount]
     ) -> None:
-        """Make sure that the program can be started, before the agent may leave any trace.
+        """Make sure that the program, and the script it is to run, are there before it starts.
 
         Its exit status could not tell: an agent may end with the shell's "not found" itself.
         """
+        started = _started(argv, self.spec.argv)
         found = await run_command(
-            ["/bin/sh", "-c", _FIND, "sh", program],
+            [started.shell, "-c", _FIND, "sh", started.program, started.script],
             workspace=workspace.path,
             env=workspace.env,
             mounts=mounts,
         )
         if found.exit_code != 0:
+            program = started.program if found.exit_code == 1 else argv[0]
+            missing = f"program {program!r}"
+            if found.exit_code == 2 and started.script:
+                missing = f"file {started.script!r}"
             raise AgentError(
-                f"harness {self.name!r}: no program {program!r} in the sandbox",
+                f"harness {self.name!r}: no {missing} in the sandbox",
                 hint="it must be under /usr, in the workspace, or in a directory under `mounts`",
             )
+
+
+@frozen
+class _Started:
+    """What a command line starts.
+
+    Attributes:
+        shell: The shell that reads it, which knows its own words.
+        program: The program that it starts first.
+        script: The file that this is to run, if that is said.
+    """
+
+    program: str
+    script: str = ""
+    shell: str = "/bin/sh"
+
+
+def _started(argv: Sequence[str], declared: Sequence[str]) -> _Started:
+    """Read a command line, and of a shell's line what it starts first.
+
+    What a prompt is filled into says nothing, and after an option that is not known to stand for
+    itself nothing is guessed.
+    """
+    program = argv[0]
+    name = program.rpartition("/")[2]
+    rest = [word for word, template in zip(argv, declared, strict=True) if _SAYS not in template]
+    if len(rest) < len(argv):
+        rest = rest[: next(n for n, template in enumerate(declared) if _SAYS in template)]
+    words = rest[1:]
+    flags = _SHELL_FLAGS if _SHELLS.fullmatch(name) else _PYTHON_FLAGS
+    while words and flags.fullmatch(words[0]):
+        words.pop(0)
+    if not words or not _READERS.fullmatch(name):
+        return _Started(program)
+    if not words[0].startswith("-"):
+        return _Started(program, words[0])
+    if not (_SHELLS.fullmatch(name) and _LINE_FLAG.fullmatch(words[0]) and len(words) > 1):
+        return _Started(program)
+    first = next(simple_commands(words[1]), None)
+    inner = first.words if first is not None else []
+    if not inner or not all(map(_PLAIN.fullmatch, inner[:2])):
+        return _Started(program)
+    started = _started(inner, inner)
+    return _Started(started.program, started.script, shell=program)
 
 
 def _record_answer(result: CommandResult, run: Run) -> None:

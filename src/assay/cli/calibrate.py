@@ -28,6 +28,7 @@ from assay.cli.options import (
     state_home,
     whole,
 )
+from assay.cli.rows import add_reading, rows_given
 from assay.errors import InputError
 from assay.eval.calibration.attacks import BUILT_IN, CONTROLS, read_attacks
 from assay.eval.calibration.calibrate import calibrate
@@ -53,6 +54,7 @@ from assay.store.cards import CardRecord, Cards
 from assay.store.database import Database
 from assay.store.labels import LabelledItem as StoredItem
 from assay.store.labels import LabelRecord, Labels
+from assay.tasks.row_files import has_rows
 
 _MORE = """\
 Any grader: a grader file (several are combined), a stored grader, or a function of a Python
@@ -79,12 +81,12 @@ def add(parser: ArgumentParser) -> None:
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
     add("grader", nargs="?", metavar="GRADER", help="graders.yaml, KEY[@VERSION], or FILE.py")
-    add("labels", nargs="?", metavar="LABELS.jsonl", help="rows with labels")
+    add("labels", nargs="?", metavar="LABELS", help="rows with labels; - for stdin")
     add("--label", default="", metavar="FIELD", help="where the labels are; labels or label")
     add(
         "--labels-from-store",
         action="store_true",
-        help="what `assay label` collected: of the rows of LABELS.jsonl, or of all",
+        help="what `assay label` collected: of the rows of LABELS, or of all",
     )
     add(
         "--levels",
@@ -131,6 +133,7 @@ def add(parser: ArgumentParser) -> None:
         help="start over instead of resuming an interrupted calibration",
     )
     add("--out", metavar="FILE", help="also write the card as JSON")
+    add_reading(parser)
     add_json(parser)
     add("--list", action="store_true", help="list the calibration cards")
     add("--show", metavar="CARD", help="show a card: its id, a grader's name, or latest")
@@ -163,7 +166,7 @@ def run(given: Namespace) -> int:
         if not given.grader or not (given.labels or given.labels_from_store):
             raise InputError(
                 "a grader and labels are needed",
-                hint="assay calibrate GRADER LABELS.jsonl, or GRADER --labels-from-store",
+                hint="assay calibrate GRADER LABELS, or GRADER --labels-from-store",
             )
         inputs = [one for one in (given.grader, given.labels, given.attacks) if one]
         check_targets((given.out,), inputs=inputs)
@@ -223,16 +226,11 @@ def _said_before(cards: Cards, project: str, found: Card) -> CardRecord | None:
 
 def _require_order(given: Namespace) -> None:
     """Refuse a grader and labels that are in each other's place."""
-    if given.grader.endswith(".jsonl"):
+    if has_rows(given.grader):
         swapped = given.labels or "GRADER"
         raise InputError(
             f"{given.grader} is a file of rows, and the grader comes first",
             hint=f"assay calibrate {shlex.join([swapped, given.grader])}",
-        )
-    if given.labels and given.labels.endswith((".yaml", ".yml", ".py")):
-        raise InputError(
-            f"{given.labels} is not a file of rows: labels are JSONL, after the grader",
-            hint="assay calibrate GRADER LABELS.jsonl",
         )
 
 
@@ -266,17 +264,20 @@ def _options(given: Namespace) -> Options:
 
 def _labelled(given: Namespace, labels: Labels) -> LabelledSet:
     if not given.labels_from_store:
-        return read_labelled(
-            given.labels,
-            label=given.label,
-            cluster=given.cluster,
-            levels=given.levels,
-            limit=given.limit,
-        )
+        with rows_given(given, given.labels) as rows:
+            return read_labelled(
+                rows.path,
+                label=given.label,
+                cluster=given.cluster,
+                levels=given.levels,
+                limit=given.limit,
+                reading=rows.reading,
+            )
     name = given.label or _STORED_FIELD
     if given.labels:
         current = labels.current(given.project, name)
-        items = read_items(given.labels, label=given.label)
+        with rows_given(given, given.labels) as found:
+            items = list(read_items(found.path, label=given.label, reading=found.reading))
         rows = ((item, _said(current.get(item.digest, {}))) for item in items)
     else:
         rows = (

@@ -12,7 +12,7 @@ from pathlib import Path
 from assay.cli.options import add_json, explain, file_warnings
 from assay.cli.run import isolation_notes
 from assay.errors import InputError
-from assay.eval.harnesses import declared_harnesses, require_harnesses
+from assay.eval.harnesses import declared_harnesses, require_harnesses, require_recordings
 from assay.eval.matrix import require_case_parts
 from assay.graders.spec import spec_schema
 from assay.reports.figures import count
@@ -103,7 +103,9 @@ def _load(path: str) -> list[_Found]:
 def _checked(case: Case) -> _Found:
     """A case whose harnesses and graders fit it, too."""
     named = {harness for harness, _ in case.matrix.pairs()}
-    require_harnesses(case, named, declared_harnesses(case))
+    declared = declared_harnesses(case)
+    require_harnesses(case, named, declared)
+    require_recordings(case, declared)
     require_case_parts(case)
     warnings = (*file_warnings(case.graders), *case.out_of_reach())
     return _Found(case.id, case.file, warnings, isolation_notes(case))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from assay.cli.judging import add_judging
 from assay.cli.options import (
     BAD_INPUT,
+    EXITS,
     INTERRUPTED,
     Outputs,
     add_outputs,
@@ -22,6 +23,7 @@ from assay.cli.options import (
     tell_warnings,
     worker_count,
 )
+from assay.cli.rows import ROWS, add_reading, require_rows, rows_given
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
@@ -33,20 +35,26 @@ if TYPE_CHECKING:
     from assay.graders.function import ValidationReport
     from assay.graders.spec import GraderSpec
     from assay.store.runs import Store
+    from assay.tasks.rows import JsonLines
 
 __all__ = ["add", "run"]
 
 _EXAMPLES = """\
   assay grade answers.jsonl --graders graders.yaml
   assay grade answers.jsonl --graders graders.yaml --label correct --json
-  assay grade answers.jsonl --function grade.py"""
-_MORE = """\
+  assay grade answers.jsonl --function grade.py
+  assay grade answers.csv.gz --graders graders.yaml --map answer=response,expected=target"""
+_MORE = f"""\
+{ROWS}
 A row has `answer` or `messages`, and may have `id`, `question`, `expected` and `metadata`. With
 --label the grades are compared with what people said: confusion, accuracy, kappa.
 With --function a file with `async def grade(thread: StringThread) -> float` gives the scores; a
 row may have `completion` and `metadata` beside its `messages`. Its scores are in [0, 1], or in the
 --range that is brought there; unless --threshold is given, any score passes.
 The results are stored as a run. After an interruption, the same command goes on with it.
+
+{EXITS}; rows that --on-bad-row skip leaves out
+are told, counted in the verdict, and change no status: without any row left it is 2
 """
 
 _OUT_ROWS = 256
@@ -56,7 +64,7 @@ def add(parser: ArgumentParser) -> None:
     """Say what ``assay grade`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     option = parser.add_argument
-    option("data", metavar="DATA.jsonl", help="rows of recorded answers")
+    option("data", metavar="DATA", help="rows of recorded answers; - for stdin")
     by = parser.add_mutually_exclusive_group(required=True).add_argument
     by("--graders", "-g", metavar="FILE", help="YAML file: a list of graders")
     by("--function", metavar="FILE.py", help="one function, in the sandbox")
@@ -76,6 +84,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--out", metavar="FILE", help="write every row with its grade as JSONL, once all are graded"
     )
+    add_reading(parser, may_skip=True)
     add_workers(parser)
     add_judging(parser)
     add_outputs(parser)
@@ -92,8 +101,6 @@ def run(given: Namespace) -> int:
     check_targets((given.out, outputs.junit, outputs.html), inputs=(given.data, source))
     if given.function is None:
         _refuse(given, ("isolation", "range"), "--function")
-        graders: tuple[GraderSpec, ...] = _declared(source)
-        notes: dict[str, Json] = {}
     else:
         _refuse(
             given,
@@ -101,19 +108,29 @@ def run(given: Namespace) -> int:
             "--graders",
             why="a function runs in the sandbox and asks no model",
         )
-        from assay.eval.recorded import check_rows
+    require_rows(given.data)
+    graders: tuple[GraderSpec, ...] = () if given.function else _declared(source)
+    from assay.eval.recorded import check_rows
+    from assay.tasks.rows import as_json_lines
 
-        # A malformed row is worse than a function that is not valid.
-        check_rows(given.data, label=given.label)
-        made = _function(given)
-        if isinstance(made, int):
-            return made
-        graders, notes = made
-    return _grade(given, graders, notes, outputs)
+    with (
+        rows_given(given, given.data) as found,
+        as_json_lines(found.path, label=given.label, reading=found.reading) as data,
+    ):
+        notes: dict[str, Json] = {}
+        if given.function is not None:
+            # A malformed row is worse than a function that is not valid.
+            check_rows(data, label=given.label)
+            made = _function(given)
+            if isinstance(made, int):
+                return made
+            graders, notes = made
+        return _grade(given, data, graders, notes, outputs)
 
 
 def _grade(
     given: Namespace,
+    data: JsonLines,
     graders: tuple[GraderSpec, ...],
     notes: Mapping[str, Json],
     outputs: Outputs,
@@ -125,7 +142,7 @@ def _grade(
     with (
         Store.open(state_home()) as store,
         plan_rows(
-            given.data,
+            data,
             graders,
             store,
             label=given.label,
@@ -254,11 +271,10 @@ def _write(out: str, rows: RowRun, store: Store) -> None:
     """Write the dataset's rows, in their order, each with its grade; the file is whole or not."""
     from assay.eval.batch import in_batches
     from assay.reports.files import replacing
-    from assay.reports.json_report import cell_dict
-    from assay.tasks.rows import read_rows
+    from assay.reports.opened import cell_dict
 
     with replacing(out) as file:
-        for batch in in_batches(read_rows(rows.file, graders=()), _OUT_ROWS):
+        for batch in in_batches(rows.data.rows(), _OUT_ROWS):
             cells = store.cells_of(rows.run.id, [row.id for row in batch])
             for row in batch:
                 graded = {**row.fields, "grade": cell_dict(cells[row.id])}

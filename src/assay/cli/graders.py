@@ -15,6 +15,7 @@ from assay.cli.options import (
     explain,
     positive,
 )
+from assay.cli.rows import add_reading
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup  # pyright: ignore[reportPrivateUsage] - the only name of it
@@ -258,8 +259,9 @@ def _add_show(parser: ArgumentParser) -> None:
 def _add_test(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("key", metavar="KEY[@N]")
-    add("data", metavar="DATA.jsonl", help="rows of recorded answers")
+    add("data", metavar="DATA", help="rows of recorded answers; - for stdin")
     add("--version", type=positive, metavar="N", help="the newest by default")
+    add_reading(parser, may_skip=True)
     add("--fail-under", type=float, metavar="X", help="exit with 1 if the mean is below")
     add_trust_authors(parser)
     add_judging(parser)

@@ -20,6 +20,7 @@ from rich.text import Text
 from assay.cli.graders_definition import key_and_version, opened, standing_of
 from assay.cli.judging import cost_so_far
 from assay.cli.options import NOT_GRADED, is_trusted, tell_warnings
+from assay.cli.rows import rows_given
 from assay.errors import InputError
 from assay.eval.batch import in_batches, run_batches
 from assay.registry import Registry
@@ -163,6 +164,8 @@ def print_grades(
         f"{summary['scored']} scored, {count(cast('int', summary['errors']), 'error')}, "
         f"{summary['skipped']} skipped"
     )
+    if malformed := cast("int", summary.get("malformed", 0)):
+        coverage += f", {count(malformed, 'malformed row')} left out"
     console.print(f"\n{grader}: {said}  ({coverage})")
     if card is not None:
         console.print(Text(card), soft_wrap=True)
@@ -211,9 +214,7 @@ def try_grader(given: Namespace) -> int:
     with opened(given, trusted=is_trusted(given)) as registry:
         registry.get(key)  # first: a version outlives its grader
         version = registry.version(key, number)
-        rows = [(row.id, row.submission, row.file) for row in read_rows(given.data, graders=())]
-        if not rows:
-            raise InputError(f"{given.data} has no rows")
+        rows, malformed = _rows_of(given)
         items = [(item, submission) for item, submission, _ in rows]
         name = f"{version.key}@{version.number}"
         tell_warnings(name, version_warnings(version))
@@ -221,7 +222,7 @@ def try_grader(given: Namespace) -> int:
         bar = progress(console, len(items), things="rows", note=cost_so_far)
         with redirect_stdout(sys.stderr), bar as shown:
             graded = asyncio.run(_in_parts(registry, version, items, shown.graded))
-    summary = _summary(graded)
+    summary = {**_summary(graded), "malformed": malformed}
     standing = standing_of(given, version)
     if given.json:
         written: list[Json] = [
@@ -241,6 +242,17 @@ def try_grader(given: Namespace) -> int:
         card = None if standing is None else standing.line
         print_grades(graded, summary, grader=name, card=card)
     return _verdict(summary, given.fail_under)
+
+
+def _rows_of(given: Namespace) -> tuple[list[tuple[str, Submission, str]], int]:
+    """The rows, and how many malformed ones were left out."""
+    with rows_given(given, given.data) as found:
+        read = read_rows(found.path, graders=(), reading=found.reading)
+        rows = [(row.id, row.submission, row.file) for row in read]
+    if not rows:
+        what = "no well-formed rows" if found.left_out else "no rows"
+        raise InputError(f"{given.data} has {what}")
+    return rows, found.left_out
 
 
 async def _in_parts(

@@ -9,7 +9,7 @@ import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO, cast
@@ -17,6 +17,7 @@ from typing import Protocol, TextIO, cast
 from rich.console import Console
 
 from assay.cli.options import add_db, check_targets, explain, state_home, user_name, whole
+from assay.cli.rows import add_reading, rows_given
 from assay.errors import InputError
 from assay.eval.calibration.labelled import Item, read_items
 from assay.eval.calibration.scale import as_label
@@ -46,7 +47,7 @@ def add(parser: ArgumentParser) -> None:
     """Say what ``assay label`` takes."""
     explain(parser, _MORE, _EXAMPLES)
     add = parser.add_argument
-    add("data", metavar="DATA.jsonl", help="rows of recorded answers")
+    add("data", metavar="DATA", help="rows of recorded answers")
     add("--field", default="label", metavar="NAME", help="what the labels are called; label")
     add("--rater", default="", metavar="NAME", help="who labels; your user name by default")
     add(
@@ -60,6 +61,7 @@ def add(parser: ArgumentParser) -> None:
     add("--shuffle", type=whole, metavar="SEED", help="show the items in a random order")
     add("--limit", type=whole, metavar="N", help="end after this many labels")
     add("--export", metavar="FILE", help="write the rows that have labels, and end")
+    add_reading(parser)
     add_db(parser, "what the labels belong to")
 
 
@@ -194,7 +196,11 @@ _WIDTH = 1_000
 def run(given: Namespace) -> int:
     """Collect labels, or write those that there are."""
     check_targets((given.export,), inputs=(given.data,))
-    items = _unique(given.data, given.field)
+    if given.data == "-":
+        raise InputError("labels are typed on standard input", hint="write the rows to a file")
+    items = list(_unique(given).values())
+    if not items:
+        raise InputError(f"{given.data} has no rows")
     rater = given.rater or user_name("rater")
     with Database.open(given.db or state_home()) as database:
         labels = Labels(database)
@@ -212,14 +218,17 @@ def run(given: Namespace) -> int:
     return 0
 
 
-def _unique(file: str, label: str) -> list[Item]:
-    """The items of a file; what is seen twice is labelled once."""
+def _unique(given: Namespace) -> dict[str, Item]:
+    """The items of a file by digest; what is seen twice is labelled once."""
     found: dict[str, Item] = {}
-    for item in read_items(file, label=label):
+    for item in _read(given):
         found.setdefault(item.digest, item)
-    if not found:
-        raise InputError(f"{file} has no rows")
-    return list(found.values())
+    return found
+
+
+def _read(given: Namespace) -> Iterator[Item]:
+    with rows_given(given, given.data, labels=(given.field,)) as rows:
+        yield from read_items(rows.path, label=given.field, reading=rows.reading)
 
 
 def _shuffled(items: Sequence[Item], seed: int, labelled: set[str]) -> list[Item]:
@@ -367,7 +376,7 @@ def _export(given: Namespace, labels: Labels) -> int:
     raters = {rater for said in current.values() for rater in said}
     written = 0
     with replacing(given.export) as file:
-        for item in read_items(given.data, label=given.field):
+        for item in _read(given):
             said = current.get(item.digest)
             if said is None:
                 continue

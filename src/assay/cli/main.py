@@ -21,6 +21,7 @@ _COMMANDS = {
     "run": ("run", "run cases: every harness, model and trial, graded and stored"),
     "grade": ("grade", "grade recorded answers"),
     "report": ("report", "show a stored run: failing cells first, every score opened"),
+    "workspace": ("report:workspace", "lay a kept workspace out in a directory, to look at"),
     "compare": ("compare", "compare two runs, or two agents of one, cell by cell"),
     "regrade": ("run:regrade", "grade a stored run again, without running any agent"),
     "selftest": (
@@ -103,6 +104,9 @@ def _exit_status(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
         return 0
+    except PermissionError as error:
+        print(f"error: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
     except AssayError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, InputError) else NOT_GRADED
@@ -122,6 +126,10 @@ def parse(argv: Sequence[str] | None = None) -> Namespace:
         if command in _LISTED and not (given and given[0] in ("-h", "--help")):
             given = ["list", *given] if not given or given[0].startswith("-") else given
         return _command_parser(command).parse_args(given, Namespace(command=command))
+    if not words:
+        parser = _whole_parser()
+        parser.print_help(sys.stderr)
+        parser.exit(BAD_INPUT)
     return _whole_parser().parse_args(words)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -159,8 +160,8 @@ def function_of(file: str, name: str = "") -> Callable[..., object]:
 
     The file is its user's own code, and is run.
     """
-    if not Path(file).is_file():
-        raise InputError(f"there is no file {file}")
+    if not os.access(file, os.R_OK) or not Path(file).is_file():
+        raise InputError(f"there is no file {file}, or it may not be read")
     try:
         module = cast("ModuleType", load_file(file))
     except (Exception, SystemExit) as error:  # the author's code may fail in any way

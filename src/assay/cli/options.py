@@ -157,14 +157,21 @@ def check_targets(targets: Iterable[str | None], *, inputs: Iterable[str]) -> No
         if real in written:
             raise InputError(f"{target!r} would be written twice")
         written.add(real)
-        if Path(real).is_dir():
-            raise InputError(f"cannot write {target!r}: it is a directory")
-        folder = Path(real).parent
-        if not folder.is_dir():
-            raise InputError(f"cannot write {target!r}: there is no directory {str(folder)!r}")
-        if not os.access(folder, os.W_OK):
-            raise InputError(f"cannot write {target!r}: {str(folder)!r} is not writable")
-        _require_room(target, folder)
+        try:
+            _require_writable(target, real)
+        except PermissionError as error:  # of a directory that nobody may look into
+            raise InputError(f"cannot write {target!r}: {error.strerror}") from error
+
+
+def _require_writable(target: str, real: str) -> None:
+    if Path(real).is_dir():
+        raise InputError(f"cannot write {target!r}: it is a directory")
+    folder = Path(real).parent
+    if not folder.is_dir():
+        raise InputError(f"cannot write {target!r}: there is no directory {str(folder)!r}")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"cannot write {target!r}: {str(folder)!r} is not writable")
+    _require_room(target, folder)
 
 
 def _require_room(target: str, folder: Path) -> None:

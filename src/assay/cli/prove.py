@@ -190,18 +190,30 @@ async def _prove(plan: SelfTestPlan, workers: int) -> Proof:
 
     # What a grader of one's own prints must not end up inside the JSON.
     with redirect_stdout(sys.stderr), progress(_errors(), plan.total) as shown:
-        return await plan.go(cache=_cache(), workers=workers, on_cell=shown.cell)
+        return await plan.go(
+            cache=_cache(), workers=workers, on_cell=shown.cell, on_begin=shown.begin
+        )
 
 
 async def _attack(plan: AttackPlan, workers: int) -> Findings:
-    from assay.reports.progress import progress
+    from assay.reports.progress import Progress, progress
 
     with redirect_stdout(sys.stderr), ExitStack() as stack:
+        bars: list[Progress] = []  # one, once it is known how many trials there are
 
         def begin(total: int) -> OnCell:
-            return stack.enter_context(progress(_errors(), total)).cell
+            bar = progress(
+                _errors(), total, things="cheats", note=lambda: "passed: it gained nothing"
+            )
+            bars.append(stack.enter_context(bar))
+            return bars[0].cell
 
-        return await plan.go(cache=_cache(), workers=workers, begin=begin)
+        return await plan.go(
+            cache=_cache(),
+            workers=workers,
+            begin=begin,
+            on_begin=lambda key: bars[-1].begin(key),  # noqa: PLW0108 - there is none yet
+        )
 
 
 def _cache() -> str:

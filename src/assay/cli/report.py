@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from assay.cli.options import (
     EXITS,
@@ -16,9 +19,13 @@ from assay.cli.options import (
     add_outputs,
     check_targets,
     explain,
+    positive,
     state_home,
 )
 from assay.errors import InputError
+from assay.reports.opened import open_cell
+from assay.reports.outcome import trouble
+from assay.reports.plain import one_line
 from assay.reports.review import Review, changes_of, review, review_rows
 from assay.reports.summary import Summary, summarize, verdict
 from assay.store.cards import Cards
@@ -41,8 +48,31 @@ def add(parser: ArgumentParser) -> None:
         metavar="RUN",
         help="a run's id, a prefix of it, its label, or latest (the default)",
     )
-    parser.add_argument("--all", action="store_true", help="open every failing cell")
+    parser.add_argument(
+        "--all", action="store_true", help="open every failing cell; with --case every cell"
+    )
+    _add_cell(parser.add_argument, "open this case's cells, also those that passed")
     add_outputs(parser)
+
+
+def _add_cell(option: Callable[..., object], purpose: str) -> None:
+    """Add what tells one cell of a run from the others."""
+    option("--case", metavar="ID", help=purpose)
+    option("--harness", metavar="NAME", help="with a case: only this harness")
+    option("--model", metavar="NAME", help="with a case: only this model")
+    option("--trial", type=positive, metavar="N", help="with a case: only this trial")
+
+
+def add_workspace(parser: ArgumentParser) -> None:
+    """Say what ``assay workspace`` takes."""
+    explain(parser, "It is a copy: whatever you do to it changes nothing that is stored.")
+    option = parser.add_argument
+    option("run", metavar="RUN", help="a run's id, a prefix of it, its label, or latest")
+    option("case", metavar="CASE", help="the case whose workspace it was")
+    option("--harness", metavar="NAME", help="only this harness")
+    option("--model", metavar="NAME", help="only this model")
+    option("--trial", type=positive, metavar="N", help="only this trial")
+    option("--out", metavar="DIRECTORY", help="where to; by default CASE-workspace")
 
 
 def conclude(
@@ -51,31 +81,46 @@ def conclude(
     outputs: Outputs,
     *,
     shown: int | None = 5,
+    only: Sequence[CellRecord] = (),
 ) -> int:
     """Write what was asked for and give the exit status of the verdict that was printed.
+
+    Args:
+        store: Where the run is.
+        run_id: The run.
+        outputs: What was asked for.
+        shown: Failing cells that the terminal opens; None for all.
+        only: These cells are all that is reported, and each is opened.
 
     Returns:
         The verdict's exit status, also where whoever reads the output stopped reading; 3 where a
         report could not be written.
     """
-    run = store.run(run_id)
-
+    stored = store.run(run_id)
+    # Of some cells, what else was planned is not asked for.
+    run = replace(stored, planned=len(only)) if only else stored
+    opener = partial(open_cell, store)
     fail_under, shelf = outputs.fail_under, _shelf(as_json=outputs.json)
 
     def cells() -> Iterator[CellRecord]:
-        return decided(store.cells(run_id), _decisions)
+        return decided(iter(only) if only else store.cells(run_id), _decisions)
 
     def junit() -> None:
         from assay.reports.junit import write_junit
 
-        write_junit(outputs.junit or "", run, cells)
+        write_junit(outputs.junit or "", run, cells, opener=opener)
 
     def as_json() -> None:
         from assay.reports.json_report import cells_json
 
-        again = changes_of(store, run_id)
         summary = cells_json(
-            sys.stdout, run, cells, fail_under=fail_under, changes=again, shelf=shelf
+            sys.stdout,
+            stored,
+            cells,
+            fail_under=fail_under,
+            changes=[] if only else changes_of(store, run_id),
+            shelf=shelf,
+            opener=opener if only else None,
         )
         summaries.append(summary)
 
@@ -83,14 +128,17 @@ def conclude(
     written = [_write(outputs.junit, junit)] if outputs.junit else []
     if not outputs.json or outputs.html:
         limit = None if shown is None else 200
-        found = _reviewed(store, run, shelf, limit)
+        found = review(run, cells, shelf=shelf) if only else _reviewed(store, run, shelf, limit)
+        found = replace(_with_labels(found, store), open=opener)
         summaries.append(found.summary)
         if outputs.html:
             written.append(
                 _write(outputs.html, lambda: _html(outputs.html or "", found, fail_under))
             )
         if not outputs.json:
-            written.append(_write(_OUT, lambda: _table(found, fail_under, shown)))
+            written.append(
+                _write(_OUT, lambda: _table(found, fail_under, shown, opened=bool(only)))
+            )
     if outputs.json:
         written.append(_write(_OUT, as_json))
     summary = summaries[0] if summaries else summarize(cells, run=run)
@@ -110,6 +158,17 @@ def _reviewed(
         return review(run, cells, limit=limit, changes=again, shelf=shelf)
     first = partial(store.first_cells, run.id)
     return review_rows(run, store.alike_cells(run.id), first, limit=limit, changes=again)
+
+
+_MOST_AGAINST = 20
+
+
+def _with_labels(found: Review, store: Store) -> Review:
+    """With the rows to read, where people and graders differ."""
+    agreement = found.summary.agreement or {}
+    if not (agreement.get("fp") or agreement.get("fn")):
+        return found
+    return replace(found, against=tuple(store.against_labels(found.run.id, _MOST_AGAINST)))
 
 
 _OUT = "standard output"
@@ -138,11 +197,14 @@ def _html(file: str, found: Review, fail_under: float | None) -> None:
     write_html(file, found, fail_under=fail_under)
 
 
-def _table(found: Review, fail_under: float | None, shown: int | None) -> None:
+def _table(found: Review, fail_under: float | None, shown: int | None, *, opened: bool) -> None:
     from assay.reports.page import page_on
-    from assay.reports.table import render
+    from assay.reports.table import render, render_opened
 
-    render(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
+    if opened:
+        render_opened(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
+    else:
+        render(page_on(sys.stdout), found, fail_under=fail_under, shown=shown)
 
 
 def _write(target: str, report: Callable[[], None]) -> bool:
@@ -160,8 +222,62 @@ def _write(target: str, report: Callable[[], None]) -> bool:
 
 
 def run(given: Namespace) -> int:
-    """Report a stored run."""
+    """Report a stored run, or some cells of it.
+
+    Raises:
+        InputError: For an unknown run or cell.
+    """
     outputs = Outputs.of(given)
     check_targets((outputs.junit, outputs.html), inputs=())
+    if given.case is None and (given.harness or given.model or given.trial):
+        raise InputError("--harness, --model and --trial say which cells of a case", hint="--case")
     with Store.open(state_home()) as store:
-        return conclude(store, store.run(given.run).id, outputs, shown=None if given.all else 5)
+        stored = store.run(given.run)
+        only = (
+            []
+            if given.case is None
+            else store.cells_of_case(stored.id, given.case, **_agent(given))
+        )
+        return conclude(store, stored.id, outputs, shown=None if given.all else 5, only=only)
+
+
+class _Agent(TypedDict):
+    """Which cells of a case are asked for."""
+
+    harness: str | None
+    model: str | None
+    trial: int | None
+
+
+def _agent(given: Namespace) -> _Agent:
+    return {"harness": given.harness, "model": given.model, "trial": given.trial}
+
+
+def run_workspace(given: Namespace) -> int:
+    """Lay out what an agent left.
+
+    Raises:
+        InputError: For an unknown run or cell, several cells, or a directory that is there.
+        StoreError: If what was kept is missing or damaged.
+    """
+    from assay.eval.case_session import lay_out_kept
+    from assay.eval.matrix import kept_of
+    from assay.eval.promote import cell_of
+    from assay.types.run import Run
+
+    with Store.open(state_home()) as store:
+        cell = cell_of(store, store.run(given.run).id, given.case, **_agent(given))
+        detail = store.detail(cell.run_id, cell.key)
+        kept = None if "row" in detail else kept_of(Run.from_dict(detail))
+        if kept is None or not kept.snapshot:
+            raise InputError(
+                f"nothing is kept of a workspace of case {given.case!r}",
+                hint=trouble(cell) or "rows of a dataset have none",
+            )
+        name = re.sub(r"[^\w.-]+", "-", given.case)
+        target = Path(given.out or f"{name}-workspace")
+        left_out = lay_out_kept(store.home, kept, str(target))
+    for one in left_out:
+        print(f"note: {one_line(one, 300)}", file=sys.stderr)
+    print(target)
+    return 0

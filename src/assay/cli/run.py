@@ -243,7 +243,8 @@ def _carry_out(ready: Launch, store: Store, *, workers: int, outputs: Outputs) -
     try:
         # What a grader of one's own prints must not end up inside the JSON.
         with redirect_stdout(sys.stderr), progress(page, count, note=cost_so_far) as shown:
-            asyncio.run(ready.go(store, workers=workers, on_cell=shown.cell))
+            work = ready.go(store, workers=workers, on_cell=shown.cell, on_begin=shown.begin)
+            asyncio.run(work)
     except KeyboardInterrupt:
         from assay.reports.figures import count
 

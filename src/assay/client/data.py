@@ -44,7 +44,7 @@ class AsyncDatasets:
 
         Args:
             key: What it is called.
-            rows: The rows, or the path of a JSONL file.
+            rows: The rows, or the path of a file of them.
             name: For people.
             project: The project; the client's by default.
 
@@ -219,11 +219,11 @@ class AsyncProjects:
 
 
 def _file_rows(file: str) -> Rows:
-    """The rows of a JSONL file, read as they are needed, each checked as a row."""
+    """The rows of a file, read as they are needed, each checked as a row."""
     from assay.tasks.rows import read_rows
 
     if not Path(file).is_file():
         raise InputError(
-            f"there is no file {file!r}", hint="give rows, or the path of a JSONL file"
+            f"there is no file {file!r}", hint="give rows, or the path of a file of them"
         )
     return (row.fields for row in read_rows(file, graders=()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from asyncio import AbstractEventLoop, Lock, get_running_loop
 from collections.abc import Callable
-from typing import ParamSpec, cast
+from typing import ParamSpec, cast, overload
 from weakref import WeakKeyDictionary
 
 from assay.environment.template import (
@@ -40,17 +40,31 @@ class Environment:
         self._started = False
         self._starting: WeakKeyDictionary[AbstractEventLoop, Lock] = WeakKeyDictionary()
 
+    @overload
+    def template(self, function: TemplateFunction[P], /) -> Template[P]: ...
+    @overload
     def template(
         self,
+        *,
+        id: str | None = None,
+        description: str = "",
+        input: object = None,
+        returns: object = None,
+    ) -> Callable[[TemplateFunction[P]], Template[P]]: ...
+
+    def template(
+        self,
+        function: TemplateFunction[P] | None = None,
         *,
         id: str | None = None,  # noqa: A002 - the field's name everywhere else
         description: str = "",
         input: object = None,  # noqa: A002 - as above
         returns: object = None,
-    ) -> Callable[[TemplateFunction[P]], Template[P]]:
+    ) -> Template[P] | Callable[[TemplateFunction[P]], Template[P]]:
         """Declare a template on an async generator function that yields exactly twice.
 
         Args:
+            function: What is declared, where nothing else is said: ``@env.template``.
             id: Unique id; the function's name by default.
             description: What the task is; the docstring's first line by default.
             input: Type of the structured input, for the manifest.
@@ -78,7 +92,7 @@ class Environment:
             self._templates[name] = template
             return template
 
-        return declare
+        return declare if function is None else declare(function)
 
     @property
     def templates(self) -> dict[str, Template[...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -15,7 +16,7 @@ from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial, require_triable
 from assay.scoring.json_safe import Json
 from assay.store.labels import HELD
-from assay.store.records import CellRecord
+from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
 from assay.types.run import Run
 
@@ -141,7 +142,14 @@ class AttackPlan:
     cheats: Sequence[Cheat]
     max_reward: float | None = None
 
-    async def go(self, *, cache: str, workers: int, begin: Begin) -> Findings:
+    async def go(
+        self,
+        *,
+        cache: str,
+        workers: int,
+        begin: Begin,
+        on_begin: Callable[[CellKey], None] = lambda _: None,
+    ) -> Findings:
         """Play every cheat that applies.
 
         Args:
@@ -149,11 +157,14 @@ class AttackPlan:
             workers: Cheats played at once.
             begin: Called with the number of trials, once it is known. What it returns is called
                 with each trial as it finishes; that ``passed`` if the case held.
+            on_begin: Called with each trial's key as it begins.
         """
         async with arena(cache=cache, workers=workers) as place:
             settled = await decide([CaseLock(case, cache) for case in self.cases], place)
             sieges = [await _Siege.lay(case, place, self.cheats) for case in settled]
             trials = [trial for siege in sieges for trial in siege.trials()]
+            # Families of cheats differ in how long they take: mixed, the first stand for the rest.
+            random.Random(0).shuffle(trials)  # noqa: S311 - an order, no secret
             on_cell = begin(len(trials))
             by_case = {siege.case.id: siege for siege in sieges}
 
@@ -162,7 +173,7 @@ class AttackPlan:
                 row = record_trial(trial, run)
                 on_cell(row if row.passed is None else replace(row, passed=not row.passed))
 
-            await place.run(trials, done)
+            await place.run(trials, done, on_begin)
             return Findings(tuple(siege.outcome() for siege in sieges), self.max_reward)
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from assay.errors import InputError, SourceError
+from assay.errors import InputError, SourceError, StoreError
 from assay.eval import grading_tree
 from assay.eval.commands import stand_ins
 from assay.eval.suspicion import audited
@@ -128,6 +128,32 @@ async def kept_session(
         entries = await asyncio.to_thread(read_snapshot, home, kept.source)
         source = KeptSource(kept.source, entries, {})
         yield CaseSession(case, workspace, home, source, snapshot=kept.snapshot, keep=keep)
+
+
+def lay_out_kept(home: str, kept: Kept, target: str) -> tuple[str, ...]:
+    """Copy what was kept of a workspace into a new directory, for people. Blocks.
+
+    Returns:
+        What could not be put there, and why.
+
+    Raises:
+        InputError: If something is there already.
+        StoreError: If something that was kept is missing or damaged, or the copy cannot be made.
+    """
+    if Path(target).exists():
+        raise InputError(f"{target} is there already", hint="remove it, or give another --out")
+    beside = _new_directory(f"{home}/cache/grading", "look-")
+    try:
+        # Restored files are links to the source's copy, where nobody may write: so a copy of them.
+        tree = f"{beside}/workspace"
+        left_out = restore_snapshot(home, kept.snapshot, tree, source=kept.source)
+        try:
+            shutil.copytree(tree, target, symlinks=True)
+        except (OSError, shutil.Error) as error:
+            raise StoreError(f"cannot lay out {target}: {error}") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return tuple(f"{one.path}: {one.why}" for one in left_out)
 
 
 class CaseSession:

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.errors import InputError, nearest
+from assay.errors import InputError, Location, nearest
 from assay.tasks.case import Case
 from assay.tasks.task import Agent
 
 if TYPE_CHECKING:
     from assay.tasks.blocks import HarnessSpec
 
-__all__ = ["BUILT_IN", "agent_for", "declared_harnesses", "require_harnesses"]
+__all__ = ["BUILT_IN", "agent_for", "declared_harnesses", "require_harnesses", "require_recordings"]
 
 BUILT_IN = ("echo", "replay")
 """Harnesses that need no declaration; others are declared in a ``harnesses.yaml``."""
@@ -59,6 +59,28 @@ def _check_mount(mount: str, name: str, case: Case) -> None:
             f"{field} holds the case {case.id!r}: the agent could read its graders and recordings",
             hint="mount a directory that holds the agent alone",
         )
+
+
+def require_recordings(case: Case, declared: Mapping[str, HarnessSpec]) -> None:
+    """Refuse a case that replays recordings which are not there.
+
+    Raises:
+        InputError: Naming the case, the recording and the nearest that there is.
+    """
+    wanted = [model for harness, model in case.matrix.pairs() if harness == "replay"]
+    if not wanted or "replay" in declared:
+        return
+    from assay.agents.replay import recordings_of
+
+    directory = str(Path(case.root, "recordings"))
+    found = sorted(recordings_of(directory))
+    for model in wanted:
+        if model not in found:
+            raise InputError(
+                f"case {case.id!r} replays {model!r}, of which there is no recording",
+                location=Location(file=case.file),
+                hint=nearest(model, found) if found else f"keep it in {directory}/{model}/",
+            )
 
 
 def agent_for(name: str, case: Case, declared: Mapping[str, HarnessSpec]) -> Agent:

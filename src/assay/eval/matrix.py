@@ -18,7 +18,7 @@ from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.scoring.json_safe import Json
 from assay.store.kept import at_work
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import Case, load_cases
@@ -108,7 +108,14 @@ class Launch:
     digests: Mapping[str, str]
     harnesses: Mapping[str, Mapping[str, HarnessSpec]]
 
-    async def go(self, store: Store, *, workers: int, on_cell: OnCell) -> None:
+    async def go(
+        self,
+        store: Store,
+        *,
+        workers: int,
+        on_cell: OnCell,
+        on_begin: Callable[[CellKey], None] = lambda _: None,
+    ) -> None:
         """Run and grade what is to be done; each cell is stored as soon as it is finished."""
         planned = [*self.regrade, *self.todo]
 
@@ -127,15 +134,17 @@ class Launch:
             on_cell(record)
 
         with at_work(store.home):
-            await run_cells(self._cells(store), done, max_concurrent=workers)
+            await run_cells(self._cells(store, on_begin), done, max_concurrent=workers)
         store.finish_run(self.run.id)
 
-    def _cells(self, store: Store) -> Iterator[Cell]:
+    def _cells(self, store: Store, on_begin: Callable[[CellKey], None]) -> Iterator[Cell]:
         cache = str(Path(store.home, "cache"))
         for coordinate in self.regrade:
+            on_begin(coordinate.key)
             yield regraded_cell(coordinate, self.run.id, store)
         for coordinate in self.todo:
             case = coordinate.case
+            on_begin(coordinate.key)
             agent = agent_for(coordinate.harness, case, self.harnesses[case.id])
             session = case_session(case, cache=cache, home=store.home)
             yield _cell(coordinate, self.run.id, session, agent)

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from assay.agents.replay import answer_of, recordings_of
-from assay.errors import InputError, nearest
+from assay.errors import InputError
 from assay.eval.matrix import kept_of
 from assay.scoring.json_safe import Json
 from assay.store.kept import source_of
 from assay.store.records import CellRecord
 from assay.store.restore import read_snapshot, restore_entries
-from assay.store.runs import Store
+from assay.store.runs import Store, listed
 from assay.store.snapshots import Dropped
 from assay.tasks.case import load_case
 from assay.types.run import Run
@@ -61,21 +61,11 @@ def cell_of(
     Raises:
         InputError: If there is none, or several; names them.
     """
-    cells = list(store.cells(run_id))
-    of_case = [cell for cell in cells if cell.case == case]
-    if not of_case:
-        known = sorted({cell.case for cell in cells})
-        raise InputError(f"no case {case!r} in run {run_id}", hint=nearest(case, known))
-    wanted = {"harness": harness, "model": model, "trial": trial}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    found = [c for c in of_case if all(getattr(c, n) == value for n, value in given.items())]
-    if len(found) != 1:
-        listed = found or of_case
-        said = "; ".join(f"{c.harness} {c.model} trial {c.trial}" for c in listed[:5])
-        more = f"; and {len(listed) - 5} more" if len(listed) > 5 else ""
+    found = store.cells_of_case(run_id, case, harness=harness, model=model, trial=trial)
+    if len(found) > 1:
         raise InputError(
-            f"{'several cells' if found else 'no cell'} of case {case!r} in run {run_id}",
-            hint=f"say which with --harness, --model and --trial: {said}{more}",
+            f"several cells of case {case!r} in run {run_id}",
+            hint=f"say which with --harness, --model and --trial: {listed(found)}",
         )
     return found[0]
 

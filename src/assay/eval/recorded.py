@@ -17,17 +17,16 @@ import fcntl
 import hashlib
 import io
 import os
-import stat
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
-from assay.errors import AssayError, InputError, nearest
+from assay.errors import InputError, nearest, reason_of
 from assay.eval.batch import Processes, in_batches, run_batches
 from assay.eval.records import graders_digest, row_record, shortened, start_run
 from assay.eval.within import OutOfTimeError, within
@@ -40,7 +39,8 @@ from assay.scoring.strict_json import json_encoding
 from assay.store.checks import plain
 from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
-from assay.tasks.rows import MAX_LINE_BYTES, Row, parse_row, read_lines, read_rows
+from assay.tasks.row_files import MAX_LINE_BYTES
+from assay.tasks.rows import JsonLines, Row, as_json_lines, parse_row
 from assay.tasks.task import RunOptions
 
 __all__ = ["NO_ANSWER", "OnRows", "RowRun", "check_rows", "grade_rows", "plan_rows"]
@@ -69,7 +69,7 @@ class RowRun:
     """Rows of a dataset that are about to be graded.
 
     Attributes:
-        file: JSONL dataset; see `assay.tasks.rows.read_rows`.
+        data: The dataset.
         graders: What every row goes through.
         label: Field that people labelled; None for none.
         threshold: Reward that a row needs to pass.
@@ -79,7 +79,7 @@ class RowRun:
         version: The file as it was when the run was planned.
     """
 
-    file: str
+    data: JsonLines
     graders: tuple[GraderSpec, ...]
     label: str | None
     threshold: float
@@ -155,35 +155,42 @@ def _stamp(descriptor: int) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _refuse_pipe(file: str) -> None:
-    """Rows are read more than once, which a pipe cannot be; opening one may wait for ever."""
-    with suppress(OSError):
-        mode = os.stat(file).st_mode  # noqa: PTH116 - cheaper
-        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
-            raise InputError(f"{file} is not a regular file", hint="write the rows to a file first")
-
-
 def _is_pure(graders: Sequence[GraderSpec]) -> bool:
     """Whether graders only compute, so that other processes may grade rows."""
     return all(spec.kind.grader.is_pure for spec in graders)
 
 
-def check_rows(file: str, *, label: str | None = None) -> None:
+@contextmanager
+def _json_lines(data: str | JsonLines, label: str | None = None) -> Generator[JsonLines]:
+    """A dataset, brought into lines of JSON unless it is that already."""
+    if isinstance(data, JsonLines):
+        yield data
+        return
+    with as_json_lines(data, label=label) as found:
+        yield found
+
+
+def check_rows(data: str | JsonLines, *, label: str | None = None) -> None:
     """Read a dataset through, so that a malformed row is found before anything is graded.
 
     Raises:
         InputError: Naming file and line; or for a dataset without rows, or without a label.
     """
-    _refuse_pipe(file)
+    with _json_lines(data, label) as found:
+        _check(found, label)
+
+
+def _check(data: JsonLines, label: str | None) -> None:
+    file = data.name
     rows = labelled = 0
     fields: set[str] = set()
-    for row in read_rows(file, graders=(), label=label):
+    for row in data.rows(label=label):
         rows += 1
         labelled += row.label is not None
         if len(fields) < _FIELDS:
             fields.update(row.submission.metadata)
     if not rows:
-        raise InputError(f"{file} has no rows")
+        raise _no_rows(data)
     if label is not None and not labelled:
         if label in fields:
             raise InputError(
@@ -196,9 +203,9 @@ def check_rows(file: str, *, label: str | None = None) -> None:
         )
 
 
-def _survey(file: str) -> tuple[tuple[_Stretch, ...], int, _Version]:
+def _survey(data: JsonLines) -> tuple[tuple[_Stretch, ...], int, _Version]:
     """A dataset in stretches, how many rows it has, and its version, without reading a row."""
-    _refuse_pipe(file)
+    file = data.path
     stretches: list[_Stretch] = []
     digest = hashlib.blake2b(digest_size=32)
     rows = place = size = held = 0
@@ -216,7 +223,7 @@ def _survey(file: str) -> tuple[tuple[_Stretch, ...], int, _Version]:
                     stretches.append(_Stretch(first, place, size))
                     rows, place, size, held, first = rows + held, place + size, 0, 0, number + 1
     except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from error
+        raise InputError(f"cannot read {data.name}: {error.strerror}") from error
     if held:
         stretches.append(_Stretch(first, place, size))
     version = _Version(file, stamp, place + size, digest.hexdigest())
@@ -225,7 +232,7 @@ def _survey(file: str) -> tuple[tuple[_Stretch, ...], int, _Version]:
 
 @contextmanager
 def plan_rows(
-    file: str,
+    data: str | JsonLines,
     graders: Sequence[GraderSpec],
     store: Store,
     *,
@@ -237,7 +244,7 @@ def plan_rows(
     """Find or begin the run that grades a dataset; it is nobody else's until the block ends.
 
     Args:
-        file: JSONL dataset; see `assay.tasks.rows.read_rows`.
+        data: The path of a dataset, see `assay.tasks.rows.read_rows`; or one that is open.
         graders: What every row goes through.
         store: Where the run is.
         label: Field that people labelled; None for none.
@@ -250,31 +257,33 @@ def plan_rows(
             that this version cannot run.
     """
     require_parts(graders, _PARTS)
-    stretches, planned, version = _survey(file)
-    if not planned:
-        raise InputError(f"{file} has no rows")
-    pure = _is_pure(graders)
-    if not (is_checked or pure):
-        check_rows(file, label=label)
-    made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
-    config: dict[str, Json] = {
-        "kind": "dataset",
-        "file": file,
-        "label": label,
-        "threshold": threshold,
-        "graders": f"{graders_digest(graders)} {made_of}",
-        **(notes or {}),
-    }
-    digests = {Path(file).name: version.digest}
-    earlier = store.interrupted(config, digests, planned)
     with ExitStack() as stack:
+        rows = stack.enter_context(_json_lines(data, label))
+        stretches, planned, version = _survey(rows)
+        if not planned:
+            raise _no_rows(rows)
+        pure = _is_pure(graders)
+        if not (is_checked or pure):
+            _check(rows, label)
+        made_of = hashlib.sha256("\n".join(map(grader_digest, graders)).encode()).hexdigest()[:16]
+        config: dict[str, Json] = {
+            "kind": "dataset",
+            "file": rows.name,
+            "label": label,
+            "threshold": threshold,
+            "graders": f"{graders_digest(graders)} {made_of}",
+            **_how_read(rows),
+            **(notes or {}),
+        }
+        digests = {Path(rows.name).name: version.digest}
+        earlier = store.interrupted(config, digests, planned)
         if earlier is not None and stack.enter_context(_held(store, earlier)):
             run, kept = earlier, store.counts(earlier.id).total
         else:
             run, kept = start_run(store, config=config, digests=digests, planned=planned), 0
             stack.enter_context(_held(store, run))
         yield RowRun(
-            file=file,
+            data=rows,
             graders=tuple(graders),
             label=label,
             threshold=threshold,
@@ -283,6 +292,24 @@ def plan_rows(
             kept=kept,
             stretches=stretches if pure else (),
         )
+
+
+def _how_read(rows: JsonLines) -> dict[str, Json]:
+    """What of a dataset was not taken as it is."""
+    noted: dict[str, Json] = {}
+    if rows.format:
+        noted["format"] = rows.format
+    if rows.mapping:
+        noted["map"] = dict[str, Json](rows.mapping)
+    if rows.left_out:
+        noted["malformed"] = {"rows": rows.left_out, "first": rows.first_left_out}
+    return noted
+
+
+def _no_rows(data: JsonLines) -> InputError:
+    if data.left_out:
+        return InputError(f"no row of {data.name} is well-formed: {data.first_left_out}")
+    return InputError(f"{data.name} has no rows")
 
 
 @contextmanager
@@ -354,7 +381,7 @@ async def _compute(
     def work(batch: object) -> tuple[list[StoredCell], int] | None:
         batch = cast("_Stretch | Lines", batch)
         try:
-            lines = batch.lines(planned.file) if isinstance(batch, _Stretch) else batch
+            lines = batch.lines(planned.data.path) if isinstance(batch, _Stretch) else batch
             return _at_once(grader.grade_labelled(lines))
         except (InputError, OSError):
             return None  # the first malformed row is looked for below
@@ -383,7 +410,7 @@ async def _compute(
     complete = not has_fault and store.case_count(planned.run.id) == planned.run.planned
     if not complete or (planned.label is not None and not labelled):
         try:
-            check_rows(planned.file, label=planned.label)
+            _check(planned.data, planned.label)
         except InputError:
             if planned.version.holds():  # else what is stored is of rows that were well-formed
                 store.forget_run(planned.run.id)
@@ -393,16 +420,16 @@ async def _compute(
 
 
 def _changed(planned: RowRun) -> InputError:
-    return InputError(f"{planned.file} has changed while it was graded", hint="grade it again")
+    return InputError(f"{planned.data.name} has changed while it was graded", hint="grade it again")
 
 
 def _todo(planned: RowRun, store: Store) -> Iterator[Lines]:
     """The lines that are yet to be graded, in batches."""
-    for batch in in_batches(read_lines(planned.file), planned.batch_size):
+    for batch in in_batches(planned.data.lines(), planned.batch_size):
         if not planned.kept:
             yield batch
             continue
-        ids = {number: parse_row(line, number, planned.file).id for number, line in batch}
+        ids = {number: parse_row(line, number, planned.data.name).id for number, line in batch}
         found = store.cells_of(planned.run.id, list(ids.values()))
         ended = {case for case, cell in found.items() if cell.status != "error"}
         if todo := [(number, line) for number, line in batch if ids[number] not in ended]:
@@ -439,8 +466,9 @@ class _Grader:
     async def grade_labelled(self, lines: Lines) -> tuple[list[StoredCell], int]:
         """Grade a batch, and count the rows with a label."""
         planned, begun = self._planned, time.monotonic()
+        data, graders, label = planned.data, planned.graders, planned.label
         rows = [
-            parse_row(line, number, planned.file, graders=planned.graders, label=planned.label)
+            parse_row(line, number, data.name, graders=graders, label=label, unit=data.unit)
             for number, line in lines
         ]
         there = [row for row in rows if row.submission.answer is not None]
@@ -465,10 +493,8 @@ class _Grader:
             return await (work if self._limit is None else within(work, self._limit))
         except OutOfTimeError:
             reason = f"grading took longer than {self._limit:g} s"
-        except AssayError as error:
-            reason = str(error)
         except Exception as error:  # the boundary: what breaks on a row is that row's error
-            reason = f"{type(error).__name__}: {error}"
+            reason = reason_of(error)
         return [EvaluationResult.from_error(f"[grading] {reason}")] * len(rows)
 
     def _record(self, row: Row, result: EvaluationResult, seconds: float) -> CellRecord:

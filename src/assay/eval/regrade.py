@@ -26,6 +26,7 @@ from assay.store.kept import at_work
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case
+from assay.tasks.row_files import Format, Reading
 from assay.tasks.rows import Row, read_row, read_rows
 from assay.types.run import Run
 
@@ -180,8 +181,19 @@ def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[
     file, label = str(run.config.get("file")), run.config.get("label")
     if not Path(file).is_file():
         raise InputError("the dataset is gone", location=Location(file=file))
-    rows = read_rows(file, graders=graders, label=label if isinstance(label, str) else None)
+    mapping, form = run.config.get("map"), run.config.get("format", "")
+    reading = Reading(
+        format=cast("Format", form),
+        mapping=cast("dict[str, str]", mapping) if isinstance(mapping, dict) else {},
+        on_bad_row=_leave_out if "malformed" in run.config else None,
+    )
+    named = label if isinstance(label, str) else None
+    rows = read_rows(file, graders=graders, label=named, reading=reading)
     return {row.id: row for row in rows}
+
+
+def _leave_out(_: InputError) -> None:
+    """As when the rows were graded, which told of them."""
 
 
 def _digest(work: Case | Row, graders: Sequence[GraderSpec] | None) -> str:

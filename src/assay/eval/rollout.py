@@ -15,15 +15,17 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from typing import cast
 
 from assay.errors import (
     AgentError,
     AgentTimeoutError,
-    AssayError,
     GradingTimeoutError,
     SkippedError,
+    reason_of,
+    traceback_of,
 )
 from assay.eval.within import OutOfTimeError, within
 from assay.frozen import frozen
@@ -79,7 +81,7 @@ async def rollout(cell: Cell) -> Run:
         if isinstance(error, SkippedError) and progress.phase == _STARTING:
             result = EvaluationResult(reward=None, content=str(error))
             return _identify(Run(grade=Grade.from_result(result)), cell)
-        run = progress.failed(f"[{progress.phase}] {_reason(error)}", cell)
+        run = progress.failed(f"[{progress.phase}] {reason_of(error)}", cell, traceback_of(error))
     run.seconds = time.monotonic() - started
     return _identify(run, cell)
 
@@ -94,11 +96,11 @@ class _Progress:
         self.phase = _STARTING
         self.run: Run | None = None
 
-    def failed(self, reason: str, cell: Cell) -> Run:
+    def failed(self, reason: str, cell: Cell, trace: str = "") -> Run:
         if self.run is None:
-            return Run.failed(reason, slug=cell.task.slug, task_id=cell.task.id)
+            return Run.failed(reason, slug=cell.task.slug, task_id=cell.task.id, traceback=trace)
         _mend_trace(self.run)
-        self.run.record(Step(source="system", error=reason))
+        self.run.record(Step.of_error(reason, trace))
         self.run.trace.status = "error"
         self.run.grade = Grade.ungraded(reason)
         return self.run
@@ -133,10 +135,20 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         return run
 
 
+def _begun(work: object) -> Awaitable[object]:
+    """An agent's work, which an agent that is a plain function does not give."""
+    if isinstance(work, Awaitable):
+        return cast("Awaitable[object]", work)
+    raise AgentError(
+        f"an agent is awaited, and this one returned {type(work).__name__}",
+        hint="write it as `async def`",
+    )
+
+
 async def _let_agent_work(cell: Cell, run: Run) -> None:
     limit = cell.options.agent_timeout
     try:
-        said = await within(cell.agent(run), limit)
+        said = await within(_begun(cell.agent(run)), limit)
         if run.trace.content is None and isinstance(said, str):
             run.trace.content = said  # an agent may also just return its answer
     except (OutOfTimeError, AgentTimeoutError) as error:
@@ -187,7 +199,3 @@ def _identify(run: Run, cell: Cell) -> Run:
     run.job_id, run.group_id = cell.job_id, cell.group_id
     run.runtime = run.runtime or (None if run.prompt is None else "local")
     return run
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"

@@ -29,7 +29,7 @@ from assay.eval.scene import Scene, read_tree
 from assay.eval.stuffing import stuffed
 from assay.eval.trials import Arena, Trial, arena, record_trial, require_triable
 from assay.eval.weights import Witness, left_open
-from assay.store.records import CellRecord
+from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
 from assay.types.run import Run
 
@@ -55,7 +55,14 @@ class SelfTestPlan:
     repeats: int | None
     total: int
 
-    async def go(self, *, cache: str, workers: int, on_cell: OnCell) -> Proof:
+    async def go(
+        self,
+        *,
+        cache: str,
+        workers: int,
+        on_cell: OnCell,
+        on_begin: Callable[[CellKey], None] = lambda _: None,
+    ) -> Proof:
         """Run every trial and judge the cases.
 
         Args:
@@ -63,6 +70,7 @@ class SelfTestPlan:
             workers: Trials at once.
             on_cell: Called with each trial as it finishes; it ``passed`` if it came out as it has
                 to.
+            on_begin: Called with each trial's key as it begins.
         """
         async with arena(cache=cache, workers=workers) as place:
             locks = [CaseLock(case, cache) for case in self.cases]
@@ -76,8 +84,8 @@ class SelfTestPlan:
                 bench.runs[trial.name].append(run)
                 on_cell(bench.as_expected(trial, run))
 
-            await place.run([t for b in benches for t in b.references()], done)
-            await place.run([t for b in benches for t in b.others()], done)
+            await place.run([t for b in benches for t in b.references()], done, on_begin)
+            await place.run([t for b in benches for t in b.others()], done, on_begin)
             return Proof(tuple(bench.proof() for bench in benches))
 
 

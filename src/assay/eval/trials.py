@@ -19,7 +19,7 @@ from assay.eval.rollout import Cell
 from assay.eval.runner import run_cells
 from assay.eval.scene import Scene, read_scene
 from assay.sandbox import remove_tree
-from assay.store.records import CellRecord
+from assay.store.records import CellKey, CellRecord
 from assay.tasks.case import Case
 from assay.tasks.task import Agent, case_task
 from assay.types.run import Run
@@ -62,10 +62,15 @@ class Arena:
     cache: str
     workers: int
 
-    async def run(self, trials: Sequence[Trial], done: Callable[[Trial, Run], None]) -> None:
+    async def run(
+        self,
+        trials: Sequence[Trial],
+        done: Callable[[Trial, Run], None],
+        on_begin: Callable[[CellKey], None] = lambda _: None,
+    ) -> None:
         """Run and grade trials."""
         await run_cells(
-            self._cells(trials),
+            self._cells(trials, on_begin),
             lambda number, run: done(trials[number], run),
             max_concurrent=self.workers,
         )
@@ -82,8 +87,11 @@ class Arena:
             workspace = session.workspace
             return read_scene(case, prompt_of(case), workspace.path if workspace else None)
 
-    def _cells(self, trials: Iterable[Trial]) -> Iterator[Cell]:
+    def _cells(
+        self, trials: Iterable[Trial], on_begin: Callable[[CellKey], None]
+    ) -> Iterator[Cell]:
         for trial in trials:
+            on_begin((trial.case.id, trial.name, trial.model, trial.number))
             before = trial.again
             session = (
                 case_session(trial.case, cache=self.cache, home=self.home)

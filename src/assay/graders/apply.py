@@ -7,8 +7,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from assay.errors import GraderError, InputError
+from assay.errors import AssayError, GraderError, InputError
+from assay.graders.comparison import Comparison
 from assay.graders.digest import grader_digest
+from assay.graders.kinds import KINDS
 from assay.graders.spec import GraderSpec
 from assay.scoring.combine import combine_scores
 from assay.scoring.graded import Graded
@@ -16,7 +18,14 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult, SubScore
 from assay.types.submission import SUBMISSION_PARTS, Submission
 
-__all__ = ["grade_alone", "grade_batch", "grade_many", "grade_submission", "require_parts"]
+__all__ = [
+    "explained",
+    "grade_alone",
+    "grade_batch",
+    "grade_many",
+    "grade_submission",
+    "require_parts",
+]
 
 
 def require_parts(specs: Sequence[GraderSpec], available: Container[str]) -> None:
@@ -57,7 +66,7 @@ async def grade_submission(
     """
     kept = keep or {}
     nodes = [
-        kept[number] if number in kept else (await _grade_each(spec, [submission]))[0]
+        kept[number] if number in kept else await grade_alone(spec, submission)
         for number, spec in enumerate(specs)
     ]
     return _combined(specs, nodes, clamp=clamp)
@@ -84,7 +93,7 @@ async def grade_batch(
 
 async def grade_alone(spec: GraderSpec, submission: Submission) -> SubScore:
     """The node of one declared grader, combined with nothing; an error node where it fails."""
-    return (await _grade_each(spec, [submission]))[0]
+    return (await _grade_each(spec, [submission], explained=True))[0]
 
 
 async def grade_many(
@@ -172,20 +181,47 @@ def _hoisted(node: SubScore, gate: SubScore) -> SubScore:
     return replace(gate, name=f"{node.name}: {gate.name}")
 
 
-async def _grade_each(spec: GraderSpec, submissions: Sequence[Submission]) -> list[SubScore]:
+async def _grade_each(
+    spec: GraderSpec, submissions: Sequence[Submission], *, explained: bool = False
+) -> list[SubScore]:
     """One grader's node for each submission; what it needs and they lack makes an error node."""
     node = SubScore.error(spec.label, "not graded", weight=spec.weight, gate=spec.gate)
     grader = spec.kind.grader
     filling = _Filling(spec)
     calls = [filling.call(submission) for submission in submissions]
     complete = [call for call in calls if not isinstance(call, str)]
+    now = explained or not grader.is_pure  # what takes its time is not compared again for it
     recorded: dict[str, Json] = {"type": spec.type, **grader.record(spec.options)}
     told: dict[str, Json] = {**spec.said, "_digest": grader_digest(spec)}
-    scored = iter(await grader.score_each(node, complete, recorded, told))
+    scored = iter(await grader.score_each(node, complete, recorded, told, explained=now))
     return [
         replace(node, reason=call) if isinstance(call, str) else _node(next(scored))
         for call in calls
     ]
+
+
+def explained(node: SubScore, submission: Submission) -> SubScore:
+    """The node of a row that was graded among many, with the evidence that was left out then.
+
+    It is made again from the options that were recorded, and only believed where they give the
+    same number: they are bounded, and a later assay may compare in another way.
+    """
+    recorded = (node.metadata or {}).get("_parameters")
+    if node.value is None or not isinstance(recorded, dict) or recorded.get("type") not in KINDS:
+        return node
+    options = {name: option for name, option in recorded.items() if name != "type"}
+    spec = GraderSpec(type=str(recorded["type"]), options=options)
+    grader = spec.kind.grader
+    call = _Filling(spec).call(submission)
+    if not issubclass(grader, Comparison) or grader.slow or isinstance(call, str):
+        return node
+    try:
+        value = grader.function(**call)
+    except AssayError:  # what was cut or redacted may be no option any more
+        return node
+    if value != node.value:
+        return node
+    return replace(node, metadata={**grader.explained(node.value, call), **(node.metadata or {})})
 
 
 class _Filling:

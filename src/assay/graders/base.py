@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
-from assay.errors import AssayError, GraderError, InputError, nearest
+from assay.errors import GraderError, InputError, nearest, reason_of, traceback_of
 from assay.frozen import frozen
 from assay.scoring.combine import combine_all, combine_any
 from assay.scoring.json_safe import Json, record_evidence, record_parameters
@@ -185,7 +185,7 @@ class Grader:
         Raises:
             GraderError: Whatever went wrong, with the error node as its ``subscore``.
         """
-        (scored,) = await cls.score_each(node, [parameters], record)
+        (scored,) = await cls.score_each(node, [parameters], record, explained=True)
         if isinstance(scored, GraderError):
             raise scored
         return scored
@@ -197,6 +197,8 @@ class Grader:
         calls: Sequence[Mapping[str, object]],
         record: Mapping[str, Json],
         told: Mapping[str, Json] | None = None,
+        *,
+        explained: bool = False,
     ) -> list[SubScore | GraderError]:
         """Compute many scores and put each into a node; the one place where graders are called.
 
@@ -205,6 +207,8 @@ class Grader:
             calls: What ``compute_score`` is called with, already checked.
             record: What is kept in the metadata under ``_parameters``.
             told: What else is kept there.
+            explained: Whether each bare number gets its evidence now. Of many, equal numbers make
+                equal nodes, which costs far less; they are explained when they are looked at.
 
         Returns:
             In the order of the calls: the node, or what went wrong with the error node as its
@@ -220,7 +224,9 @@ class Grader:
             scores = [GraderError(wrong)] * len(calls)
         settled: dict[float, SubScore | GraderError] = {}
         found: list[SubScore | GraderError] = []
-        for score in scores:
+        for number, score in enumerate(scores):
+            if type(score) is float and explained:
+                score = (score, cls.explained(score, calls[number]))  # noqa: PLW2901 - the same, told
             if type(score) is not float:
                 found.append(cls._settle(score, node, recorded))
                 continue
@@ -261,6 +267,25 @@ class Grader:
             return await returned if inspect.isawaitable(returned) else returned
         except (Exception, SystemExit) as error:
             return error
+
+    @classmethod
+    def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """Evidence for a bare number, where somebody may look; override to have any.
+
+        Args:
+            value: What `compute_score` returned.
+            parameters: What it was called with.
+        """
+        del value, parameters
+        return {}
+
+    @classmethod
+    def explained(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """What `explain` says; a score stands also where that fails, whoever made it fail."""
+        try:
+            return cls.explain(value, parameters)
+        except Exception as error:
+            return {"decided": f"it could not be explained: {reason_of(error)[:500]}"}
 
     @classmethod
     def parameters(cls) -> tuple[dict[str, Parameter], bool]:
@@ -394,9 +419,10 @@ class Grader:
     def _failure(
         cls, error: BaseException, node: SubScore, recorded: Mapping[str, Json]
     ) -> GraderError:
-        reason = str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+        reason, trace = reason_of(error), traceback_of(error)
         failure = GraderError(f"{node.name}: {reason}")
-        failure.subscore = replace(node, reason=reason, metadata=dict(recorded))
+        told = {**({"traceback": trace} if trace else {}), **recorded}
+        failure.subscore = replace(node, reason=reason, metadata=told)
         failure.__cause__ = error
         return failure
 

@@ -17,7 +17,7 @@ from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.evidence import Sought
 from assay.graders.judges.fence import MAX_MATERIAL, Prompt, compose, suspicions
-from assay.graders.judges.gate import emptiness
+from assay.graders.judges.gate import Unasked, unasked
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, RefutedError, object_schema
 from assay.graders.judges.template import MAX_OUTPUT, check_template, names_used
 from assay.graders.judges.template_context import (
@@ -188,14 +188,20 @@ class BinaryJudgeGrader(JudgeGrader):
         kept: dict[str, Json] = {"model": panel.models[0], "models": list(panel.models)}
         if self.feedback_key:
             kept["feedback_key"] = self.feedback_key
-        if why := emptiness(completion, openers=self.openers):
-            metadata = {**kept, "verdict": "FAIL", "asked": False}
-            return SubScore(self.name, 0.0, metadata=metadata, reason=why)
+        beside = sum(len(turn[1]) for turn in asked.messages()[:-1])
+        if nothing := unasked(completion, openers=self.openers, beside=beside):
+            return _nothing(self.name, nothing, kept)
         if found := _suspicions(asked):
             kept["injection_suspected"] = found
         if is_probed(completion, self.criteria, self.canary, is_suspicious=bool(found)):
-            return _scored(self.name, await _probed(self, asked, panel, kept), kept)
-        return _scored(self.name, await self.judge(asked, panel), kept)
+            judged = await _probed(self, asked, panel, kept)
+        else:
+            judged = await self.judge(asked, panel)
+        error = judged.decision.error
+        if isinstance(error, _TooMuchError) and len(completion) > beside:
+            # What a template makes of an answer may be several times its length.
+            return _nothing(self.name, Unasked(str(error), is_overlong=True), kept)
+        return _scored(self.name, judged, kept)
 
     @cached_property
     def _examples(self) -> tuple[Example, ...]:
@@ -255,16 +261,13 @@ class BinaryJudgeGrader(JudgeGrader):
             user = fenced_render(self.user_template or DEFAULT_USER_TEMPLATE, given, own)
         except InputError as error:
             # The templates hold with a sample, so that it is this conversation that is too much.
-            raise ModelError(
-                f"the templates cannot be filled in: {error}",
-                kind="overflow",
-                hint=f"at most {MAX_OUTPUT:,} characters",
+            raise _TooMuchError(
+                f"the templates cannot be filled in: {error}", f"at most {MAX_OUTPUT:,} characters"
             ) from error
         if system.material + user.material > MAX_MATERIAL:
-            raise ModelError(
+            raise _TooMuchError(
                 f"the material makes a prompt of more than {MAX_MATERIAL:,} characters",
-                kind="overflow",
-                hint="a judge reads all of it or nothing; grade such work in parts",
+                "a judge reads all of it or nothing; grade such work in parts",
             )
         names = (*system.volatile, *user.volatile)
         composed = compose("binary", [user.text.strip("\n")], self._ending(), system=system.text)
@@ -376,6 +379,18 @@ async def _probed(
         return judgement
     error = refuted(probe, panel, is_suspicious="injection_suspected" in kept)
     return replace(judgement, decision=replace(judgement.decision, error=error))
+
+
+class _TooMuchError(ModelError):
+    """A conversation makes a prompt that is too long."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message, kind="overflow", hint=hint)
+
+
+def _nothing(name: str, found: Unasked, kept: Mapping[str, Json]) -> SubScore:
+    metadata = {**kept, "verdict": "FAIL", **found.to_json()}
+    return SubScore(name, 0.0, metadata=metadata, reason=found.why)
 
 
 def _scored(name: str, judgement: Judgement, kept: Mapping[str, Json]) -> SubScore:

@@ -297,5 +297,5 @@ class CTestsGrader(Grader):
             passed=value >= pass_threshold,
             reason=reason_of(run),
             assurance="separate",
-            metadata=test_evidence(run, cmd=" ".join(["cc", *command.flags, *sources])),
+            metadata=test_evidence(run, cmd=" ".join(["cc", *command.flags, *sources]), hidden={}),
         )

@@ -58,6 +58,13 @@ class Comparison(Grader):
         return [cls._compare(call) for call in calls]
 
     @classmethod
+    def explain(cls, value: float, parameters: Mapping[str, object]) -> dict[str, Json]:
+        """What was read in the answer, what was expected, and how that decided."""
+        from assay.text.explain import explain
+
+        return dict[str, Json](explain(cls.name, value, parameters))
+
+    @classmethod
     def _compare(cls, call: Mapping[str, object]) -> float | BaseException:
         try:
             return cls.function(**call)

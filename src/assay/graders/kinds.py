@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from assay.errors import InputError, nearest
+from assay.errors import InputError, nearest, reason_of
 from assay.frozen import frozen
 from assay.graders.base import Grader, Parameter
 
@@ -119,7 +119,7 @@ def _own_class(name: str) -> type[Grader]:
     try:
         module = load_file(place) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:
-        raise InputError(f"{name!r} cannot be imported: {type(error).__name__}: {error}") from error
+        raise InputError(f"{name!r} cannot be imported: {reason_of(error)}") from error
     found = getattr(module, attribute, None)
     if not (isinstance(found, type) and issubclass(found, Grader)):
         names = [

@@ -10,7 +10,7 @@ from typing import ClassVar, cast
 from assay.errors import InputError
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
 from assay.graders.judges.criteria import Criterion, leaves, read_criteria
-from assay.graders.judges.gate import emptiness
+from assay.graders.judges.gate import Unasked, unasked
 from assay.graders.judges.rubric import Material, judge_criteria, rubric_node
 from assay.graders.judges.votes import check_canary
 from assay.graders.paths import CasePath
@@ -69,9 +69,10 @@ class LLMJudgeGrader(JudgeGrader):
         answer, models = answer_in(answer), self.panel.models
         if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
             raise InputError(f"answer must be text, got {type(answer).__name__}")
-        if why := emptiness(answer, openers=self.openers):
-            return _empty(self.name, read, why, models)
         material = Material(answer=answer, question=question or "", reference=text_of(reference))
+        beside = len(material.question) + len(material.reference)
+        if found := unasked(answer, openers=self.openers, beside=beside):
+            return _nothing(self.name, read, found, models)
         judged = await judge_criteria(read, material, self.panel, canary=self.canary)
         metadata: dict[str, Json] = {"model": models[0], "models": list(models)}
         return rubric_node(self.name, judged, metadata, min_coverage=self.min_coverage)
@@ -115,13 +116,13 @@ def _check_coverage(value: object) -> None:
         raise InputError(f"min_coverage must be above 0 and at most 1, got {value!r}")
 
 
-def _empty(
-    name: str, criteria: tuple[Criterion, ...], why: str, models: tuple[str, ...]
+def _nothing(
+    name: str, criteria: tuple[Criterion, ...], found: Unasked, models: tuple[str, ...]
 ) -> SubScore:
     """The whole rubric is worth 0, also one of faults alone: else silence would be paid."""
     children = [
-        SubScore(one.label, 0.0, one.weight, reason=why, passed=one.weight < 0)
+        SubScore(one.label, 0.0, one.weight, reason=found.why, passed=one.weight < 0)
         for one in leaves(criteria)
     ]
-    metadata: dict[str, Json] = {"models": list(models), "asked": False, "why": why}
-    return SubScore(name, 0.0, metadata=metadata, children=children, reason=why)
+    metadata: dict[str, Json] = {"models": list(models), **found.to_json()}
+    return SubScore(name, 0.0, metadata=metadata, children=children, reason=found.why)

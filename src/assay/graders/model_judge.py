@@ -12,6 +12,7 @@ from assay.errors import GraderError, InputError, ModelError, ModelFault
 from assay.graders.judges.base import JudgeGrader, answer_in
 from assay.graders.judges.criteria import Criterion
 from assay.graders.judges.fence import compose
+from assay.graders.judges.gate import Unasked
 from assay.graders.judges.panel import TEXT, Aggregate, Form, Opinion, Panel, object_schema
 from assay.graders.judges.rubric import judge_criteria, rubric_node
 from assay.graders.judges.rubric_files import (
@@ -29,7 +30,7 @@ from assay.graders.judges.votes import (
     unguessable,
     untruth,
 )
-from assay.graders.judges.work import Work, judged_model, kin
+from assay.graders.judges.work import OverlongError, Work, judged_model, kin
 from assay.graders.paths import CasePath
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -166,11 +167,12 @@ class ModelJudgeGrader(JudgeGrader):
                 trace=trace if self.include_trace else None,
                 workspace=workspace if include_diff else None,
             )
+        except OverlongError as error:
+            return told.nothing(Unasked(str(error), is_overlong=True))
         except ModelError as error:
             return told.failed(str(error), error.kind)
-        if why := work.emptiness():
-            evidence = {**told.metadata, "asked": False, "why": why}
-            return SubScore(self.name, 0.0, metadata=evidence, reason=why, passed=False)
+        if found := work.unasked():
+            return told.nothing(found)
         if self.include_trace:
             work = work.with_note_of_trace()
         told.metadata.update(work.to_json())
@@ -228,6 +230,12 @@ class _About:
             children=children,
             reason=reason,
             passed=self.passes(value),
+        )
+
+    def nothing(self, found: Unasked) -> SubScore:
+        evidence = {**self.metadata, **found.to_json()}
+        return SubScore(
+            ModelJudgeGrader.name, 0.0, metadata=evidence, reason=found.why, passed=False
         )
 
     def passes(self, value: float) -> bool:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from assay.errors import GraderError, InputError, ModelError, nearest
 from assay.graders.judges.base import JudgeGrader, answer_in, text_of
 from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
-from assay.graders.judges.gate import emptiness
+from assay.graders.judges.gate import emptiness, unasked
 from assay.graders.judges.panel import TEXT, Form, Opinion, Panel, object_schema, together
 from assay.graders.judges.votes import Decision, captured, poll, probe_word, unguessable
 from assay.scoring.json_safe import Json
@@ -73,13 +73,15 @@ class Preference:
         return next((one.error for one in self.orders or () if one.error is not None), None)
 
 
-def settled(answer: str, other: str) -> Preference | None:
+def settled(answer: str, other: str, question: str = "") -> Preference | None:
     """What needs no judge: an answer without content loses, and the same text is no better.
+
+    So does one that is longer than a judge reads; where the other is, nobody can say.
 
     The first answer loses also to one that has no content either: nothing was done, twice.
     """
-    if why := emptiness(answer):
-        return Preference(value=0.0, why=why)
+    if nothing := unasked(answer, beside=len(other) + len(question)):
+        return Preference(value=0.0, why=nothing.why)
     if why := emptiness(other):
         return Preference(value=1.0, why=f"of the other: {why}")
     if answer.split() == other.split():
@@ -104,7 +106,7 @@ async def compared(
         criteria: What makes an answer better, in words; trusted. `DEFAULT_CRITERIA` by default.
         question: What was asked for; may be empty.
     """
-    if (found := settled(answer, other)) is not None:
+    if (found := settled(answer, other, question)) is not None:
         return found
     asked = _Asked(criteria.strip() or DEFAULT_CRITERIA, question)
     if not (suspicions(answer) or suspicions(other)):

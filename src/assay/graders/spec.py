@@ -101,11 +101,16 @@ def read_spec(data: Json, path: Path, problems: list[Problem], *, base: str) -> 
         return None
     return GraderSpec(
         type=kind.name,
-        name=cast("str", common.get("name", "")),
+        name=cast("str", common.get("name") or _own_name(kind)),
         weight=cast("float", common.get("weight", 1.0)),
         gate=cast("bool", common.get("gate", False)),
         options=options,
     )
+
+
+def _own_name(kind: Kind) -> str:
+    """What a class of one's own calls itself; "" where it leaves that to us."""
+    return str(vars(kind.grader).get("name", "")) if kind.name.startswith("python:") else ""
 
 
 def _named(error: InputError, options: Mapping[str, object]) -> tuple[str, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from fnmatch import fnmatch
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from assay.errors import GraderError, InputError
@@ -143,7 +144,8 @@ class TestsGrader(Grader):
         from assay.graders.testing.prerequisites import require_ids
         from assay.graders.testing.run import TestCommand, run_tests
 
-        require_ids(expected_ids or (), hidden_files(read_inject(inject)))
+        hidden = hidden_files(read_inject(inject))
+        require_ids(expected_ids or (), hidden)
         cmd = cmd or cls._default_command(inject)
         command = TestCommand(
             cmd=cmd,
@@ -165,7 +167,7 @@ class TestsGrader(Grader):
             passed=value >= pass_threshold and bool(run.expected),
             reason=reason_of(run),
             flags=run.flags,
-            metadata=test_evidence(run, cmd=cmd),
+            metadata=test_evidence(run, cmd=cmd, hidden=hidden),
             assurance=run.assurance,
         )
 
@@ -261,8 +263,14 @@ def reason_of(run: TestRun) -> str:
     return f"{len(run.passed)} of {len(run.expected)} tests passed"
 
 
-def test_evidence(run: TestRun, *, cmd: str) -> dict[str, Json]:
-    """What a report shows of a run: the failing tests first, everything bounded."""
+def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[str, Json]:
+    """What a report shows of a run: the failing tests first, everything bounded.
+
+    Args:
+        run: The run.
+        cmd: The command.
+        hidden: The hidden files, by their place in the workspace, to show lines of.
+    """
     names = sorted(
         {*run.expected, *run.outcomes}, key=lambda name: (run.says(name) == "passed", name)
     )
@@ -295,7 +303,7 @@ def test_evidence(run: TestRun, *, cmd: str) -> dict[str, Json]:
         "exit_code": result.exit_code,
         "seconds": round(result.seconds, 3),
         "sandbox": result.tier,
-        "stdout": _tail(result.stdout),
+        "stdout": _with_lines(_tail(result.stdout), hidden),
         "stderr": _tail(result.stderr),
     }
     if len(names) > _MOST_TESTS:
@@ -311,6 +319,36 @@ def test_evidence(run: TestRun, *, cmd: str) -> dict[str, Json]:
     if result.status == "output_limit":
         evidence["output_limit"] = True
     return evidence
+
+
+_LOST = re.compile(r"^(> +)\?\?\?$", re.MULTILINE)
+_PLACE = re.compile(r"^(?:\./)?([^\s:][^\n:]*):(\d+): ", re.MULTILINE)
+
+
+def _with_lines(output: str, hidden: Mapping[str, str]) -> str:
+    """Put in the lines that pytest could not show, for their files were taken away before they ran.
+
+    The output names the place behind each; whoever prints such a place himself shows the author a
+    line of the author's own test.
+    """
+
+    def line(lost: re.Match[str]) -> str:
+        place = _PLACE.search(output, lost.end())
+        path = None if place is None else hidden.get(place[1])
+        if place is None or path is None:
+            return lost[0]
+        lines = _lines_of(path)
+        number = int(place[2]) if len(place[2]) < 9 else 0
+        return f"{lost[1]}{lines[number - 1].strip()}" if 0 < number <= len(lines) else lost[0]
+
+    return _LOST.sub(line, output)
+
+
+def _lines_of(path: str) -> list[str]:
+    try:
+        return Path(path).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
 
 
 def _tail(text: str) -> str:

@@ -283,8 +283,12 @@ def _worst(page: Page, card: Card) -> None:
         page.line((one_line(one.row, 60), "bold"), (place, "dim"), indent=2, hanging=2)
         said = f"people {_named(one.label)}, grader {_named(one.verdict)} ({_number(one.score)})"
         page.line(said, indent=4, hanging=2)
-        if one.reason:
-            page.quote([one_line(one.reason, 300)], indent=4)
+        words = {
+            "asked: ": one_line(one.question, 200),
+            "answer: ": one_line(one.answer, 400),
+            "grader: ": one_line(one.reason, 300),
+        }
+        page.quote([f"{who}{text}" for who, text in words.items() if text], indent=4)
     if len(card.worst) > _MOST_WORST:
         page.line((f"and {len(card.worst) - _MOST_WORST} more; --json has them", "dim"), indent=2)
 

@@ -237,11 +237,15 @@ _FIRST = (
     "reasoning",
     "explanation",
     "error",
+    "counts",
+    "tests",
+    "read",
     "expected",
+    "decided",
     "actual",
     "diff",
 )
-_OUTPUTS = ("output", "stdout", "stderr", "log")
+_OUTPUTS = ("output", "stdout", "stderr", "log", "traceback")
 _PARAMETERS = "_parameters"
 _DIGEST = "_digest"
 
@@ -275,10 +279,25 @@ def evidence(
             continue  # only repeats the names of the children
         if key == "reason" and metadata[key] == node.reason:
             continue
-        shown = _shown_value(metadata[key], lines=lines, width=width, tail=key in _OUTPUTS)
+        value = _tests(metadata[key]) if key == "tests" else metadata[key]
+        shown = _shown_value(value, lines=lines, width=width, tail=key in _OUTPUTS)
         if shown:
             found.append(Evidence(_label_of(key), shown))
     return found
+
+
+def _tests(value: Json) -> Json:
+    """The outcomes of tests, a line each; with its message below it where there is one."""
+    if not isinstance(value, list):
+        return value
+    lines: list[str] = []
+    for test in value:
+        if not (isinstance(test, dict) and "id" in test and "outcome" in test):
+            return value
+        lines.append(f"{test['outcome']}: {one_line(str(test['id']), 500)}")
+        message = test.get("message")
+        lines += [f"    {line}" for line in str(message).split("\n")] if message else []
+    return "\n".join(lines)
 
 
 def left_out(cell: CellRecord) -> list[str]:
@@ -306,14 +325,51 @@ def _ordered(keys: list[str], *, parameters: bool) -> list[str]:
 def _shown_value(value: Json, *, lines: int, width: int, tail: bool) -> tuple[str, ...]:
     if value is None or value in ("", [], {}):
         return ()
-    if isinstance(value, str):
-        text = value
-    else:
-        tidied = tidy(value)
-        text = json.dumps(tidied, ensure_ascii=False)
-        if len(text) > 100 and isinstance(tidied, dict | list):
-            text = json.dumps(tidied, ensure_ascii=False, indent=2)
+    text = value if isinstance(value, str) else "\n".join(in_words(value))
     return tuple((last_lines if tail else first_lines)(text, lines, width=width))
+
+
+_LINE = 100
+
+
+def in_words(value: object) -> list[str]:
+    """A JSON value as lines for people: ``name: value``, lists with dashes, no brackets."""
+    return list(_worded(tidy(value), ""))
+
+
+def _worded(value: Json, indent: str) -> Iterator[str]:
+    if value in ([], {}):
+        yield f"{indent}none"
+    elif isinstance(value, dict) and all(type(item) in (int, float) for item in value.values()):
+        yield indent + ", ".join(f"{one_line(key, 80)} {_scalar(n)}" for key, n in value.items())
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            lines = list(_worded(item, ""))
+            start = f"{indent}{one_line(key, 80)}:"
+            if len(lines) == 1:
+                yield f"{start} {lines[0]}"
+            else:
+                yield start
+                yield from (f"{indent}  {line}" for line in lines)
+    elif isinstance(value, list):
+        plain = [_scalar(item) for item in value if not isinstance(item, dict | list)]
+        joined = ", ".join(plain)
+        if len(plain) == len(value) and "\n" not in joined and len(joined) <= _LINE:
+            yield f"{indent}{joined}"
+        else:
+            for item in value:
+                for number, line in enumerate(_worded(item, "")):
+                    yield f"{indent}{'  ' if number else '- '}{line}"
+    else:
+        yield from (f"{indent}{line}" for line in _scalar(value).split("\n"))
+
+
+def _scalar(value: Json) -> str:
+    if value is None or value == "":
+        return "nothing" if value is None else '""'
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _label_of(key: str) -> str:

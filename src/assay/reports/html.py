@@ -13,7 +13,6 @@ from assay.reports.explain import (
     evidence,
     left_out,
     name_of,
-    nodes,
     sentence,
     tidy,
 )
@@ -31,6 +30,7 @@ from assay.reports.markup import (
     policy,
     shares_bar,
 )
+from assay.reports.opened import FileChange, Moment, Opened
 from assay.reports.outcome import (
     GLYPHS,
     OUTCOMES,
@@ -55,7 +55,7 @@ from assay.reports.statistics import (
 from assay.reports.summary import Summary, Verdict, verdict
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
-from assay.store.records import CellKey, CellRecord
+from assay.store.records import CellKey
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf
@@ -174,9 +174,10 @@ _WORDS: dict[Ended, str] = {
 
 
 def cell_element(
-    cell: CellRecord, *, anchor: str, opened: bool = False, shelf: Shelf | None = None
+    opened: Opened, *, anchor: str, unfolded: bool = False, shelf: Shelf | None = None
 ) -> Html:
     """A cell as a line that opens."""
+    cell = opened.cell
     state = ended(cell)
     reward = reward_of(cell) if state not in ("error", "skipped") else None
     agent = " · ".join(one_line(name, 60) for name in (cell.harness, cell.model) if name)
@@ -194,8 +195,8 @@ def cell_element(
             "span", apart(reward, cell.threshold)[0] if reward is not None else "", class_="end"
         ),
     )
-    body = element("div", *_body(cell, shelf), class_="body", id=anchor)
-    return element("details", summary, body, class_=f"cell {state}", open=opened)
+    body = element("div", *_body(opened, shelf), class_="body", id=anchor)
+    return element("details", summary, body, class_=f"cell {state}", open=unfolded)
 
 
 def status_element(state: Ended) -> Html:
@@ -204,7 +205,8 @@ def status_element(state: Ended) -> Html:
     return element("span", glyph, f" {_WORDS[state]}", class_=f"mark {state}")
 
 
-def _body(cell: CellRecord, shelf: Shelf | None) -> list[Html]:
+def _body(opened: Opened, shelf: Shelf | None) -> list[Html]:
+    cell = opened.cell
     parts = [element("p", sentence(cell), class_="why")]
     if cell.content:
         parts.append(element("p", "\n".join(first_lines(cell.content, 10)), class_="soft"))
@@ -212,10 +214,10 @@ def _body(cell: CellRecord, shelf: Shelf | None) -> list[Html]:
         element("p", element("span", "flagged", class_="tag error"), f" {one_line(flag, 300)}")
         for flag in cell.flags[:_MAX_FACTS]
     )
-    if cell.subscores:
+    if opened.scores:
         budget = [_MAX_NODES]
         parts.append(element("h3", "Scores"))
-        parts.extend(_node(node, budget, 0) for node in nodes(cell) if budget[0] > 0)
+        parts.extend(_node(node, budget, 0) for node in opened.scores if budget[0] > 0)
         if budget[0] <= 0:
             parts.append(element("p", f"Only the first {_MAX_NODES} are shown.", class_="note"))
     parts.extend(
@@ -226,9 +228,7 @@ def _body(cell: CellRecord, shelf: Shelf | None) -> list[Html]:
         parts.append(element("h3", "Not graded"))
         shown = "\n".join(lines[:_LINES])
         parts.append(element("pre", shown, tabindex="0", dir="auto"))
-    if cell.answer:
-        text = "\n".join(first_lines(cell.answer, _LINES, width=_WIDTH))
-        parts += [element("h3", "Answer"), element("pre", text, tabindex="0", dir="auto")]
+    parts += _work(opened)
     facts = [
         duration(cell.seconds),
         f"cost {cost(cell.cost_usd, 1 if cell.cost_usd is None else 0)}",
@@ -238,6 +238,50 @@ def _body(cell: CellRecord, shelf: Shelf | None) -> list[Html]:
     ]
     parts.append(element("p", " · ".join(fact for fact in facts if fact), class_="note"))
     return parts
+
+
+def _work(opened: Opened) -> list[Html]:
+    """What was asked, done, left and answered."""
+    parts: list[Html] = []
+    if opened.prompt:
+        parts += [element("h3", "Prompt"), _block(opened.prompt)]
+    if opened.steps:
+        parts.append(element("h3", f"What was done: {count(len(opened.steps), 'step')}"))
+        parts.append(element("ol", *map(_moment, opened.steps), class_="steps"))
+    if opened.changes:
+        parts.append(element("h3", f"What it left: {count(len(opened.changes), 'file')} changed"))
+        parts += map(_change, opened.changes)
+    if opened.answer:
+        parts += [element("h3", "Answer"), _block(opened.answer)]
+    return parts + [element("p", note, class_="note") for note in opened.notes]
+
+
+def _block(text: str) -> Html:
+    shown = "\n".join(first_lines(text, _LINES, width=_WIDTH))
+    return element("pre", shown, tabindex="0", dir="auto")
+
+
+def _moment(moment: Moment) -> Html:
+    label = element("span", one_line(moment.label, 120), class_="label")
+    text = _block(moment.text) if moment.text.strip() else None
+    return element("li", label, text, class_="error" if moment.is_error else None)
+
+
+_TONES = {"+": "add", "-": "del", "@": "at"}
+
+
+def _change(change: FileChange) -> Html:
+    lines = [
+        element("span", f"{line}\n", class_=_TONES.get(line[:1]))
+        for line in first_lines(change.diff, 10 * _LINES, width=_WIDTH)
+    ]
+    title = joined(
+        element("span", change.how, class_="tag"), element("span", change.path, class_="name")
+    )
+    shown = element("pre", *lines, tabindex="0", class_="diff")
+    return element(
+        "details", element("summary", title), shown, class_="node skipped", open=len(lines) < 80
+    )
 
 
 def _node(node: SubScore, budget: list[int], depth: int) -> Html:
@@ -276,6 +320,9 @@ def _fact(fact: Evidence) -> Html:
     if len(fact.lines) == 1 and len(text) <= 400:
         return joined(element("dt", fact.label), element("dd", text, dir="auto"))
     block = element("pre", text, tabindex="0", dir="auto")
+    if fact.label == "parameters":  # what the author wrote anyway
+        folded = element("details", element("summary", fact.label, class_="note"), block)
+        return element("dd", folded, class_="wide")
     return joined(element("dt", fact.label, class_="wide"), element("dd", block, class_="wide"))
 
 
@@ -367,8 +414,13 @@ def _cells(review: Review, anchors: Mapping[CellKey, str], room: int) -> Iterato
         yield element("h2", title, number)
         shown = 0
         for cell in review.of(state):
-            opened = state == "fail" and shown == 0
-            piece = cell_element(cell, anchor=anchors[cell.key], opened=opened, shelf=review.shelf)
+            unfolded = len(review.cells) == 1 or (state == "fail" and shown == 0)
+            piece = cell_element(
+                review.open(cell),
+                anchor=anchors[cell.key],
+                unfolded=unfolded,
+                shelf=review.shelf,
+            )
             room -= len(piece)
             if room < 0:
                 break

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from assay.reports.explain import tidy
-from assay.reports.outcome import Cells, outcome, reward_of, stream, trouble
+from assay.reports.opened import Opener, cell_dict
+from assay.reports.outcome import Cells, stream
 from assay.reports.review import Change
 from assay.reports.summary import Summary, Tally, verdict
 from assay.scoring.json_safe import Json
-from assay.store.records import CellRecord, RunRecord
+from assay.store.records import RunRecord
 
 if TYPE_CHECKING:
     from assay.reports.standing import Shelf
@@ -26,18 +27,21 @@ def cells_json(
     labels: Mapping[str, bool | float] | None = None,
     changes: Sequence[Change] = (),
     shelf: Shelf | None = None,
+    opener: Opener | None = None,
 ) -> Summary:
     """Write the run as exactly one JSON object and a line feed, ASCII only, cell by cell.
 
-    The summary comes last, with the verdict in it, because it is known last.
+    The summary comes last, with the verdict in it, because it is known last. With an opener, each
+    cell has what is kept beside its result, too.
     """
-    tally = Tally(run=run, labels=labels, shelf=shelf)
+    # Who opens some cells does not ask what became of the others that were planned.
+    tally = Tally(run=run if opener is None else None, labels=labels, shelf=shelf)
     verdict(tally.summary(), fail_under=fail_under)
     file.write(f'{{"run": {_dumped(_run_dict(run))},\n"cells": [')
     separator = "\n"
     for cell in stream(cells):
         tally.add(cell)
-        written = cell_dict(cell)
+        written = cell_dict(cell) if opener is None else opener(cell).to_dict()
         if shelf:
             written["calibrations"] = [each.to_dict() for each in shelf.of_cell(cell)]
         file.write(f"{separator}{_dumped(written)}")
@@ -49,35 +53,6 @@ def cells_json(
     numbers["verdict"] = {"code": decided.code, "line": decided.line}
     file.write(f'\n],\n"summary": {_dumped(numbers)}}}\n')
     return summary
-
-
-def cell_dict(cell: CellRecord) -> dict[str, Json]:
-    """One cell as plain JSON; a graded cell without a usable reward is written as an error."""
-    state = outcome(cell)
-    graded = state in ("pass", "fail")
-    return {
-        "case": cell.case,
-        "harness": cell.harness,
-        "model": cell.model,
-        "trial": cell.trial,
-        "status": "graded" if graded else state,
-        "reward": reward_of(cell) if graded else None,
-        "passed": state == "pass" if graded else None,
-        "threshold": cell.threshold,
-        "assurance": cell.assurance,
-        "min_assurance": cell.min_assurance,
-        "flags": list(cell.flags),
-        "subscores": [dict(part) for part in cell.subscores],
-        "error": trouble(cell) if state == "error" else "",
-        "content": cell.content,
-        "answer": cell.answer,
-        "seconds": cell.seconds,
-        "cost_usd": cell.cost_usd,
-        "tokens": cell.tokens,
-        "digest": cell.digest,
-        "file": cell.file,
-        "notes": dict(cell.notes),
-    }
 
 
 def _run_dict(run: RunRecord) -> dict[str, Json]:

@@ -17,9 +17,10 @@ from math import isfinite
 from typing import IO, TextIO
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from assay.reports.explain import evidence, heading, name_of, nodes, sentence, tree, walk
+from assay.reports.explain import evidence, heading, name_of, sentence, tree, walk
 from assay.reports.figures import score
 from assay.reports.files import replacing
+from assay.reports.opened import Opened, Opener
 from assay.reports.outcome import (
     Cells,
     Outcome,
@@ -36,21 +37,27 @@ from assay.store.records import CellRecord, RunRecord
 
 _IN_MEMORY = 4_000_000
 _MAX_PARTS = 20
+_MAX_OPENED = 1_000
 
 
-def write_junit(path: str | os.PathLike[str], run: RunRecord, cells: Cells) -> None:
+def write_junit(
+    path: str | os.PathLike[str], run: RunRecord, cells: Cells, *, opener: Opener = Opened.of
+) -> None:
     """Write the file; it is there whole or not at all.
 
     Suites need their counts first, so test cases wait in a temporary file and only their places
     are kept.
     """
     suites: dict[tuple[str, str], _Suite] = {}
-    total = 0
+    total = opened = 0
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
         for cell in stream(cells):
             total += 1
             suite = suites.setdefault((cell.harness, cell.model), _Suite(_suite_name(cell)))
-            suite.add(outcome(cell), cell.seconds, _place(spool, _testcase(cell)))
+            is_opened = outcome(cell) in ("fail", "error") and opened < _MAX_OPENED
+            opened += is_opened
+            element = _testcase(cell, opener if is_opened else Opened.of)
+            suite.add(outcome(cell), cell.seconds, _place(spool, element))
         if run.planned > total:
             suite = suites["", "\0missing"] = _Suite("run")
             suite.add("error", 0.0, _place(spool, _missing(run, total)))
@@ -116,8 +123,9 @@ def _suite_name(cell: CellRecord) -> str:
     return " / ".join(name for name in (cell.harness, cell.model) if name) or "assay"
 
 
-def _testcase(cell: CellRecord) -> Element:
+def _testcase(cell: CellRecord, opener: Opener) -> Element:
     state = outcome(cell)
+    opened = opener(cell)
     seconds = cell.seconds if isfinite(cell.seconds) and cell.seconds > 0 else 0.0
     attributes = {
         "classname": one_line(_suite_name(cell), 200),
@@ -127,16 +135,15 @@ def _testcase(cell: CellRecord) -> Element:
     if cell.file:
         attributes["file"] = one_line(cell.file, 300)
     element = Element("testcase", attributes)
-    parts = nodes(cell)
-    _properties(element, cell, parts)
+    _properties(element, cell, opened.scores)
     message = one_line(sentence(cell), 1000)
     if state == "fail":
         failure = SubElement(element, "failure", message=message, type="LowScore")
-        failure.text = _details(cell, parts)
+        failure.text = _details(opened)
     elif state == "error":
         cause = one_line(trouble(cell), 1000)
         error = SubElement(element, "error", message=cause, type="NotGraded")
-        error.text = _details(cell, parts)
+        error.text = _details(opened)
     elif state == "skipped":
         SubElement(element, "skipped", message=message)
     return element
@@ -164,16 +171,21 @@ def _properties(element: Element, cell: CellRecord, parts: Sequence[SubScore]) -
             SubElement(holder, "property", name=name, value=one_line(value, 500))
 
 
-def _details(cell: CellRecord, parts: Sequence[SubScore]) -> str:
+def _details(opened: Opened) -> str:
     """The sentence, the tree and the evidence of what did not pass."""
-    lines = [sentence(cell), "", *tree(parts, limit=100)]
+    parts = opened.scores
+    lines = [sentence(opened.cell), "", *tree(parts, limit=100)]
     wrong = [node for _, node in walk(parts) if node_outcome(node) in ("fail", "error")]
     for node in wrong[:_MAX_PARTS]:
         lines += ["", heading(node)]
         for fact in evidence(node, lines=20):
             lines += [f"{fact.label}:", *(f"    {line}" for line in fact.lines)]
-    if cell.answer:
-        lines += ["", "answer:", *(f"    {line}" for line in first_lines(cell.answer, 20))]
+    texts = [("prompt", opened.prompt), ("answer", opened.answer)]
+    texts += [(moment.label, moment.text) for moment in opened.steps if moment.is_error]
+    texts += [(f"{change.how} {change.path}", change.diff) for change in opened.changes]
+    for label, text in texts[:_MAX_PARTS]:
+        if text:
+            lines += ["", f"{label}:", *(f"    {line}" for line in first_lines(text, 20))]
     return "\n".join(lines)
 
 

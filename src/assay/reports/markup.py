@@ -165,6 +165,12 @@ pre {
   font: 12.5px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   overflow: auto; max-height: 420px; white-space: pre-wrap; overflow-wrap: anywhere;
 }
+.steps { margin: 4px 0 10px; padding-left: 28px; }
+.steps .label { color: var(--soft); font-size: 13px; font-weight: 600; }
+.steps .error > .label { color: var(--error); }
+.diff .add { color: var(--pass); }
+.diff .del { color: var(--fail); }
+.diff .at { color: var(--soft); }
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 @media (max-width: 640px) {
   main, header { padding-left: 14px; padding-right: 14px; }
@@ -180,7 +186,7 @@ def policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-_MAX_ROWS = 1_000
+_MAX_ROWS = 100
 _MAX_CAUSES = 30
 _STRIP = 20
 
@@ -248,7 +254,7 @@ def matrix_element(summary: Summary, anchors: Mapping[tuple[str, str, str], str]
     if not summary.totals.has_verdicts:
         note = "Mean reward of the graded trials; no score is asked for to pass."
     if cut > 0:
-        note += f" {count(cut, 'more case')} not shown."
+        note += f" {count(cut, 'more case')} not shown here: see the cells below."
     if summary.mixed:
         note += " Mixed graders: graded by different versions, so that a mean is no one measure."
     return joined(_table("Matrix", head, body), element("p", note, class_="note"))

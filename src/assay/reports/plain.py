@@ -35,10 +35,7 @@ def plain(text: str) -> str:
     Line feeds and tabs stay; carriage returns become line feeds, so that no line overwrites
     another. Of more than 200,000 characters only the head and the tail are kept.
     """
-    if len(text) > _LARGEST:
-        half = _LARGEST // 2
-        cut = len(text) - 2 * half
-        text = f"{text[:half]}\n[{cut} characters cut]\n{text[-half:]}"
+    text = shorten(text, _LARGEST)
     if text.isprintable():  # most are, and have none of what follows
         return text
     text = re.sub(_SEQUENCE, "", text).replace("\r\n", "\n").replace("\r", "\n")
@@ -49,6 +46,14 @@ def one_line(text: str, limit: int = 120) -> str:
     """The text on one line of at most ``limit`` characters, white space collapsed."""
     line = " ".join(plain(text).split())
     return line if len(line) <= limit else line[: max(0, limit - 1)] + "…"
+
+
+def shorten(text: str, limit: int) -> str:
+    """The beginning and the end of a long text, with a note of what is left out between them."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters cut]\n{text[-half:]}"
 
 
 def first_lines(text: str, lines: int, *, width: int = 500) -> list[str]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self
 from assay.reports.figures import count, duration
 from assay.reports.outcome import WORDS, Ended, counted, ended
 from assay.reports.page import STYLES, Cell, Page, Part
+from assay.reports.plain import one_line
 from assay.scoring.graded import Graded
-from assay.store.records import CellRecord, CellRow
+from assay.store.records import CellKey, CellRecord, CellRow
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -58,7 +59,8 @@ class Progress:
         self._things = things
         self._note = note
         self._clock = clock
-        self._start = clock()
+        self._start = self._latest = clock()
+        self._running: dict[CellKey, None] = {}
         self._ended: Counter[Ended] = Counter()
         self._printed = self._tenths()
 
@@ -75,7 +77,7 @@ class Progress:
 
     def add(self, states: Iterable[Ended]) -> None:
         """Count what has ended, and show it."""
-        self._ended.update(states)
+        self._count(states)
         done, total = self.done, self._total
         if (tenths := self._tenths()) <= self._printed:
             return
@@ -85,12 +87,29 @@ class Progress:
             share = f"{100 * done // total:>3} %  {done:,} of {share}"
         self._page.line(f"{share}  ", *self.parts(), self.said())
 
+    def _count(self, states: Iterable[Ended]) -> None:
+        self._ended.update(states)
+        self._latest = self._clock()
+
+    def begin(self, key: CellKey) -> None:
+        """Note that a cell began, to say what is under way until it has ended."""
+        self._running[key] = None
+
+    def running(self) -> str:
+        """What is under way: that which began first, and how many more."""
+        if not self._running:
+            return ""
+        *names, _ = next(iter(self._running))
+        more = f" and {len(self._running) - 1} more" if len(self._running) > 1 else ""
+        return one_line(" · ".join(filter(None, names)), 48) + more
+
     def _tenths(self) -> int:
         # Of an unknown total, every hundredth cell stands for a tenth.
         return 10 * self.done // self._total if self._total else self.done // 100
 
     def cell(self, cell: CellRecord) -> None:
         """Count one cell."""
+        self._running.pop(cell.key, None)
         self.add([ended(cell)])
 
     def rows(self, rows: Sequence[CellRow]) -> None:
@@ -109,13 +128,14 @@ class Progress:
     def time_left(self) -> str:
         """The time left if the rest goes as before; empty where that cannot be said.
 
-        Where everything failed so far, the rest is not hoped to go as before.
+        Where everything failed so far, the rest is not hoped to go as before. Between two ends it
+        only runs down, and what takes longer than all that was left is not guessed at any more.
         """
         now = self._ended.total()
         if now <= self._ended["error"] or self.done >= self._total:
             return ""
-        elapsed = self._clock() - self._start
-        left = elapsed / now * (self._total - self.done)
+        elapsed = self._latest - self._start
+        left = elapsed / now * (self._total - self.done) - (self._clock() - self._latest)
         return f"about {duration(left)} left" if left >= 0.05 else ""
 
     def parts(self) -> list[Part]:
@@ -131,7 +151,8 @@ class Progress:
 
     def said(self) -> str:
         """The time left and the note."""
-        return "".join(f"  {word}" for word in (self.time_left(), self._note()) if word)
+        said = (self.time_left(), self._note(), self.running())
+        return "".join(f"  {word}" for word in said if word)
 
 
 class LiveProgress(Progress):
@@ -175,7 +196,7 @@ class LiveProgress(Progress):
 
     def add(self, states: Iterable[Ended]) -> None:
         """Count what has ended and redraw."""
-        self._ended.update(states)
+        self._count(states)
         self._bar.update(self._task, completed=self.done)
 
     def beside(self) -> Cell:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from assay.frozen import frozen
 from assay.reports.explain import name_of, nodes
 from assay.reports.figures import score
+from assay.reports.opened import Opened, Opener
 from assay.reports.outcome import OUTCOMES, Cells, Outcome, outcome, stream
 from assay.reports.summary import MAX_ROWS, Summary, Tally
 from assay.scoring.json_safe import Json
@@ -30,6 +31,8 @@ class Review:
             cell of every (case, harness, model), then their other trials.
         changes: Cells that were graded more than once, and what that changed.
         shelf: The calibration cards that there are.
+        against: The first rows on which the graders' verdict is not that of people.
+        open: Opens one of the cells.
     """
 
     run: RunRecord
@@ -37,6 +40,8 @@ class Review:
     cells: tuple[CellRecord, ...]
     changes: tuple[Change, ...] = ()
     shelf: Shelf | None = None
+    against: tuple[CellRecord, ...] = ()
+    open: Opener = Opened.of
 
     def of(self, state: Outcome) -> tuple[CellRecord, ...]:
         """The kept cells with one outcome."""

@@ -96,6 +96,7 @@ class Summary:
     Attributes:
         totals: What all cells come to.
         missing: Planned cells that have no result, as after an interrupted run.
+        malformed: Rows of the dataset that were left out, as asked, because they are malformed.
         groups: One row per (case, harness, model), in the order they came in; of a dataset's rows
             the first 200 of each outcome.
         left_out: Rows of a dataset that are in no group.
@@ -109,6 +110,7 @@ class Summary:
 
     totals: Totals
     missing: int = 0
+    malformed: int = 0
     groups: tuple[Row, ...] = ()
     left_out: int = 0
     leaderboard: tuple[Row, ...] = ()
@@ -122,6 +124,7 @@ class Summary:
         return {
             **self.totals.to_dict(),
             "missing": self.missing,
+            "malformed": self.malformed,
             "groups": [row.to_dict() for row in self.groups],
             "groups_left_out": self.left_out,
             "leaderboard": [row.to_dict() for row in self.leaderboard],
@@ -154,6 +157,7 @@ class Tally:
             shelf: The calibration cards that there are.
         """
         self._planned = run.planned if run else 0
+        self._malformed = _malformed(run)
         self._rows = Group("", "", "") if run and run.config.get("kind") == "dataset" else None
         self._shown: Counter[Outcome] = Counter()
         self._labels = Labels(labels)
@@ -219,6 +223,7 @@ class Tally:
         return Summary(
             totals=totals,
             missing=max(0, self._planned - totals.total),
+            malformed=self._malformed,
             groups=tuple(_row([group], mixed, case=group.case) for group in groups),
             left_out=0 if self._rows is None else totals.total - len(groups),
             leaderboard=tuple(sorted(leaderboard, key=_rank)),
@@ -268,21 +273,22 @@ def verdict(summary: Summary, *, fail_under: float | None = None) -> Verdict:
     Code 3 where cells are missing or could not be graded, or where nothing was graded at all:
     such a run has no full verdict, and its line tells the failures too. Else 1 where a graded
     cell failed, else 0. With ``fail_under`` it is the mean reward that has to reach it, whatever
-    single cells say.
+    single cells say. Malformed rows that were left out are told, and decide nothing.
     """
     if fail_under is not None and not 0.0 <= fail_under <= 1.0:
         raise InputError(f"fail_under is {fail_under}", hint="a mean reward in [0, 1]")
     totals = summary.totals
     met, grounds = _judged(totals, fail_under)
     not_graded = _not_graded(summary)
+    aside = f"; {count(summary.malformed, 'malformed row')} left out" if summary.malformed else ""
     if totals.graded == 0:
         causes = not_graded or [f"all {count(totals.skipped, 'cell')} were skipped"]
         why = "; ".join(causes) if totals.total or summary.missing else "there are no cells"
-        return Verdict(3, f"NO VERDICT: nothing was graded: {why}")
+        return Verdict(3, f"NO VERDICT: nothing was graded: {why}{aside}")
     if not_graded:
-        return Verdict(3, f"NO VERDICT: {' and '.join(not_graded)}; {grounds}")
+        return Verdict(3, f"NO VERDICT: {' and '.join(not_graded)}; {grounds}{aside}")
     skipped = f" ({totals.skipped:,} skipped)" if totals.skipped else ""
-    return Verdict(0 if met else 1, f"{'PASS' if met else 'FAIL'}: {grounds}{skipped}")
+    return Verdict(0 if met else 1, f"{'PASS' if met else 'FAIL'}: {grounds}{skipped}{aside}")
 
 
 def _judged(totals: Totals, fail_under: float | None) -> tuple[bool, str]:
@@ -312,6 +318,12 @@ def _not_graded(summary: Summary) -> list[str]:
         have = "has" if summary.missing == 1 else "have"
         said.append(f"{count(summary.missing, 'planned cell')} {have} no result")
     return said
+
+
+def _malformed(run: RunRecord | None) -> int:
+    noted = run.config.get("malformed") if run else None
+    rows = noted.get("rows") if isinstance(noted, dict) else None
+    return rows if isinstance(rows, int) else 0
 
 
 def _row(groups: list[Group], mixed: set[str], *, case: str) -> Row:

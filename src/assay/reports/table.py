@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from assay.reports.explain import evidence, heading, left_out, nodes, sentence, walk
+from assay.frozen import frozen
+from assay.reports.explain import evidence, heading, left_out, sentence, walk
 from assay.reports.figures import DASH, TIMES, count, duration, score, score_interval
-from assay.reports.outcome import GLYPHS, Ended, Outcome, ended, node_outcome, outcome
+from assay.reports.opened import Opened
+from assay.reports.outcome import GLYPHS, WORDS, Ended, Outcome, counted, ended, node_outcome
 from assay.reports.page import STYLES, Cell, Page, Part
 from assay.reports.plain import first_lines, one_line
 from assay.reports.review import Review
@@ -26,8 +29,12 @@ _LINES = 6
 _MAX_CAUSES = 5
 _MAX_PARTS = 6
 _MAX_CHANGES = 12
-_MAX_ROWS = 60
+_MAX_ROWS = 20
+_FIRST_ROWS = 10
+"""Of more cases than fit; who has hundreds looks at numbers, and at some that failed."""
+_MAX_CROSSED = 60
 _UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
+_URGENT: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
 
 
 def render(
@@ -43,8 +50,8 @@ def render(
         console: Where to; colours and width are its own business. A page that was begun goes on.
         review: The run (see `assay.reports.review.review`).
         fail_under: As for `assay.reports.summary.verdict`.
-        shown: Failing cells that are opened; the matrix then has at most 60 cases. None for all
-            that the review kept, and all cases.
+        shown: Failing cells that are opened; the matrix then has at most 20 cases (the first 10
+            of more), or 60 of several agents. None for all that the review kept, and all cases.
 
     Returns:
         The verdict that was printed; its ``code`` is the exit code.
@@ -52,18 +59,79 @@ def render(
     decided = verdict(review.summary, fail_under=fail_under)
     page = Page.on(console)
     _header(page, review.run, review.summary)
-    matrix(page, review.summary, rows=None if shown is None else _MAX_ROWS)
+    hint = f": assay report {_quoted(review.run.id)} --all"
+    matrix(page, review.summary, whole=shown is None, hint=hint)
     _failures(page, review, shown)
     _errors(page, review)
     _flagged(page, review, shown)
     _changes(page, review)
+    _against(page, review, shown)
     for label, parts in statistics(review.summary):
         page.line((f"{label:<11}", "dim"), *parts, hanging=11)
     page.blank()
-    state: Outcome = "pass" if decided.code == 0 else "fail" if decided.code == 1 else "error"
-    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
+    _verdict(page, decided)
     _next_steps(page, review)
     return decided
+
+
+def _against(page: Page, review: Review, shown: int | None) -> None:
+    """The rows on which people and the graders differ, with what they read."""
+    if not review.against:
+        return
+    page.line(("Read these: people and the graders differ", "bold"))
+    for cell in review.against[:shown]:
+        reward = DASH if cell.reward is None else score(cell.reward)
+        people, graders = (
+            "pass" if said else "fail" for said in (cell.notes["label"], cell.passed)
+        )
+        page.line(
+            (one_line(cell.case, 60), "bold"),
+            f"  people {people}, graders {graders} ({reward})",
+            (f"  {one_line(cell.file, 80)}" if cell.file else "", "dim"),
+            indent=2,
+            hanging=2,
+        )
+        words = {"answer: ": one_line(cell.answer, 400), "graders: ": one_line(cell.content, 300)}
+        page.quote([f"{who}{text}" for who, text in words.items() if text], indent=4)
+    found = review.summary.agreement or {}
+    rows = sum(n for n in (found.get("fp"), found.get("fn")) if isinstance(n, int))
+    if rest := rows - len(review.against[:shown]):
+        page.line((f"… and {rest:,} more; --json has them all", "dim"), indent=2)
+    page.blank()
+
+
+def render_opened(
+    console: Console | Page,
+    review: Review,
+    *,
+    fail_under: float | None = None,
+    shown: int | None = None,
+) -> Verdict:
+    """Write the cells of a review one after the other, each with all that is kept of it.
+
+    Args:
+        console: As for `render`.
+        review: The cells.
+        fail_under: As for `render`.
+        shown: How many are opened, failing ones first; None for all.
+    """
+    decided = verdict(review.summary, fail_under=fail_under)
+    page = Page.on(console)
+    _header(page, review.run, review.summary)
+    for cell in review.cells[:shown]:
+        _cell(page, review.open(cell), _WHOLE)
+        _standings(page, review, cell)
+        page.blank()
+    if rest := 0 if shown is None else len(review.cells[shown:]):
+        page.line(f"… and {rest:,} more: say which by --model, --harness or --trial, or --all")
+        page.blank()
+    _verdict(page, decided)
+    return decided
+
+
+def _verdict(page: Page, decided: Verdict) -> None:
+    state: Outcome = "pass" if decided.code == 0 else "fail" if decided.code == 1 else "error"
+    page.line((f"{GLYPHS[state]} {one_line(decided.line, 400)}", STYLES[state]), hanging=2)
 
 
 def _header(page: Page, run: RunRecord, summary: Summary) -> None:
@@ -91,7 +159,7 @@ def _failures(page: Page, review: Review, shown: int | None) -> None:
     opened = failed[:shown]
     for cell in opened:
         page.blank()
-        _cell(page, cell)
+        _cell(page, review.open(cell), _BRIEF)
         _standings(page, review, cell)
     if rest := review.summary.totals.failed - len(opened):
         page.blank()
@@ -99,8 +167,10 @@ def _failures(page: Page, review: Review, shown: int | None) -> None:
     page.blank()
 
 
-def _cell(page: Page, cell: CellRecord) -> None:
-    state = outcome(cell)
+def _cell(page: Page, opened: Opened, size: _Size) -> None:
+    """A cell with its reasons, and as much of the rest as the size allows."""
+    cell = opened.cell
+    state = ended(cell)
     repeat = f" · trial {cell.trial}" if cell.trial != 1 else ""
     agent = " · ".join(one_line(name, 40) for name in (cell.harness, cell.model) if name)
     page.line(
@@ -111,18 +181,59 @@ def _cell(page: Page, cell: CellRecord) -> None:
     page.line(sentence(cell), indent=2, hanging=2)
     if cell.content and not cell.content.startswith("gate "):  # the sentence has said that
         page.quote([one_line(cell.content, 300)], indent=2)
-    for flag in cell.flags[:_MAX_PARTS]:
+    for flag in cell.flags[: size.parts]:
         page.line((f"flagged: {one_line(flag, 200)}", "yellow"), indent=2, hanging=2)
-    for line in left_out(cell)[:_MAX_PARTS]:
+    for line in left_out(cell)[: size.parts]:
         page.line((f"not graded: {line}", "dim"), indent=2, hanging=2)
-    wrong = [(depth, node) for depth, node in walk(nodes(cell)) if _worth_opening(node)]
-    for depth, node in wrong[:_MAX_PARTS]:
-        _node(page, node, indent=2 + 2 * depth)
-    if len(wrong) > _MAX_PARTS:
-        page.line(f"… and {len(wrong) - _MAX_PARTS} more parts", indent=2)
-    if cell.answer:
-        page.line(("answer", "dim"), indent=2)
-        page.quote(first_lines(cell.answer, 3, width=240), indent=4)
+    told = [(depth, node) for depth, node in walk(opened.scores) if size.whole or _is_wrong(node)]
+    for depth, node in told[: size.parts]:
+        _node(page, node, size, indent=2 + 2 * depth)
+    if len(told) > size.parts:
+        page.line(f"… and {len(told) - size.parts} more parts", indent=2)
+    for label, text, lines in _texts(opened, size):
+        page.line((label, "dim"), indent=2)
+        page.quote(first_lines(text, lines, width=size.width), indent=4)
+    for note in opened.notes if size.whole else ():
+        page.line((note, "dim"), indent=2, hanging=2)
+
+
+@frozen
+class _Size:
+    """How much of a cell is shown.
+
+    Attributes:
+        whole: Whether what passed, the prompt, the work and its files are shown, too.
+        parts: Scores, flags and the like.
+        facts: Facts about one score.
+        lines: Lines of one fact, or of one text.
+        width: Characters of one line.
+    """
+
+    whole: bool
+    parts: int
+    facts: int
+    lines: int
+    width: int
+
+
+_BRIEF = _Size(whole=False, parts=_MAX_PARTS, facts=_MAX_PARTS, lines=_LINES, width=240)
+_WHOLE = _Size(whole=True, parts=200, facts=30, lines=60, width=1_000)
+
+
+def _texts(opened: Opened, size: _Size) -> Iterator[tuple[str, str, int]]:
+    """What was asked, done, left and answered: labels, texts, and how many lines of each."""
+    if size.whole:
+        if opened.prompt:
+            yield "prompt", opened.prompt, size.lines
+        for number, moment in enumerate(opened.steps, 1):
+            yield f"{number:>3}  {one_line(moment.label, 120)}", moment.text, size.lines // 3
+        for change in opened.changes:
+            yield f"{change.how} {change.path}", change.diff, size.lines
+    else:
+        errors = [moment.text for moment in opened.steps if moment.label == "traceback"]
+        yield from (("traceback", text, 8) for text in errors[-1:])
+    if opened.answer:
+        yield "answer", opened.answer, size.lines if size.whole else 3
 
 
 def _standings(page: Page, review: Review, cell: CellRecord) -> None:
@@ -132,13 +243,13 @@ def _standings(page: Page, review: Review, cell: CellRecord) -> None:
         page.line((said, "yellow" if each.is_stale else "dim"), indent=2, hanging=2)
 
 
-def _worth_opening(node: SubScore) -> bool:
+def _is_wrong(node: SubScore) -> bool:
     return node_outcome(node) in ("fail", "error")
 
 
-def _node(page: Page, node: SubScore, *, indent: int) -> None:
+def _node(page: Page, node: SubScore, size: _Size, *, indent: int) -> None:
     page.line((heading(node), STYLES[node_outcome(node)]), indent=indent, hanging=2)
-    for fact in evidence(node, lines=_LINES, width=240)[:_MAX_PARTS]:
+    for fact in evidence(node, lines=size.lines, width=size.width)[: size.facts]:
         if len(fact.lines) == 1 and len(fact.lines[0]) <= 60:
             page.line((f"{fact.label}: ", "dim"), fact.lines[0], indent=indent + 2, hanging=2)
         else:
@@ -219,7 +330,10 @@ def _next_steps(page: Page, review: Review) -> None:
     if any(flag.startswith("audit: ") for cell in review.cells for flag in cell.flags):
         steps.append((f"assay review {run}", "decide about what was flagged or held"))
     if totals.total:
-        steps.append((f"assay report {run} --html report.html", "every score, opened"))
+        worst = next((c.case for state in _URGENT for c in review.of(state)), "ID")
+        one = f"assay report {run} --case {shlex.quote(one_line(worst, 80))}"
+        steps.append((one, "one case: prompt, work, files, every score"))
+        steps.append((f"assay report {run} --html report.html", "the same of all, as a page"))
     for number, (command, purpose) in enumerate(steps):
         start = "Next  " if number == 0 else "      "
         page.line((start, "dim"), command, (f"  {purpose}", "dim"), hanging=len(start))
@@ -234,22 +348,39 @@ _NAME_WIDTH = 24
 _STRIP = 10
 
 
-def matrix(page: Page, summary: Summary, *, rows: int | None = 60) -> None:
-    """Write the matrix, cases that need attention first."""
+def matrix(page: Page, summary: Summary, *, whole: bool = False, hint: str = "") -> None:
+    """Write the matrix, cases that need attention first.
+
+    Args:
+        page: Where to.
+        summary: What is in it.
+        whole: Whether all cases are shown, however many there are.
+        hint: How to see those that are left out.
+    """
     if not summary.groups:
         return
     columns = list(dict.fromkeys((row.harness, row.model) for row in summary.groups))
     cases = by_case(summary)
-    shown = cases[:rows]
+    most = _MAX_CROSSED if len(columns) > 1 else _MAX_ROWS
+    first = most if len(columns) > 1 or len(cases) <= most else _FIRST_ROWS
+    shown = cases if whole else cases[:first]
     if len(columns) > 1 and _matrix_width(columns, shown) <= page.width:
         _crossed(page, columns, shown)
     else:
         _listed(page, [row for case in shown for row in case.values()], columns)
     if rest := len(cases) - len(shown) + summary.left_out:
-        page.line((f"… and {count(rest, 'more case')}", "dim"))
+        said = _left_out(cases[len(shown) :], summary.left_out)
+        page.line((f"… and {count(rest, 'more case')} ({said}){hint}", "dim"), hanging=2)
     page.blank()
     if len(columns) > 1:
         _leaderboard(page, summary)
+
+
+def _left_out(cases: list[dict[tuple[str, str], Row]], unlisted: int) -> str:
+    """What became of the cases that are not shown."""
+    worst = Counter(min(case.values(), key=_urgency).totals.shown for case in cases)
+    said = [counted(state, worst[state]) for state in WORDS if worst[state]]
+    return ", ".join([*said, *([f"{unlisted:,} not listed"] if unlisted else [])])
 
 
 def by_case(summary: Summary) -> list[dict[tuple[str, str], Row]]:

@@ -151,6 +151,9 @@ def _weighted(nodes: Sequence[SubScore]) -> float | None:
         return None
     # Summed before it is divided, and exactly: ten full scores are 1.0, not 0.9999999999999999.
     credit = math.fsum(n.score * n.weight for n in nodes if n.weight > 0) / total
+    values = {n.score for n in nodes if n.weight > 0}
+    if len(values) == 1:  # which rounding would miss: 0.2 * 0.1 / 0.1 is 0.20000000000000004
+        (credit,) = values
     return credit + math.fsum(n.score * n.weight for n in nodes if n.weight < 0)
 
 

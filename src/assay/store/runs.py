@@ -67,6 +67,7 @@ _SELECT_ALIKE = f"""
       cost_usd, tokens, digest, error, notes, trouble, odd
 """  # noqa: S608 - see above
 _SELECT_ODD = f"SELECT {CELL_COLUMNS} FROM ({_ALIKE}) AS cells WHERE odd"  # noqa: S608 - see above
+_LONGEST_HINT = 300
 _STRETCH = 10_000
 """Cells that are looked through at a time for those that are alike."""
 _SELECT_DETAIL = f"SELECT body FROM newest JOIN detail USING (seq) WHERE {_ONE_CELL}"  # noqa: S608 - see above
@@ -84,6 +85,12 @@ def new_run_id(now: datetime) -> str:
     if now.utcoffset() is None:
         raise InputError("a run id needs a time with its zone", hint="use datetime.now(UTC)")
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"
+
+
+def listed(cells: Sequence[CellRecord]) -> str:
+    """Name cells of one case by agent and trial; the first five."""
+    names = (" ".join(filter(None, (c.harness, c.model, f"trial {c.trial}"))) for c in cells[:5])
+    return "; ".join(names) + (f"; and {len(cells) - 5} more" if len(cells) > 5 else "")
 
 
 class Store:
@@ -305,6 +312,18 @@ class Store:
         found = self._database.rows(sql, *values, limit)
         return [read_cell(cast("CellRow", row)) for row in found]
 
+    def against_labels(self, run_id: str, limit: int) -> list[CellRecord]:
+        """The first rows that people labelled true or false, and graders the other way."""
+        sql = (
+            f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND status = 'graded' "  # noqa: S608 - see above
+            "AND notes LIKE CASE passed WHEN 1 THEN ? ELSE ? END ORDER BY case_id LIMIT ?"
+        )
+        said = ('%"label":false%', '%"label":true%')
+        return [
+            read_cell(cast("CellRow", row))
+            for row in self._database.rows(sql, run_id, *said, limit)
+        ]
+
     def cells_of(self, run_id: str, cases: Sequence[str]) -> dict[str, CellRecord]:
         """The newest results of some cases that have one cell each, as rows of a dataset do.
 
@@ -318,6 +337,41 @@ class Store:
         sql = f"SELECT {CELL_COLUMNS} FROM newest WHERE run_id = ? AND case_id IN ({places})"  # noqa: S608 - places only
         found = self._database.rows(sql, run_id, *map(plain, cases))
         return {row.case: row for row in (read_cell(cast("CellRow", one)) for one in found)}
+
+    def cells_of_case(
+        self,
+        run_id: str,
+        case: str,
+        *,
+        harness: str | None = None,
+        model: str | None = None,
+        trial: int | None = None,
+    ) -> list[CellRecord]:
+        """The newest results of the cells of a case, those of one agent or trial if asked for.
+
+        Raises:
+            InputError: For an unknown run, or where there is none; names what there is.
+        """
+        self._require_run(run_id)
+        own = "run_id = ? AND case_id = ? ORDER BY harness, model, trial"
+        rows = self._database.rows(f"SELECT {CELL_COLUMNS} FROM newest WHERE {own}", run_id, case)  # noqa: S608 - see above
+        if not rows:
+            some = "SELECT DISTINCT case_id FROM result WHERE run_id = ? LIMIT 1000"
+            names = [str(name) for (name,) in self._database.rows(some, run_id)]
+            close = nearest(case, names)
+            hint = close if len(close) <= _LONGEST_HINT else f"it has {len(names):,} cases or more"
+            raise InputError(f"no case {case!r} in run {run_id}", hint=hint)
+        cells = [read_cell(cast("CellRow", row)) for row in rows]
+        wanted = {"harness": harness, "model": model, "trial": trial}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        found = [c for c in cells if all(getattr(c, n) == value for n, value in given.items())]
+        if not found:
+            said = " and ".join(f"{name} {value!r}" for name, value in given.items())
+            raise InputError(
+                f"no cell of case {case!r} in run {run_id} has {said}",
+                hint=f"it has {listed(cells)}",
+            )
+        return found
 
     def history(self, run_id: str, key: CellKey) -> list[CellRecord]:
         """Every result a cell ever had, oldest first; empty for a cell that has none."""

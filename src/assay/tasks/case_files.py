@@ -16,6 +16,7 @@ from assay.graders.spec import GraderSpec
 from assay.scoring.json_safe import Json
 from assay.tasks.document import DocumentError, Fault
 from assay.tasks.origin import is_local
+from assay.tasks.row_files import has_rows
 from assay.types import codec
 from assay.types.codec import Problem
 
@@ -154,9 +155,25 @@ def find_case_files(given: str) -> list[str]:
     Args:
         given: A case file, the directory of a case, a directory of such directories, or a
             directory that has one in ``evals``.
+
+    Raises:
+        DocumentError: If there is none, or it cannot be looked for.
     """
+    try:
+        return _found_in(given)
+    except OSError as error:
+        raise _not_found(given, f"cannot be read: {error.strerror}") from error
+
+
+def _found_in(given: str) -> list[str]:
     path = Path(given)
     if path.is_file():
+        if has_rows(given):
+            hint = f"assay grade {given} --graders GRADERS.yaml"
+            raise _not_found(given, "is a file of rows, not a case", hint)
+        if path.suffix == ".py":
+            hint = f"Taskset.from_file({given!r}) reads tasks from it; see `assay init`"
+            raise _not_found(given, "is Python, and cases are YAML", hint)
         return [given]
     if not path.is_dir():
         raise _not_found(given, "does not exist")
@@ -169,7 +186,7 @@ def find_case_files(given: str) -> list[str]:
         return found
     evals = os.path.join(given, "evals")  # noqa: PTH118 - as the user would type it
     if path.name != "evals" and Path(evals).is_dir():
-        return find_case_files(evals)
+        return _found_in(evals)
     hint = "a case is a directory with a case.yaml"
     if stray := sorted(entry.name for entry in path.glob("*.y*ml")):
         name = stray[0].rpartition(".")[0]

@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay.errors import nearest
+from assay.errors import InputError, Location, nearest
 from assay.graders.kinds import kind_of
 from assay.graders.paths import resolve_paths
 from assay.graders.spec import GraderSpec, read_spec
 from assay.scoring.json_safe import Json
 from assay.tasks.document import parse_document, problems_to_error, read_document
+from assay.tasks.row_files import has_rows
 from assay.types import codec
 from assay.types.codec import Problem
 
@@ -27,6 +28,12 @@ def load_graders(file_or_text: str) -> tuple[GraderSpec, ...]:
             directory.
     """
     is_text = "\n" in file_or_text or file_or_text.lstrip().startswith(("- ", "[", "{"))
+    if not is_text and has_rows(file_or_text):
+        raise InputError(
+            "it is a file of rows, and graders are YAML",
+            location=Location(file_or_text),
+            hint="assay grade ROWS --graders GRADERS.yaml",
+        )
     read = parse_document if is_text else read_document
     problems: list[Problem] = []
     document = read(file_or_text, problems=problems)

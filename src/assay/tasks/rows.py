@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import IO, TYPE_CHECKING
 
-from assay.errors import InputError, Location, nearest
+from assay.errors import InputError, Location, StoreError, nearest
 from assay.scoring.json_safe import Json
-from assay.scoring.strict_json import read_json
+from assay.tasks.row_files import AS_IT_IS, Format, Reading, Unit, opened, parse_line, place_of
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
 if TYPE_CHECKING:
     from assay.graders.spec import GraderSpec
-
-
-MAX_LINE_BYTES = 64 << 20
-"""Longest line of a dataset; a longer one is refused rather than filling the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +43,65 @@ class Row:
 
 
 def read_rows(
-    file: str, *, graders: Sequence[GraderSpec], label: str | None = None
+    file: str,
+    *,
+    graders: Sequence[GraderSpec],
+    label: str | None = None,
+    reading: Reading = AS_IT_IS,
 ) -> Iterator[Row]:
-    """Read a JSONL dataset, one row at a time.
+    """Read a dataset, one row at a time: JSONL, a JSON array or a table, also packed.
 
     See `read_row` for what a row may have.
+
+    Raises:
+        InputError: For a malformed row, naming file and place, unless `reading` leaves it out.
     """
-    specs = tuple(graders)
-    seen = SeenIds()
-    for number, line in read_lines(file):
-        row = parse_row(line, number, file, graders=specs, label=label)
-        if not seen.add(row.id) and (other := _line_of(row.id, file, number)):
-            where = Location(file=file, line=number)
-            raise InputError(f"id {row.id!r} is also that of line {other}", location=where)
+    for _, _, row in _checked(file, tuple(graders), label, reading):
         yield row
+
+
+def _checked(
+    file: str, graders: tuple[GraderSpec, ...], label: str | None, reading: Reading
+) -> Iterator[tuple[int, bytes, Row]]:
+    seen = SeenIds()
+    reading = _with_label(reading, label)
+    with opened(file, reading) as found:
+        unit = found.unit
+        for number, line in found.lines:
+            try:
+                if isinstance(line, InputError):
+                    raise _at(line, place_of(found.name, number, unit))
+                row = parse_row(line, number, found.name, graders=graders, label=label, unit=unit)
+                if not seen.add(row.id):
+                    _refuse_twin(row, number, found.name, file, reading)
+            except InputError as error:
+                if reading.on_bad_row is None:
+                    raise
+                reading.on_bad_row(error)
+            else:
+                yield number, line, row
+
+
+def _with_label(reading: Reading, label: str | None) -> Reading:
+    return reading if label is None else replace(reading, labels=(*reading.labels, label))
+
+
+def _refuse_twin(row: Row, number: int, name: str, file: str, reading: Reading) -> None:
+    """Refuse a row whose id another has, too; there is none where only the hashes are the same."""
+    with opened(file, reading) as found:
+        for earlier, line in found.lines:
+            if earlier == number:
+                return
+            try:
+                given = {} if isinstance(line, InputError) else parse_line(line)
+            except InputError:  # it was left out
+                continue
+            identity = given.get("id")
+            if row.id == (str(earlier) if identity is None else str(identity)):
+                raise InputError(
+                    f"id {row.id!r} is also that of {found.unit} {earlier}",
+                    location=place_of(name, number, found.unit),
+                )
 
 
 def parse_row(
@@ -68,40 +111,137 @@ def parse_row(
     *,
     graders: tuple[GraderSpec, ...] = (),
     label: str | None = None,
+    unit: Unit = "line",
 ) -> Row:
     """Read one line of a dataset; see `read_row`.
 
     Raises:
-        InputError: For a row that is malformed, naming file and line.
+        InputError: For a row that is malformed, naming file and line, or its place in an array.
     """
     try:
-        data = _parse(line)
-        return _row(data, number, f"{file}:{number}", graders, label)
+        data = parse_line(line)
+        where = f"{file}:{number}" if unit == "line" else str(place_of(file, number, unit))
+        return _row(data, number, where, graders, label)
     except InputError as error:
-        raise _at(error, Location(file=file, line=number)) from error
+        raise _at(error, place_of(file, number, unit)) from error
 
 
-def read_lines(file: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of a dataset that hold something, with their numbers."""
-    try:
-        handle = Path(file).open("rb")  # noqa: SIM115 - closed below, however the reader stops
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from error
-    with handle:
-        for number, line in enumerate(iter(partial(handle.readline, MAX_LINE_BYTES + 1), b""), 1):
-            if not line.isspace():
-                yield number, line
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonLines:
+    """A dataset as a file of JSON lines, whatever it was before.
+
+    Attributes:
+        path: Where they are; line for line those of the dataset, as far as it has lines.
+        name: What people call the dataset.
+        unit: What the numbers of its lines count.
+        format: As it was asked for, see `Reading`.
+        mapping: As in `Reading`.
+        left_out: Malformed rows that are left out.
+        first_left_out: What is wrong with the first of them.
+    """
+
+    path: str
+    name: str
+    unit: Unit = "line"
+    format: Format = ""
+    mapping: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_out: int = 0
+    first_left_out: str = ""
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Those that hold something, with their numbers."""
+        with opened(self.path, self._reading) as found:
+            for number, line in found.lines:
+                if isinstance(line, bytes):  # as all lines of JSONL
+                    yield number, line
+
+    def rows(self, *, label: str | None = None) -> Iterator[Row]:
+        """Read them; see `read_rows`."""
+        return read_rows(self.path, graders=(), label=label, reading=self._reading)
+
+    @property
+    def _reading(self) -> Reading:
+        return Reading(format="jsonl", name=self.name, unit=self.unit)
 
 
-def _line_of(identity: str, file: str, before: int) -> int | None:
-    """The line above another that has the id; None where only the hashes are the same."""
-    for number, line in read_lines(file):
-        if number == before:
-            return None
-        given = _parse(line).get("id")
-        if identity == (str(number) if given is None else str(given)):
-            return number
-    return None
+def _refuse_pipe(file: str) -> None:
+    """Rows are read more than once, which a pipe cannot be; opening one may wait for ever."""
+    with suppress(OSError):
+        mode = os.stat(file).st_mode  # noqa: PTH116 - cheaper
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
+            raise InputError(
+                f"{file} is not a regular file",
+                hint="write the rows to a file first, or give - for standard input",
+            )
+
+
+@contextmanager
+def as_json_lines(
+    file: str, *, label: str | None = None, reading: Reading = AS_IT_IS
+) -> Generator[JsonLines]:
+    """Give a dataset as a file of JSON lines: itself, or one that is there until the block ends.
+
+    Raises:
+        InputError: If it cannot be read, or its rows cannot be told apart.
+    """
+    reading = _with_label(reading, label)
+    _refuse_pipe(file)
+    with opened(file, reading) as found:
+        is_there = found.is_plain and reading.on_bad_row is None
+        name, unit = found.name, found.unit
+    if is_there:
+        yield JsonLines(path=file, name=name)
+        return
+    from tempfile import NamedTemporaryFile
+
+    left_out: list[str] = []
+
+    def leave_out(error: InputError) -> None:
+        left_out.append("" if left_out else str(error))
+        if reading.on_bad_row is not None:
+            reading.on_bad_row(error)
+
+    with NamedTemporaryFile("wb", prefix="assay-rows-", suffix=".jsonl") as kept:
+        try:
+            if reading.on_bad_row is None:
+                _copy(_well_formed(file, reading), kept)
+            else:
+                checked = _checked(file, (), label, replace(reading, on_bad_row=leave_out))
+                _copy(((number, line) for number, line, _ in checked), kept)
+            kept.flush()
+        except OSError as error:
+            raise StoreError(f"{name} cannot be unpacked into {kept.name}: {error}") from error
+        yield JsonLines(
+            path=kept.name,
+            name=name,
+            unit=unit,
+            format=reading.format,
+            mapping=reading.mapping,
+            left_out=len(left_out),
+            first_left_out=left_out[0] if left_out else "",
+        )
+
+
+def _well_formed(file: str, reading: Reading) -> Iterator[tuple[int, bytes]]:
+    with opened(file, reading) as found:
+        for number, line in found.lines:
+            if isinstance(line, InputError):
+                raise _at(line, place_of(found.name, number, found.unit))
+            yield number, line
+
+
+_BLANK = b"\n" * 4_096
+
+
+def _copy(lines: Iterator[tuple[int, bytes]], to: IO[bytes]) -> None:
+    """Write each line where it was; nothing stands where a row is left out or has several lines."""
+    at = 1
+    for number, line in lines:
+        while at < number:
+            to.write(_BLANK[: number - at])
+            at += min(number - at, len(_BLANK))
+        to.write(line if line.endswith(b"\n") else line + b"\n")
+        at += 1
 
 
 class SeenIds:
@@ -131,15 +271,6 @@ class SeenIds:
             place = (place + 1) & last
         table[place] = key
         return True
-
-
-def _parse(line: bytes) -> dict[str, Json]:
-    if len(line) > MAX_LINE_BYTES:
-        raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
-    data = read_json(line, wrong="not a JSON object")
-    if not isinstance(data, dict):
-        raise InputError("a row must be a JSON object")
-    return data
 
 
 _KNOWN = frozenset({"id", "answer", "messages", "completion", "question", "expected", "metadata"})
@@ -219,6 +350,8 @@ def _id(given: Json, number: int) -> str:
 
 def _at(error: InputError, where: Location) -> InputError:
     """The error with the place of the row that it is about."""
+    if where.line is not None and (column := error.location.column):
+        where = replace(where, column=column)
     return InputError(error.message, location=where, hint=error.hint)
 
 
@@ -252,7 +385,7 @@ def _answer(data: Mapping[str, Json]) -> tuple[str | None, StringThread | None]:
     if answer is not None and not isinstance(answer, str):
         raise InputError(f"'answer' must be text, got {type(answer).__name__}", hint="quote it")
     if answer is None and "answer" not in data and "messages" not in data:
-        raise InputError("a row needs 'answer' or 'messages'", hint=_misspelt(data))
+        raise InputError("a row needs 'answer' or 'messages'", hint=nearest_field(data))
     if completion is not None and not isinstance(completion, str):
         raise InputError(f"'completion' must be text, got {type(completion).__name__}")
     if messages is None:
@@ -263,17 +396,32 @@ def _answer(data: Mapping[str, Json]) -> tuple[str | None, StringThread | None]:
 
 _LONGEST_NAME = 30
 _MOST_NAMES = 50
+_OTHER_NAMES = {
+    "answer": ("response", "output", "completion", "prediction", "generation", "model_output"),
+    "expected": ("target", "reference", "ground_truth", "gold", "ideal"),
+    "question": ("prompt", "query"),
+}
+"""What other systems call the fields of rows."""
 
 
-def _misspelt(data: Mapping[str, Json]) -> str:
-    """Which field was probably meant to be what is graded, or an empty string."""
-    for name in list(data)[:_MOST_NAMES]:
-        if name in _KNOWN or len(name) > _LONGEST_NAME:
+def nearest_field(names: Iterable[str]) -> str:
+    """How what is graded is called, and was probably meant; or an empty string."""
+    given = [name for name in islice(names, _MOST_NAMES) if len(name) <= _LONGEST_NAME]
+    for name in given:
+        if name in _KNOWN:
             continue
         said = nearest(name, ["answer", "messages"])
         if said.startswith("did you mean"):
             return f"{name!r}: {said}"
-    return ""
+    found = {
+        ours: next((name for name in others if name in given), "")
+        for ours, others in _OTHER_NAMES.items()
+        if ours not in given
+    }
+    if not found.get("answer"):
+        return ""
+    named = ",".join(f"{ours}={theirs}" for ours, theirs in found.items() if theirs)
+    return f"rename {found['answer']!r}, or on the command line: --map {named}"
 
 
 def _is_encodable(text: str) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, overload, runtime_checkable
@@ -288,14 +288,17 @@ class Taskset:
         Path(file).write_text(text, encoding="utf-8")
 
     @classmethod
-    def from_file(cls, file: str, *, env: TaskProvider | None = None) -> Taskset:
+    def from_file(cls, file: str, *, env: TaskProvider | str | None = None) -> Taskset:
         """Read a task set.
 
         Args:
             file: A ``.py`` file (its tasks, task sets and environments), a ``.json`` or
                 ``.jsonl`` file of rows, or a ``case.yaml`` or a directory of cases.
-            env: The environment that rows belong to; by default each row's ``env`` names a
-                ``.py`` file beside the rows that has it.
+            env: The environment that rows belong to; or the path of a ``.py`` file that has it,
+                and maybe others. The file is run: rows alone never run any code.
+
+        Raises:
+            InputError: For a file that cannot be read, or rows whose environment is not given.
         """
         path = Path(file)
         if not path.exists():
@@ -354,7 +357,7 @@ def _tasks_in(value: Task | Iterable[object]) -> list[Task]:
     return tasks if len(tasks) == len(items) else []
 
 
-def _tasks_of_rows(path: Path, env: TaskProvider | None) -> list[Task]:
+def _tasks_of_rows(path: Path, env: TaskProvider | str | None) -> list[Task]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -364,7 +367,7 @@ def _tasks_of_rows(path: Path, env: TaskProvider | None) -> list[Task]:
     else:
         lines = enumerate(text.split("\n"), 1)  # splitlines() also splits at U+2028, inside texts
         rows = [(number, _json_line(line, path, number)) for number, line in lines if line.strip()]
-    providers: dict[str, TaskProvider] = {} if env is None else {env.name: env}
+    providers = _providers(env)
     return [_task_of_row(row, Location(str(path), number), providers, path) for number, row in rows]
 
 
@@ -395,8 +398,13 @@ def _task_of_row(
         next(iter(providers.values())) if name is None and len(providers) == 1 else None
     )
     if provider is None:
-        provider = _provider_beside(str(name), path, where)
-        providers[provider.name] = provider
+        raise InputError(
+            f"the environment {name!r} is not given"
+            if name is not None
+            else "a row without 'env' needs one environment that is given",
+            location=where,
+            hint=_where_it_may_be(name, path, providers),
+        )
     try:
         task = provider.task(template, **args)
     except InputError as error:
@@ -409,16 +417,32 @@ def _task_of_row(
     )
 
 
-def _provider_beside(name: str, rows: Path, where: Location) -> TaskProvider:
+def _providers(env: TaskProvider | str | None) -> dict[str, TaskProvider]:
+    if env is None:
+        return {}
+    if not isinstance(env, str):
+        return {env.name: env}
     from assay.graders.kinds import load_file
 
-    for file in sorted(rows.parent.glob("*.py")):
-        if f'"{name}"' in (text := file.read_text("utf-8")) or f"'{name}'" in text:
-            for value in vars(load_file(str(file))).values():
-                if isinstance(value, TaskProvider) and value.name == name:
-                    return value
-    raise InputError(
-        f"no environment {name!r} in the .py files beside {rows}",
-        location=where,
-        hint="pass it: Taskset.from_file(file, env=my_env)",
-    )
+    if not Path(env).is_file():
+        raise InputError(f"there is no file {env} for the environment")
+    found = [
+        value
+        for value in cast("list[object]", list(vars(load_file(env)).values()))
+        if isinstance(value, TaskProvider) and not isinstance(value, type)
+    ]
+    if not found:
+        raise InputError(f"{env} has no environment", hint="make one at module level")
+    return {one.name: one for one in found}
+
+
+def _where_it_may_be(name: Json, rows: Path, given: Mapping[str, TaskProvider]) -> str:
+    """Where an environment may be had from; files are looked into, and never run."""
+    if given:
+        return nearest(str(name), sorted(given))
+    with suppress(OSError):
+        for file in sorted(rows.parent.glob("*.py")):
+            text = file.read_text("utf-8", "replace")
+            if f'"{name}"' in text or f"'{name}'" in text:
+                return f"it may be in {file}: Taskset.from_file({str(rows)!r}, env={str(file)!r})"
+    return "pass it: Taskset.from_file(file, env=my_env), or env='my_env.py'"

@@ -12,7 +12,7 @@ from assay.errors import InputError
 from assay.text.extract import Pick, answer_text, check_pick, choose, statements
 from assay.text.normal_form import as_text, same_answer
 
-__all__ = ["Choices", "choice_match"]
+__all__ = ["Choices", "choice_match", "chosen_label"]
 
 Choices: TypeAlias = "str | Sequence[str] | Mapping[str, str]"
 """The labels: ``"ABCD"``, a list of labels, or a mapping of label to the option's text."""
@@ -66,6 +66,12 @@ def choice_match(
     if text is None:
         return 0.0
     return float(_chosen(text, options, pick or "last") == wanted)
+
+
+def chosen_label(text: str, choices: Choices, pick: Pick | None = None) -> str:
+    """The label of the option that a text chose, as `choice_match` reads it; "" for none."""
+    chosen = _chosen(text, _options(choices), pick or "last")
+    return next((str(label) for label in choices if str(label).casefold() == chosen), "")
 
 
 def _options(choices: Choices) -> dict[str, str]:

@@ -24,7 +24,15 @@ from assay.text.normal_form import (
 )
 from assay.text.pattern import compile_pattern, encodable
 
-__all__ = ["contains", "contains_all", "contains_any", "exact_match", "f1_score", "regex_match"]
+__all__ = [
+    "contains",
+    "contains_all",
+    "contains_any",
+    "exact_match",
+    "f1_score",
+    "regex_match",
+    "tokens_of",
+]
 
 _REMEMBERED_CHARACTERS = 10_000
 """A longer reference is prepared anew for each call, so that the cache stays small."""
@@ -423,6 +431,11 @@ def _tokens(text: str) -> list[str]:
     if text.isascii():
         return found
     return re.sub(_CJK, r" \1 ", " ".join(found)).split()
+
+
+def tokens_of(text: str) -> list[str]:
+    """The words that `f1_score` counts."""
+    return _tokens(text)
 
 
 _remembered_tokens = functools.lru_cache(maxsize=1_024)(_tokens)

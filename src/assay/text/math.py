@@ -16,7 +16,7 @@ from assay.text.extract import Pick, check_pick, extract_answer, extractions, la
 from assay.text.normal_form import as_text
 from assay.text.numbers import check_finite, parse_number
 
-__all__ = ["math_equal"]
+__all__ = ["answer_proper", "math_equal"]
 
 _MOST_CHARACTERS = 20_000
 _ROUNDING = Fraction(1, 10**5)  # math-verify compares decimals rounded to six places
@@ -89,6 +89,12 @@ class _Found:
 
     def latex(self) -> str:
         return self.sentence or _in_dollars(self.text)
+
+
+def answer_proper(answer: object, extract: str | None, pick: Pick | None) -> str | None:
+    """What of an answer `math_equal` compares, or None."""
+    found = _answer_proper(as_text(answer), extract, pick)
+    return None if found is None else found.text
 
 
 def _answer_proper(text: str, extract: str | None, pick: Pick | None) -> _Found | None:

@@ -26,7 +26,14 @@ from assay.errors import InputError
 from assay.text.extract import Pick, answer_text, check_pick, choose
 from assay.text.normal_form import as_text
 
-__all__ = ["Number", "check_finite", "find_numbers", "numeric_match", "parse_number"]
+__all__ = [
+    "Number",
+    "check_finite",
+    "find_numbers",
+    "numeric_match",
+    "parse_number",
+    "picked_number",
+]
 
 _MOST_DIGITS = 1_000
 """A number with more digits, or an exponent beyond this, is not a finite number to us."""
@@ -199,9 +206,7 @@ def numeric_match(
     text = answer_text(answer, extract, pick if extract else None)
     if text is None:
         return 0.0
-    matches = _matches(text)
-    match = choose(_distinct(matches) if pick == "only" else matches, pick or "first", key=_value)
-    found = _read(match) if match else None
+    found = picked_number(text, pick)
     if found is None or found.value is None:
         return 0.0
     difference = abs(found.value - wanted)
@@ -211,6 +216,13 @@ def numeric_match(
         whole = found.value.denominator == 1 and wanted.denominator == 1
         return float(not whole and difference <= _NOISE * abs(wanted))
     return 0.0
+
+
+def picked_number(text: str, pick: Pick | None = None) -> Number | None:
+    """The number of a text that `numeric_match` compares, or None."""
+    matches = _matches(text)
+    match = choose(_distinct(matches) if pick == "only" else matches, pick or "first", key=_value)
+    return _read(match) if match else None
 
 
 def _distinct(matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:

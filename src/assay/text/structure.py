@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from assay.errors import InputError
@@ -17,7 +17,7 @@ from assay.text.pattern import encodable
 if TYPE_CHECKING:
     from assay.scoring.json_safe import Json
 
-__all__ = ["json_match", "json_schema"]
+__all__ = ["differences", "json_match", "json_of", "json_schema", "schema_faults"]
 
 
 # --- Equal ---------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def json_match(
     """
     wanted = _expected(expected)
     slack = check_finite("tolerance", tolerance)
-    parsed = _parse_answer(answer, strict=strict, pick=pick, extract=extract)
+    parsed = json_of(answer, strict=strict, pick=pick, extract=extract)
     if not parsed.ok:
         return 0.0
     if not partial:
@@ -66,9 +66,14 @@ def json_match(
     return matching / leaves
 
 
-def _parse_answer(
-    answer: object, *, strict: bool, pick: Pick | None, extract: str | None
+def json_of(
+    answer: object,
+    *,
+    strict: bool = False,
+    pick: Pick | None = None,
+    extract: str | None = None,
 ) -> ParsedJson:
+    """The JSON of an answer that `json_match` and `json_schema` look at."""
     if extract is None:
         return parse_json(answer, strict=strict, pick=pick)
     text = answer_text(answer, extract, pick)
@@ -117,6 +122,27 @@ def _close(one: float, other: float, tolerance: float) -> bool:
         return abs(one - other) <= tolerance
     except OverflowError:  # an integer beyond the range of floats against a float
         return False
+
+
+def differences(found: Json, expected: Json, tolerance: float = 0.0) -> Iterator[str]:
+    """Where the JSON of an answer is not what `json_match` expects, a line for each place."""
+    wanted = _expected(expected)
+    waiting: list[tuple[str, Json, Json]] = [("", found, wanted)]
+    while waiting:
+        place, one, other = waiting.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            yield from (f"{place}.{key} is missing" for key in other if key not in one)
+            yield from (f"{place}.{key} is not expected" for key in one if key not in other)
+            both = [(f"{place}.{key}", one[key], other[key]) for key in other if key in one]
+            waiting.extend(reversed(both))
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                yield f"{place or 'the list'} has {len(one)} items instead of {len(other)}"
+            pairs = zip(one, other, strict=False)
+            both = [(f"{place}[{n}]", mine, theirs) for n, (mine, theirs) in enumerate(pairs)]
+            waiting.extend(reversed(both))
+        elif not _equal(one, other, tolerance):
+            yield f"{place or 'the value'} is {json.dumps(one)} instead of {json.dumps(other)}"
 
 
 def _count(one: Json, wanted: Json, tolerance: float) -> tuple[int, int]:
@@ -168,8 +194,14 @@ _PLAIN = frozenset(
 """Keywords with which each part of a schema looks at each part of an answer once, at most."""
 
 
+class _Fault(Protocol):
+    message: str
+    instance_path: list[str | int]
+
+
 class _Validator(Protocol):
     def is_valid(self, instance: Json) -> bool: ...
+    def iter_errors(self, instance: Json) -> Iterator[_Fault]: ...
 
 
 class _JsonSchema(Protocol):
@@ -212,16 +244,37 @@ def json_schema(
         text = json.dumps(schema if isinstance(schema, bool) else dict(schema), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"the schema is not JSON: {error}") from None
-    parsed = _parse_answer(answer, strict=strict, pick=pick, extract=extract)
-    # A half character is one character to the validator, which speaks UTF-8.
-    value = encodable(json.dumps(parsed.value, ensure_ascii=False))
-    if len(text) * max(len(value), 1_000) <= _MOST_WORK and _is_plain(text):
+    parsed = json_of(answer, strict=strict, pick=pick, extract=extract)
+    value = _written(parsed.value)
+    if _is_quick(text, value):
         is_valid = _validator(text).is_valid(json.loads(value))
     else:
         from assay.text.killable import SCHEMAS
 
         is_valid = SCHEMAS.compare(text, value, _SECONDS)
     return float(parsed.ok and is_valid)
+
+
+def schema_faults(found: Json, schema: Mapping[str, Json] | bool) -> Iterator[str]:  # noqa: FBT001 - a schema, not a switch
+    """What keeps the JSON of an answer from being valid, a line for each fault."""
+    text = json.dumps(schema if isinstance(schema, bool) else dict(schema))
+    value = _written(found)
+    if not _is_quick(text, value):
+        yield "the value is not valid by the schema, in which it may take long to find out where"
+        return
+    for fault in _validator(text).iter_errors(json.loads(value)):
+        place = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in fault.instance_path)
+        yield f"{place or 'the value'}: {fault.message}"
+
+
+def _written(value: Json) -> str:
+    """A half character is one character to the validator, which speaks UTF-8."""
+    return encodable(json.dumps(value, ensure_ascii=False))
+
+
+def _is_quick(text: str, value: str) -> bool:
+    """Whether validating a value cannot take long."""
+    return len(text) * max(len(value), 1_000) <= _MOST_WORK and _is_plain(text)
 
 
 @functools.lru_cache(maxsize=128)

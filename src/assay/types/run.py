@@ -91,10 +91,10 @@ class Run:
     metadata: dict[str, Json] = field(default_factory=dict[str, Json])
 
     @classmethod
-    def failed(cls, error: str, *, slug: str = "", task_id: str = "") -> Run:
+    def failed(cls, error: str, *, slug: str = "", task_id: str = "", traceback: str = "") -> Run:
         """A synthesized run for a rollout that never became live: no prompt, no runtime."""
         run = cls(slug=slug, task_id=task_id, grade=Grade.ungraded(error))
-        run.trace.record(Step(source="system", error=error))
+        run.trace.record(Step.of_error(error, traceback))
         run.trace.status = "error"
         return run
 

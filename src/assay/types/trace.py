@@ -167,6 +167,11 @@ class Step:
     ended_at: str | None = None
     extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
+    @staticmethod
+    def of_error(error: str, traceback: str = "") -> Step:
+        """A step of the system: what ended the work, and the traceback that is known of it."""
+        return Step(error=error, extra={"traceback": traceback} if traceback else {})
+
 
 @frozen(kw_only=True)
 class AgentStep(Step):

@@ -242,6 +242,8 @@ class Disagreement:
         verdict: The class that the score stands for.
         reason: Why, in the grader's words.
         file: ``file:line``.
+        answer: What was graded, its beginning; empty on cards of earlier versions.
+        question: What it answers, likewise.
     """
 
     row: str
@@ -250,6 +252,8 @@ class Disagreement:
     verdict: str
     reason: str
     file: str
+    answer: str = ""
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

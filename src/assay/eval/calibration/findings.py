@@ -21,6 +21,7 @@ SAME = 1e-9
 _SHOWN = 20
 _MOST_CAUSES = 5
 _MOST_REASON = 500
+_MOST_ANSWER = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,8 @@ class Findings:
             verdict=classes[self.place(score) or 0],
             reason=_reason(graded)[:_MOST_REASON],
             file=one.item.file,
+            answer=(one.item.submission.answer or "")[:_MOST_ANSWER],
+            question=(one.item.submission.question or "")[:_MOST_ANSWER],
         )
 
 

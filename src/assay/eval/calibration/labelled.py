@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.errors import InputError, Location
 from assay.eval.calibration.scale import Label, Scale, raters_of, scale_of, written_by
 from assay.graders.digest import framed
 from assay.scoring.json_safe import Json
+from assay.tasks.row_files import AS_IT_IS, Reading
 from assay.tasks.rows import Row, read_row, read_rows
 from assay.types.submission import Submission
 
@@ -51,13 +52,15 @@ class Item:
     file: str = ""
 
 
-def read_items(file: str, *, label: str = "") -> Iterator[Item]:
-    """Read a JSONL dataset; see `assay.tasks.rows.read_row` for what a row has.
+def read_items(file: str, *, label: str = "", reading: Reading = AS_IT_IS) -> Iterator[Item]:
+    """Read a dataset; see `assay.tasks.rows.read_row` for what a row has.
 
     Raises:
         InputError: For a missing file or a malformed row, naming file and line.
     """
-    for row in read_rows(file, graders=()):
+    names = (label,) if label else LABEL_FIELDS
+    reading = replace(reading, labels=(*reading.labels, *names))
+    for row in read_rows(file, graders=(), reading=reading):
         yield _item(row, label)
 
 
@@ -162,8 +165,9 @@ def read_labelled(
     cluster: str = "",
     levels: Sequence[str] = (),
     limit: int | None = None,
+    reading: Reading = AS_IT_IS,
 ) -> LabelledSet:
-    """Read a JSONL dataset with labels.
+    """Read a dataset with labels.
 
     Args:
         file: Rows as `assay.tasks.rows.read_row` takes them, each with a label: true or false,
@@ -174,19 +178,21 @@ def read_labelled(
         cluster: Field that says which rows are not independent, such as a question's id.
         levels: All levels, lowest first, where labels are levels.
         limit: Rows that are read.
+        reading: How they are read.
 
     Raises:
         InputError: For a malformed row or label, naming file and line; for no labels; for rows
             that are the same but for their labels.
     """
     read: list[tuple[Item, Json]] = []
-    for item in read_items(file, label=label):
+    for item in read_items(file, label=label, reading=reading):
         if limit is not None and len(read) >= limit:
             break
         read.append((item, _said(item, label)))
+    name = reading.name or file
     if not read:
-        raise InputError(f"{file} has no rows")
-    return labelled_set(read, name=file, label=label, cluster=cluster, levels=levels)
+        raise InputError(f"{name} has no rows")
+    return labelled_set(read, name=name, label=label, cluster=cluster, levels=levels)
 
 
 def labelled_set(

@@ -16,7 +16,7 @@ from assay.errors import GraderError, InputError, ModelError
 from assay.graders.judges.base import JudgeGrader
 from assay.graders.judges.documents import pieces
 from assay.graders.judges.fence import Part, Untrusted, compose, suspicions
-from assay.graders.judges.gate import emptiness
+from assay.graders.judges.gate import unasked
 from assay.graders.judges.panel import (
     TEXT,
     Form,
@@ -408,25 +408,15 @@ class ClaimGrader(JudgeGrader):
         """Have the claims of an answer listed and judged.
 
         Args:
-            answer: One without content is worth 0 whatever ``on_empty`` says, and nobody is asked.
+            answer: One without content, or of more than `MAX_ANSWER` characters, is worth 0
+                whatever ``on_empty`` says, and nobody is asked.
             question: What was asked, to understand the answer by.
             judge: Judges the claims; it is told whether to probe the voter.
             flags: Signs that something besides the answer tries to move the judge.
-
-        Raises:
-            ModelError: Of the kind ``overflow`` for more than `MAX_ANSWER` characters: what nobody
-                reads has no score, as with all judges.
         """
-        if why := emptiness(answer):
-            models = list[Json](self.panel.models)
-            metadata: dict[str, Json] = {"models": models, "asked": False, "why": why}
-            return SubScore(self.name, 0.0, metadata=metadata, reason=why)
-        if len(answer) > MAX_ANSWER:
-            raise ModelError(
-                f"the answer has {len(answer):,} characters; at most {MAX_ANSWER:,} are read",
-                kind="overflow",
-                hint="a judge reads all of it or nothing; grade such work in parts",
-            )
+        if nothing := unasked(answer, most=MAX_ANSWER):
+            metadata = {"models": list[Json](self.panel.models), **nothing.to_json()}
+            return SubScore(self.name, 0.0, metadata=metadata, reason=nothing.why)
         patterns = list[Json](suspicions(answer))
         flags = {**({"injection_suspected": patterns} if patterns else {}), **flags}
 

@@ -1,5 +1,7 @@
 r"""What is decided before any judge is asked: an answer without content gets nothing.
 
+Nor does one that is longer than a judge reads: its length is its own doing.
+
 A single colon or "Solution:" wins up to nine in ten verdicts of some judges (Zhao et al. 2025,
 "One Token to Fool LLM-as-a-Judge", arXiv:2507.08794), and more votes do not help. What counts is
 what can be seen: a blank letter, a full-width "Solution:" or ``<br>`` is no more than a space.
@@ -12,9 +14,10 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from assay.graders.judges.fence import composed, unhidden
+from assay.graders.judges.fence import MAX_MATERIAL, composed, unhidden
+from assay.scoring.json_safe import Json
 
-__all__ = ["emptiness"]
+__all__ = ["Unasked", "emptiness", "unasked"]
 
 _OPENERS = (
     *("answer", "the answer is", "final answer", "my answer", "here is my answer"),
@@ -77,6 +80,45 @@ _SIGN = "\u25a1"
 _STOPS = frozenset(".:,;!?")
 
 _CONTENT = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """Why an answer is worth nothing, whatever a judge would say.
+
+    Attributes:
+        why: In words.
+        is_overlong: Whether it is more than a judge reads. To break a penalty's judge so is no
+            way around the penalty.
+    """
+
+    why: str
+    is_overlong: bool = False
+
+    def to_json(self) -> dict[str, Json]:
+        """As evidence."""
+        found: dict[str, Json] = {"asked": False, "why": self.why}
+        return {**found, "_outcome": "overflow"} if self.is_overlong else found
+
+
+def unasked(
+    answer: str, *, openers: bool = True, beside: int = 0, most: int = MAX_MATERIAL
+) -> Unasked | None:
+    """Why nobody is asked about an answer; None where somebody is.
+
+    Args:
+        answer: The answer.
+        openers: As for `emptiness`.
+        beside: Characters of what is shown with it. Where that is more than the answer, it is not
+            the answer's doing that both together are too much.
+        most: Characters that a judge reads.
+    """
+    size = len(answer)
+    if size + beside > most and size > beside:
+        why = f"the answer has {size:,} characters: a judge reads at most {most:,}, and all or none"
+        return Unasked(why, is_overlong=True)
+    why = emptiness(answer, openers=openers)
+    return Unasked(why) if why else None
 
 
 def emptiness(answer: str, *, openers: bool = True) -> str:

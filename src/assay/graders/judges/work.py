@@ -18,7 +18,7 @@ from typing import cast
 
 from assay.errors import ModelError
 from assay.graders.judges.fence import MAX_MATERIAL, Part, Untrusted, suspicions
-from assay.graders.judges.gate import emptiness
+from assay.graders.judges.gate import Unasked, unasked
 from assay.graders.judges.rubric import Material
 from assay.graders.tree import SKIPPED_DIRECTORIES, read_regular, regular_files
 from assay.graders.usage import missing_part, walk
@@ -27,7 +27,7 @@ from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
 from assay.types.trace import AgentStep, AnyStep, ToolStep, Trace
 
-__all__ = ["Work", "diff_view", "judged_model", "kin", "trace_view"]
+__all__ = ["Work", "diff_view", "file_diff", "judged_model", "kin", "trace_view"]
 
 
 def judged_model(trace: Trace | None, metadata: Mapping[str, Json] | None) -> str:
@@ -86,11 +86,15 @@ def diff_view(workspace: Workspace) -> View:
     more than 256 KiB are named only. Of a text, other bytes are shown as U+FFFD.
 
     Raises:
-        ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
+        OverlongError: If it is longer than a prompt may be.
     """
     left = Path(workspace.submitted or workspace.path)
     source = Path(workspace.source) if workspace.source is not None else None
-    names = _names(left) | (_names(source) if source is not None else set[str]())
+    given = _names(source) if source is not None else set[str]()
+    try:
+        names = given | _names(left)
+    except ModelError as error:  # more than what was given: its own doing
+        raise OverlongError(error.message) from None
     effort, shown, size, hidden = _EFFORT, list[list[str]](), 0, list[str]()
     for name in sorted(names):
         before = _content(source, name) if source is not None else None
@@ -99,7 +103,7 @@ def diff_view(workspace: Workspace) -> View:
             continue
         if _text_of(after) is None:
             hidden.append(f"{_line(name)}: {_told(after)}")
-        lines, effort = _file_diff(name, before, after, effort)
+        lines, effort = file_diff(name, before, after, effort)
         size += sum(map(len, lines)) + len(lines)
         if size > MAX_MATERIAL:
             raise _overflow("diff")
@@ -136,7 +140,7 @@ def trace_view(trace: Trace) -> View:
     end, and what is left out between them is said.
 
     Raises:
-        ModelError: Of the kind ``overflow`` where it is longer than a prompt may be.
+        OverlongError: If it is longer than a prompt may be.
     """
     lines: list[str] = []
     own: list[str] = []
@@ -154,12 +158,15 @@ def trace_view(trace: Trace) -> View:
     return View(text="\n".join(lines), own="\n@@\n".join(own))
 
 
-def _overflow(what: str) -> ModelError:
-    return ModelError(
-        f"the {what} is longer than {MAX_MATERIAL:,} characters",
-        kind="overflow",
-        hint="a judge reads all of it or nothing; grade such work by other graders",
-    )
+class OverlongError(ModelError):
+    """Work is more than a judge reads, by its own doing: it is worth 0."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}, and a judge reads all of it or nothing", kind="overflow")
+
+
+def _overflow(what: str) -> OverlongError:
+    return OverlongError(f"the {what} is longer than {MAX_MATERIAL:,} characters")
 
 
 def _names(root: Path) -> set[str]:
@@ -211,10 +218,17 @@ def _content(root: Path, name: str) -> bytes | str | None:
     return f"a file that {found}"
 
 
-def _file_diff(
+def file_diff(
     name: str, before: bytes | str | None, after: bytes | str | None, effort: int
 ) -> tuple[list[str], int]:
-    """The lines about one file, and the effort that is left for others."""
+    """The lines about one file, two of them its names, and the effort that is left for others.
+
+    Args:
+        name: Its path.
+        before: What it was; as text, what stands for it; None where there was none.
+        after: What it is now.
+        effort: Pairs of lines that may be compared.
+    """
     old, new = _text_of(before), _text_of(after)
     shown = _line(name)
     header = [
@@ -326,7 +340,7 @@ class Work(Material):
             workspace: What was left and given, if it is to be shown.
 
         Raises:
-            ModelError: Of the kind ``overflow`` for more than a judge may read.
+            OverlongError: For more than a judge may read.
         """
         diff = None if workspace is None else await asyncio.to_thread(diff_view, workspace)
         done = None if trace is None else await asyncio.to_thread(trace_view, trace)
@@ -352,12 +366,16 @@ class Work(Material):
             told["not_shown"] = [*hidden[:_MOST_NAMED], *left_out]
         return told
 
-    def emptiness(self) -> str:
-        """Why there is nothing to be judged. What was merely done is no work of its own."""
-        why = emptiness(self.said)
-        if not why or (self.diff is not None and self.diff.text):
-            return ""
-        return why if self.diff is None else f"{why}, and no file was changed"
+    def unasked(self) -> Unasked | None:
+        """Why nobody is asked about it. What was merely done is no work of its own."""
+        views = sum(len(view.text) for view in (self.diff, self.trace) if view is not None)
+        if len(self.said) + views + len(self.question) > MAX_MATERIAL > 2 * len(self.question):
+            why = f"the work makes a prompt of more than {MAX_MATERIAL:,} characters"
+            return Unasked(f"{why}, and a judge reads all of it or nothing", is_overlong=True)
+        found = unasked(self.said)
+        if found is None or self.diff is None:
+            return found
+        return None if self.diff.text else Unasked(f"{found.why}, and no file was changed")
 
     def with_note_of_trace(self) -> Work:
         """The same, where a trace was to be shown: its absence is said."""

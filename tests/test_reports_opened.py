@@ -1,0 +1,248 @@
+"""A cell, opened: prompt, answer, trajectory, files and evidence, in every form of report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import cast
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from assay.scoring.json_safe import Json
+from tests.command_line import assay, cells, echo_case, result, summary, write_case
+
+STEPS = (
+    {"type": "agent", "reasoning": "Look first.", "content": "I look at the file."},
+    {"type": "tool", "call": {"name": "read", "arguments": {"path": "main.txt"}, "id": "1"}},
+    {
+        "type": "tool",
+        "call": {"name": "edit", "arguments": {"path": "main.txt", "times": 2}, "id": "2"},
+        "result": {"content": "no such line", "is_error": True, "id": "2"},
+    },
+)
+
+
+def turn(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one case by two recordings, the first of which passes, and of a dataset."""
+    root = tmp_path_factory.mktemp("opened")
+    case = write_case(
+        root,
+        """
+        id: c1
+        task: {prompt: "mend main.txt, please"}
+        source: {path: source}
+        matrix: {harnesses: [replay], models: [fix, lazy]}
+        graders:
+          - {type: files, name: mended, patterns: ["fixed"]}
+          - {type: numeric_match, expected: "42"}
+        """,
+    )
+    (case / "source").mkdir()
+    (case / "source" / "main.txt").write_text("one\nbroken\nthree\n", "utf-8")
+    (case / "source" / "gone.txt").write_text("old\n", "utf-8")
+    fix, lazy = (case / "recordings" / name for name in ("fix", "lazy"))
+    (fix / "files").mkdir(parents=True)
+    (fix / "files" / "main.txt").write_text("one\nfixed\nthree\n", "utf-8")
+    (fix / "files" / "new.bin").write_bytes(b"\0" * 50)
+    (fix / "deleted.txt").write_text("gone.txt\n", "utf-8")
+    (fix / "answer.txt").write_text("That makes 42.", "utf-8")
+    lines = [json.dumps(step) for step in STEPS]
+    (fix / "trace.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    lazy.mkdir()
+    (lazy / "answer.txt").write_text("I think it is 17.", "utf-8")
+    assert assay("run", "evals", "--label", "matrix", cwd=root).returncode == 1
+    rows = [
+        {"id": "a", "question": "6 * 7?", "answer": "It is 17." + " so" * 1_000, "expected": "42"},
+        {
+            "id": "b",
+            "messages": [turn("user", "6 * 7?"), turn("assistant", "42")],
+            "expected": "42",
+        },
+    ]
+    (root / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    (root / "graders.yaml").write_text("- {type: numeric_match}\n", "utf-8")
+    graded = assay("grade", "rows.jsonl", "--graders", "graders.yaml", cwd=root)
+    assert graded.returncode == 1, graded.stderr
+    return root
+
+
+def opened(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return assay("report", *words, cwd=home)
+
+
+def test_a_passing_cell_opens_in_the_terminal(home: Path) -> None:
+    done = opened(home, "matrix", "--case", "c1", "--model", "fix")
+    assert done.returncode == 0, done.stderr
+    for said in (
+        "mend main.txt, please",
+        "1  thought",
+        "2  said",
+        "│ I look at the file.",
+        "called read",
+        "called edit",
+        "│ times: 2",
+        "failed with",
+        "│ no such line",
+        "changed main.txt",
+        "│ -broken",
+        "│ +fixed",
+        "deleted gone.txt",
+        "added new.bin",
+        "a file of 50 bytes, binary",
+        "decided: 42 is 42",
+        "│ That makes 42.",
+        "✓ PASS: the 1 graded cell passed",
+    ):
+        assert said in done.stdout, said
+    assert "lazy" not in done.stdout
+
+
+def test_a_failing_cell_says_what_was_read_without_being_asked_for(home: Path) -> None:
+    text = opened(home, "matrix").stdout
+    assert "read: 17 (the first number of the answer)" in text
+    assert "expected: 42" in text
+    assert "decided: 17 is not 42: they are 25 apart" in text
+    assert "--case c1" in text
+
+
+def test_json_of_a_case_holds_all_that_is_kept(home: Path) -> None:
+    (found,) = cells(opened(home, "matrix", "--case", "c1", "--model", "fix", "--json"))
+    assert found["prompt"] == "mend main.txt, please"
+    steps = cast("list[dict[str, Json]]", found["steps"])
+    assert [step["label"] for step in steps] == [
+        "thought",
+        "said",
+        "called read",
+        "called edit",
+        "failed with",
+    ]
+    assert [step["is_error"] for step in steps] == [False, False, False, False, True]
+    changes = cast("list[dict[str, Json]]", found["changes"])
+    assert [(change["path"], change["how"]) for change in changes] == [
+        ("gone.txt", "deleted"),
+        ("main.txt", "changed"),
+        ("new.bin", "added"),
+    ]
+    assert "-broken\n+fixed" in str(changes[1]["diff"])
+    nodes = cast("list[dict[str, Json]]", found["subscores"])
+    assert cast("dict[str, Json]", nodes[1]["metadata"])["decided"] == "42 is 42"
+
+
+def test_html_and_junit_show_the_same(home: Path) -> None:
+    opened(home, "matrix", "--html", "all.html", "--junit", "all.xml")
+    page = (home / "all.html").read_text("utf-8")
+    for said in (
+        "mend main.txt, please",
+        "What was done: 5 steps",
+        "What it left: 3 files changed",
+        '<span class="add">+fixed',
+        "17 is not 42: they are 25 apart",
+    ):
+        assert said in page, said
+    (failure,) = ET.parse(home / "all.xml").iter("failure")
+    assert "17 is not 42: they are 25 apart" in str(failure.text)
+    assert "mend main.txt, please" in str(failure.text)
+
+
+def test_a_row_is_explained_from_the_whole_of_what_was_graded(home: Path) -> None:
+    done = opened(home, "latest", "--case", "a", "--json")
+    (found,) = cells(done)
+    assert found["prompt"] == "6 * 7?"
+    assert len(str(found["answer"])) > 3_000
+    (node,) = cast("list[dict[str, Json]]", found["subscores"])
+    assert cast("dict[str, Json]", node["metadata"])["expected"] == "42"
+    assert cast("dict[str, Json]", result(done)["run"])["planned"] == 2
+    assert summary(done)["verdict"] == {"code": 1, "line": "FAIL: 1 of 1 graded cell failed"}
+    assert cast("dict[str, Json]", result(done)["run"])["label"] == ""
+    (conversation,) = cells(opened(home, "latest", "--case", "b", "--json"))
+    assert conversation["steps"] == [{"label": "user", "text": "6 * 7?", "is_error": False}]
+    assert "decided: 17 is not 42" in opened(home, "latest").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--case", "c2"), "no case 'c2' in run"),
+        (
+            ("--case", "c1", "--model", "fxi"),
+            "has model 'fxi' (it has replay fix trial 1; replay lazy trial 1)",
+        ),
+        (("--case", "c1", "--trial", "2"), "has trial 2 (it has"),
+        (("--model", "fix"), "say which cells of a case"),
+    ],
+)
+def test_a_cell_that_is_not_there_is_named(home: Path, words: tuple[str, ...], said: str) -> None:
+    done = opened(home, "matrix", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_kept_workspace_is_laid_out_to_look_at(home: Path) -> None:
+    several = assay("workspace", "matrix", "c1", cwd=home)
+    assert "say which with --harness, --model and --trial: replay fix trial 1" in several.stderr
+    done = assay("workspace", "matrix", "c1", "--model", "fix", cwd=home)
+    assert (done.returncode, done.stdout) == (0, "c1-workspace\n"), done.stderr
+    laid_out = home / "c1-workspace"
+    assert sorted(path.name for path in laid_out.iterdir()) == ["main.txt", "new.bin"]
+    (laid_out / "main.txt").write_text("mine", "utf-8")  # a copy: the store's stays as it was
+    again = assay("workspace", "matrix", "c1", "--model", "fix", "--out", "two", cwd=home)
+    assert (again.returncode, (home / "two" / "main.txt").read_text()) == (0, "one\nfixed\nthree\n")
+    taken = assay("workspace", "matrix", "c1", "--model", "fix", cwd=home)
+    assert "c1-workspace is there already" in taken.stderr
+    rows = assay("workspace", "latest", "a", cwd=home)
+    assert (rows.returncode, "nothing is kept" in rows.stderr) == (2, True)
+
+
+def test_a_workspace_that_is_lost_is_said_and_the_rest_is_shown(home: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(home / ".assay", copy / ".assay")
+    shutil.rmtree(copy / ".assay" / "snapshots")
+    done = assay("report", "matrix", "--case", "c1", "--model", "fix", cwd=copy)
+    assert done.returncode == 0, done.stderr
+    assert "the workspace that was kept cannot be read" in done.stdout
+    assert "mend main.txt, please" in done.stdout
+
+
+def test_an_exception_in_a_grader_of_ones_own_shows_file_line_and_traceback(
+    tmp_path: Path,
+) -> None:
+    case = write_case(
+        tmp_path,
+        """
+        id: c1
+        task: {prompt: hello}
+        matrix: {harnesses: [echo], models: [m]}
+        graders: [{type: "python:own.py:Own"}]
+        """,
+    )
+    (case / "own.py").write_text(
+        "from assay.graders import Grader\n\n\nclass Own(Grader):\n"
+        "    @classmethod\n    def compute_score(cls, answer=''):\n        return {}['k']\n",
+        "utf-8",
+    )
+    done = assay("run", "evals", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "KeyError: 'k' (evals/c1/own.py:7 in compute_score)" in " ".join(done.stdout.split())
+    whole = assay("report", "latest", "--case", "c1", "--html", "p.html", cwd=tmp_path)
+    assert "return {}['k']" in whole.stdout
+    assert "return {}[&#x27;k&#x27;]" in (tmp_path / "p.html").read_text("utf-8")
+
+
+def test_of_many_trials_the_first_are_opened_and_the_rest_is_counted(tmp_path: Path) -> None:
+    echo_case(tmp_path, trials=7)
+    assert assay("run", "evals", cwd=tmp_path).returncode == 0
+    some = assay("report", "latest", "--case", "c1", cwd=tmp_path).stdout
+    assert some.count("✓ c1") == 5
+    assert "… and 2 more: say which by --model, --harness or --trial, or --all" in some
+    assert "✓ PASS: all of 7 graded cells passed" in some
+    every = assay("report", "latest", "--case", "c1", "--all", cwd=tmp_path).stdout
+    assert every.count("✓ c1") == 7

@@ -1,0 +1,169 @@
+"""What a comparison says of its number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+import assay.text
+from assay.graders.kinds import KINDS, kind_of
+from assay.text.explain import explain
+
+
+def said(comparison: str, **arguments: Any) -> str:
+    """Read, expected and decided, on one line."""
+    function = cast("Callable[..., float]", getattr(assay.text, comparison))
+    found = explain(comparison, function(**arguments), arguments)
+    assert list(found) == ["read", "expected", "decided"]
+    return " | ".join(found.values())
+
+
+CAPITALS = {"A": "Paris", "B": "Rome"}
+
+
+@pytest.mark.parametrize(
+    ("comparison", "arguments", "expected"),
+    [
+        (
+            "exact_match",
+            {"answer": "Lyon", "expected": "Paris"},
+            'Lyon | Paris | they differ from character 1: "lyon" instead of "paris"',
+        ),
+        (
+            "exact_match",
+            {"answer": "Paris", "expected": "Paris France"},
+            'Paris | Paris France | they differ from character 6: its end instead of " france"',
+        ),
+        (
+            "exact_match",
+            {"answer": "the Paris!", "expected": "paris"},
+            "the Paris! | paris | they say the same: what differs does not count",
+        ),
+        (
+            "exact_match",
+            {"answer": "x", "expected": ["a", "b"]},
+            "x | a or b | it is none of the 2 right answers",
+        ),
+        (
+            "exact_match",
+            {"answer": "x", "expected": "a", "extract": "boxed"},
+            "nothing | a | extract='boxed' finds nothing in the answer",
+        ),
+        (
+            "contains",
+            {"answer": "I live in Paris", "substring": "paris"},
+            'I live in Paris | "paris" | "paris" stands in "i live in paris"',
+        ),
+        (
+            "contains_all",
+            {"answer": "Paris", "substrings": ["rome", "paris"]},
+            'Paris | all of "rome", "paris" | "rome" does not occur in it',
+        ),
+        (
+            "contains_any",
+            {"answer": "Oslo", "substrings": ["rome", "paris"]},
+            'Oslo | any of "rome", "paris" | "rome", "paris" do not occur in it',
+        ),
+        (
+            "numeric_match",
+            {"answer": "It is 17, not 42", "expected": 42},
+            "17 (the first number of the answer) | 42 | 17 is not 42: they are 25 apart",
+        ),
+        (
+            "numeric_match",
+            {"answer": "4.9", "expected": 5, "tolerance": 0.05},
+            (
+                "4.9 (the first number of the answer) | 5 | 4.9 is not 5: they are 0.1 apart, "
+                "and 0.05 is accepted"
+            ),
+        ),
+        (
+            "numeric_match",
+            {"answer": "3 or 4", "expected": 3, "pick": "only"},
+            "3 or 4 | 3 | it has different numbers: 3, 4",
+        ),
+        (
+            "numeric_match",
+            {"answer": "many", "expected": 3},
+            "many | 3 | there is no number in it",
+        ),
+        (
+            "regex_match",
+            {"answer": "abc 123", "pattern": r"\d+"},
+            r'abc 123 | somewhere /\d+/ | "123" matches',
+        ),
+        (
+            "f1_score",
+            {"answer": "the cat sat", "reference": "a cat sat on the mat"},
+            (
+                "the cat sat | a cat sat on the mat | 2 words in common; the answer has 2, "
+                'the reference 4; missing: "on", "mat"'
+            ),
+        ),
+        (
+            "similarity",
+            {"answer": "a", "reference": "b", "metric": "levenshtein", "threshold": 0.9},
+            "a | b | 0.00 by levenshtein, and 0.9 is needed",
+        ),
+        (
+            "choice_match",
+            {"answer": "Answer: B", "expected": "A", "choices": CAPITALS},
+            "option B: Rome | A | B is not the right option",
+        ),
+        (
+            "choice_match",
+            {"answer": "who knows", "expected": "A"},
+            "who knows | A | no single option is chosen in it",
+        ),
+        (
+            "json_match",
+            {"answer": '{"a": 1, "b": [1, 2]}', "expected": {"a": 1, "b": [1, 3], "c": 1}},
+            (
+                '{"a": 1, "b": [1, 2]} | {"a": 1, "b": [1, 3], "c": 1} | .c is missing; '
+                ".b[1] is 2 instead of 3"
+            ),
+        ),
+        (
+            "json_schema",
+            {"answer": '{"a": "x"}', "schema": {"properties": {"a": {"type": "integer"}}}},
+            (
+                '{"a": "x"} | {"properties": {"a": {"type": "integer"}}} | '
+                '.a: "x" is not of type "integer"'
+            ),
+        ),
+        (
+            "json_match",
+            {"answer": "no", "expected": 1},
+            "nothing | 1 | no JSON: not JSON: Expecting value at line 1, column 1",
+        ),
+        (
+            "math_equal",
+            {"answer": r"so \boxed{0.50}", "expected": "0.5"},
+            "0.50 | 0.5 | they are equal",
+        ),
+    ],
+)
+def test_a_comparison_says_what_it_read_expected_and_decided(
+    comparison: str, arguments: dict[str, Any], expected: str
+) -> None:
+    assert said(comparison, **arguments) == expected
+
+
+def test_every_comparison_that_is_a_grader_explains_itself() -> None:
+    comparisons = [name for name, target in KINDS.items() if ".comparison:" in target]
+    assert len(comparisons) > 10
+    for name in comparisons:
+        arguments = {"answer": "1", "expected": "1", "reference": "1", "pattern": "1"}
+        arguments |= {"substring": "1"}
+        more = {"substrings": ["1"], "schema": True, "choices": "12"}
+        taken = kind_of(name).parameters
+        given = {key: value for key, value in {**arguments, **more}.items() if key in taken}
+        assert kind_of(name).grader.explain(1.0, given)["read"]
+
+
+def test_a_long_answer_is_shown_by_its_ends() -> None:
+    read = said("exact_match", answer="a" * 5_000, expected="b").partition(" | ")[0]
+    assert len(read) < 450
+    assert "4,600 characters" in read
