@@ -22,6 +22,7 @@ class ServerProcess:
     Args:
         home: Its working directory.
         location: Its database; a directory of its own by default.
+        options: Further arguments of `assay serve`.
 
     Attributes:
         url: Where it listens now; another one after each start.
@@ -29,8 +30,9 @@ class ServerProcess:
         token: A key for everything.
     """
 
-    def __init__(self, home: Path, location: str | None = None) -> None:
+    def __init__(self, home: Path, location: str | None = None, *options: str) -> None:
         self.home = home
+        self._options = options
         self.url = self.link = ""
         self.location = location or str(home / ".assay")
         made = assay(
@@ -52,11 +54,11 @@ class ServerProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self, *options: str) -> None:
+    def start(self) -> None:
         """Start it, and wait until it says where it listens."""
         with (self.home / "server.log").open("a") as log:
             self._process = subprocess.Popen(
-                [*COMMAND, "serve", "--port", "0", "--json", "--db", self.location, *options],
+                [*COMMAND, "serve", "--port", "0", "--json", "--db", self.location, *self._options],
                 cwd=self.home,
                 env=environment(self.home),
                 stdin=subprocess.DEVNULL,

@@ -372,6 +372,39 @@ async def test_a_rollout_that_cannot_be_verified_is_marked() -> None:
     assert (reply["reward"], reply["_ng_failure_class"]) == (0.0, "skipped")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"items": [{"answer": "4"}], "items": []}',
+        '{"responses_create_params": {"x": 1e999}, "response": {"output": []}}',
+        '{"items": ' + "[" * 900 + "]" * 900 + "}",
+    ],
+    ids=["twice", "infinite", "deep"],
+)
+@pytest.mark.parametrize("path", ["/v1/grade", "/verify", "/get_reward"])
+async def test_what_readers_of_json_take_differently_is_refused(path: str, text: str) -> None:
+    async with client(serve_wire(Odd.skips)) as http:
+        headers = {"Content-Type": "application/json"}
+        problem(await http.post(path, content=text, headers=headers), 400)
+
+
+async def test_nemo_rl_never_trains_on_what_could_not_be_graded() -> None:
+    """NeMo RL masks what has `instance_config.mask_sample`, and looks at no other mark."""
+    failed = (await post("/verify", rollout("fail", instance_config={"name": "a"}))).json()
+    assert failed["instance_config"] == {"name": "a", "mask_sample": True}
+    assert (await post("/verify", rollout("fail"))).json()["instance_config"]["mask_sample"] is True
+    again = {**failed, **rollout("4", expected="4")}
+    graded = (await post("/verify", again)).json()
+    assert (graded["reward"], graded["instance_config"]) == (1.0, {"name": "a"})
+    theirs = rollout("4", expected="4", instance_config={"mask_sample": True})
+    assert (await post("/verify", theirs)).json()["instance_config"] == {"mask_sample": True}
+
+
+async def test_nemo_gym_is_told_of_an_error_where_that_is_asked_for() -> None:
+    reply = await post("/verify", rollout("x"), serve_wire(Odd.skips, on_error="fail"))
+    problem(reply, 500)
+
+
 async def test_the_last_message_is_the_answer() -> None:
     def shown(answer: str, thread: StringThread) -> object:
         return {"score": 1, "answer": answer, "turns": [list(turn) for turn in thread]}

@@ -66,3 +66,11 @@ def test_the_place_of_what_is_not_a_number_is_told() -> None:
     with pytest.raises(NotJsonError) as caught:
         decode_json('{"rows": [{"score": 1}, {"score": -1e999}]}')
     assert caught.value.path == "rows[1].score"
+
+
+def test_too_many_values_are_refused_before_they_are_read() -> None:
+    text = "[" + "{}," * 99 + "{}]"
+    assert decode_json(text, max_values=300) == [{}] * 100
+    with pytest.raises(NotJsonError, match="more than 150 values"):
+        decode_json(text, max_values=150)
+    assert decode_json(json.dumps({"csv": '1,[{"' * 500}), max_values=10)

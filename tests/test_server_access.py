@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
@@ -333,3 +335,40 @@ def _operations(document: dict[str, Json]) -> list[tuple[str, list[str]]]:
     paths = document["paths"]
     assert isinstance(paths, dict)
     return [(path, list(one)) for path, one in paths.items() if isinstance(one, dict)]
+
+
+@pytest.mark.parametrize(
+    ("given", "is_kept"), [("a-1.b_2", True), ("a" * 65, False), ("a b", False), ("", False)]
+)
+async def test_a_reply_and_its_line_in_the_log_have_one_id(
+    site: Site, given: str, *, is_kept: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "assay.access"):
+        answer = await site.admin.get("/healthz", headers={"X-Request-Id": given})
+    found = answer.headers["x-request-id"]
+    assert (found == given) is is_kept
+    assert caplog.messages[-1].endswith(f" ms {found}")
+
+
+async def test_who_made_locked_and_deleted_what_is_noted(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = await site.in_new_project()
+    with caplog.at_level("INFO", "assay.audit"):
+        await own.made("k")
+        await own.admin.put(own.at("graders/k/lock"), json={"locked": True})
+        await own.admin.delete(own.at("graders/k"))  # it is locked
+        await own.admin.put(own.at("graders/k/lock"), json={"locked": False})
+        await own.admin.delete(own.at("graders/k"))
+        await own.get("graders")
+    noted = [cast("dict[str, Json]", json.loads(line)) for line in caplog.messages]
+    assert [(one["operation"], one["what"]) for one in noted] == [
+        ("create_grader", {"key": "k", "name": ""}),
+        ("lock_grader", {"key": "k", "locked": True}),
+        ("lock_grader", {"key": "k", "locked": False}),
+        ("delete_grader", {"key": "k", "force": False}),
+    ]
+    assert {(one["project"], one["by"], one["role"]) for one in noted} == {
+        (own.project, "admin", "admin")
+    }
+    assert all(one["key"] and one["time"] and one["address"] for one in noted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -96,6 +97,33 @@ async def test_the_same_request_is_carried_out_once(
         assert theirs.status_code == 200, "a key is its sender's own"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_same_request_to_two_servers_of_a_database_is_carried_out_once(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path
+) -> None:
+    location = new_location(request, kind, tmp_path)
+    async with serving(location) as one, serving(location) as two:
+        await one.made()
+        await one.uploaded("d", [{"answer": "4", "expected": "4"}])
+        token = one.admin.headers["Authorization"].removeprefix("Bearer ")
+        async with two.client(token) as admin:
+            sites = [one, replace(two, admin=admin)] * 2
+            graded = await asyncio.gather(
+                *(
+                    site.post("graders/exact/grade", {"items": ITEMS}, Idempotency_Key="k")
+                    for site in sites
+                )
+            )
+            job: Json = {"grader": "exact", "dataset": "d"}
+            made = await asyncio.gather(
+                *(site.post("jobs", job, Idempotency_Key="j") for site in sites)
+            )
+        assert len({answer.text for answer in graded}) == 1
+        assert len(items_of(await one.get("scores"))) <= len(ITEMS) + 1  # one may be the job's
+        assert len({answer.text for answer in made}) == 1, [answer.text for answer in made]
+        assert len(items_of(await one.get("jobs"))) == 1
+
+
 async def test_what_was_made_is_answered_again_with_its_place(site: Site) -> None:
     body: Json = {"key": "human", "kind": "custom", "definition": {}}
     first = await site.post("graders", body, Idempotency_Key="make")
@@ -174,8 +202,29 @@ async def test_openai_s_graders_run_here(site: Site) -> None:
     valid = await site.post("/v1/fine_tuning/alpha/graders/validate", {"grader": grader})
     assert valid.status_code == 200
     wrong = await site.post("/v1/fine_tuning/alpha/graders/validate", {"grader": {"type": "x"}})
-    assert wrong.status_code == 422
-    faults_of(wrong)
+    assert wrong.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"grader": {"type": "strang_check"}, "model_sample": "4"}, "grader.type"),
+        ({"grader": {"type": "string_check"}}, "model_sample"),
+        ({"grader": {}, "model_sample": "4", "itm": {}}, "itm"),
+    ],
+)
+async def test_refusals_are_those_that_openai_s_clients_catch(
+    site: Site, body: Json, param: str
+) -> None:
+    """`except openai.BadRequestError` looks for 400 and for an object `error`."""
+    answer = await site.post("/v1/fine_tuning/alpha/graders/run", body)
+    error = cast("dict[str, Json]", body_of(answer)["error"])
+    assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
+    assert error["param"] == param
+    assert error["message"]
+    strange = await site.client("no key").post("/v1/fine_tuning/alpha/graders/run", json=body)
+    assert strange.status_code == 401
+    assert strange.json()["error"]["type"] == "authentication_error"
 
 
 @pytest.mark.sandbox

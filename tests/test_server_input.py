@@ -203,6 +203,30 @@ async def test_a_thousand_items_are_graded_and_one_more_is_refused(site: Site) -
     assert (more.status_code, faults_of(more)[0]["field"]) == (422, "items")
 
 
+EMPTY: list[Json] = [{}]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"items": EMPTY * 200_000}, 413),
+        ({"items": EMPTY * 20_000}, 422),
+        ({"items": EMPTY, **{f"u{n}": 1 for n in range(20_000)}}, 422),
+    ],
+    ids=["values", "items", "names"],
+)
+async def test_a_body_of_very_many_values_is_refused_at_once(
+    site: Site, body: Json, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: object) -> None:
+        raise AssertionError("every value is being looked at")
+
+    monkeypatch.setattr("assay.server.door._of_validation", slow)
+    answer = await site.post("graders/exact/grade", body)
+    assert answer.status_code == status
+    assert len(faults_of(answer)) <= 100
+
+
 @pytest.mark.parametrize(
     ("lines", "status", "place", "said"),
     [

@@ -13,11 +13,14 @@ from typing import cast
 import httpx
 import pytest
 
+from assay.errors import StoreError
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.app import context_of
 from assay.server.context import Context, Item, ServerSettings
 from assay.store.catalog import GraderVersion
+from assay.store.database import Database
+from assay.store.datasets import Datasets
 from assay.store.jobs import Jobs
 from tests.postgres import KINDS, new_location
 from tests.server_app import Site, body_of, faults_of, items_of, serving
@@ -146,6 +149,37 @@ async def test_a_job_that_cannot_go_on_says_why(site: Site) -> None:
         job = await ended(site, made.headers["location"])
         assert job["status"] == "failed"
         assert "human" in str(job["message"]) or "custom" in str(job["message"])
+
+
+async def test_a_damaged_row_is_an_error_of_that_row(site: Site) -> None:
+    await site.uploaded("d", rows(3))
+
+    def damage(database: Database) -> None:
+        with database.writing():
+            database.change("DROP TRIGGER rows_are_fixed")  # a disk asks no trigger
+            database.change("UPDATE dataset_row SET data = ? WHERE number = 2", '{"answer": "4')
+
+    await site.with_store(damage)
+    made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+    job = await ended(site, made.headers["location"])
+    assert (job["status"], job["done"], job["errors"]) == ("finished", 3, 1)
+    (_, wrong, _) = await everything(site, f"{made.headers['location']}/results")
+    assert "damaged" in str(wrong["graded"])
+
+
+async def test_a_job_whose_store_fails_again_and_again_is_given_up(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await site.uploaded("d", rows(2))
+
+    def malformed(*_: object, **__: object) -> None:
+        raise StoreError("database disk image is malformed")
+
+    monkeypatch.setattr(Datasets, "rows", malformed)
+    made = await site.post("jobs", {"grader": "exact", "dataset": "d"})
+    job = await ended(site, made.headers["location"])
+    assert job["status"] == "failed"
+    assert "none stored a score" in str(job["message"])
 
 
 async def test_a_job_that_breaks_ends_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,8 @@ async def test_the_printed_link_logs_in_and_the_command_line_sees_the_same_store
     with ServerProcess(tmp_path) as server:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", server.url)
         async with httpx.AsyncClient(base_url=server.url, follow_redirects=True) as browser:
-            me = await browser.get(server.link)
+            assert (await browser.get(server.link)).status_code == 200
+            me = await browser.get("/api/v1/me")
             assert me.json()["role"] == "admin"
             assert (await browser.get(server.link)).status_code == 403
         async with talking(server):
@@ -126,6 +127,36 @@ async def test_told_to_end_it_stores_the_batch_in_flight_and_the_next_one_goes_o
             assert await _results(client, job) == Counter({f"r{n}": 1 for n in range(3_000)})
         assert server.terminate() == 0
         assert "Traceback" not in server.log()
+
+
+SLEEPY = """\
+import time
+async def grade(thread):
+    time.sleep(9 * (thread.completion() == "s"))
+    return 1
+"""
+
+
+async def test_told_to_end_it_ends_in_time_though_functions_sleep(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, None, "--grace", "1") as server:
+        async with talking(server) as client:
+            body = {"key": "slow", "kind": "function", "definition": {"source": SLEEPY}}
+            assert (await client.post(f"{PROJECT}/graders", json=body)).status_code == 201
+            slow = jsonl([{"id": str(n), "answer": "s"} for n in range(64)])
+            kind = {"Content-Type": "application/x-ndjson"}
+            await client.post(f"{PROJECT}/datasets/slow", content=slow, headers=kind)
+            await client.post(f"{PROJECT}/jobs", json={"grader": "slow", "dataset": "slow"})
+            items = {"items": [{"answer": "s"}]}
+            asking = asyncio.create_task(client.post(f"{PROJECT}/graders/slow/grade", json=items))
+            running = {"status": "running"}
+            while not (await client.get(f"{PROJECT}/jobs", params=running)).json()["items"]:  # noqa: ASYNC110 - of another process
+                await asyncio.sleep(0.01)
+            assert await asyncio.to_thread(server.terminate) == 0
+            answer = await asking
+        assert (answer.status_code, answer.headers["content-type"]) == (
+            503,
+            "application/problem+json",
+        )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from assay.endpoint.listening import Limits
 from assay.errors import StoreError
 from assay.scoring.json_safe import Json
+from assay.server import context, health
 from assay.server.context import ServerSettings
 from assay.store.database import Database
 from assay.store.jobs import JobRecord, Jobs
@@ -148,3 +151,40 @@ def _is_away(answer: httpx.Response) -> None:
     faults_of(answer)
     assert int(answer.headers["retry-after"]) > 0
     assert "postgresql://" not in answer.text
+
+
+async def test_a_database_that_hangs_holds_up_neither_probes_nor_callers_nor_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_DEADLINE_SECONDS", 0.05)
+    monkeypatch.setattr(context, "_CLOSING_SECONDS", 0.05)
+    settings = ServerSettings(
+        location="", store_seconds=0.1, poll_seconds=0.02, limits=Limits(grace_seconds=0.1)
+    )
+    frozen = threading.Event()
+    async with serving(str(tmp_path), settings) as site:
+        ready = await site.get("/readyz")
+        assert (ready.status_code, body_of(ready)["database"]) == (200, "ok")
+        hanging = asyncio.create_task(site.with_store(lambda _: frozen.wait(60)))
+        await asyncio.sleep(0)
+        not_ready, counts, graders = await asyncio.gather(
+            site.get("/readyz"), site.get("/metrics"), site.get("graders")
+        )
+        assert (not_ready.status_code, body_of(not_ready)["database"]) == (503, "away")
+        assert counts.status_code == 200
+        assert graders.status_code == 503
+        assert "does not answer" in str(body_of(graders)["detail"])
+        with pytest.raises(StoreError):
+            await hanging
+    frozen.set()
+
+
+async def test_a_server_that_can_read_but_not_write_is_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("database or disk is full")
+
+    async with serving(str(tmp_path)) as site:
+        monkeypatch.setattr(Replies, "put", full)
+        assert (await site.get("/readyz")).status_code == 503

@@ -99,6 +99,14 @@ def test_jobs_are_listed_newest_first_a_page_at_a_time(jobs: Jobs, database: Dat
     assert jobs.page("other") == []
 
 
+def test_a_cursor_says_nothing_about_jobs_of_others(jobs: Jobs, database: Database) -> None:
+    theirs = _create(jobs)
+    Projects(database).create("other")
+    for after in (theirs, "20260101-000000-00000000"):
+        with pytest.raises(NotFoundError, match=f"there is no job '{after}'"):
+            jobs.page("other", after=after)
+
+
 def test_the_oldest_job_is_claimed_first_and_once(jobs: Jobs) -> None:
     made = [_create(jobs), _create(jobs)]
     first, second = jobs.claim("a", 30, _NOON), jobs.claim("b", 30, _NOON)
@@ -118,6 +126,21 @@ def test_a_claim_that_ran_out_is_taken_over(jobs: Jobs) -> None:
     assert taken.id == job
     assert not jobs.renew(job, "a", 60, _NOON + _MINUTE)
     assert jobs.renew(job, "b", 60, _NOON + 2 * _MINUTE)
+
+
+def test_a_claim_of_a_clock_that_was_fast_strands_no_job(jobs: Jobs) -> None:
+    job = _create(jobs)
+    assert jobs.claim("a", 60, _NOON + 1_000 * _MINUTE)
+    taken = jobs.claim("b", 60, _NOON)
+    assert taken
+    assert taken.id == job
+    assert jobs.claim("c", 60, _NOON) is None
+
+
+def test_jobs_of_projects_that_have_enough_are_passed_over(jobs: Jobs) -> None:
+    _create(jobs)
+    assert jobs.claim("a", 60, _NOON, but_not=["other", "default"]) is None
+    assert jobs.claim("a", 60, _NOON, but_not=["other"])
 
 
 def test_a_renewed_claim_is_kept(jobs: Jobs) -> None:

@@ -15,6 +15,8 @@ import pytest
 
 from assay.errors import InputError, StoreError
 from assay.store import CellRecord, RunRecord, Store, database, sqlite
+from assay.store.database import Database
+from assay.store.projects import Projects
 from assay.store.sqlite import SqliteEngine
 from tests.processes import open_below
 
@@ -318,3 +320,13 @@ def test_a_failure_inside_a_write_lets_the_next_one_through(filled: Path) -> Non
         store.finish_run("r1")
     with Store.open(str(filled)) as store:
         assert store.run("r1").finished
+
+
+def test_a_store_is_not_for_everybody_to_read(tmp_path: Path) -> None:
+    home = tmp_path / "store"
+    with Database.open(home) as database:
+        Projects(database).create("secret")
+        found = {path.name: path.stat().st_mode & 0o077 for path in [home, *home.glob("assay.db*")]}
+    assert found.pop("store") == 0o011
+    assert "assay.db" in found
+    assert set(found.values()) == {0}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from assay.errors import GraderError, InputError, MissingExtraError
-from assay.text import math_equal, math_pool
+from assay.text import killable, math_equal
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ from assay.text import math_equal, math_pool
 def test_decided_without_algebra(
     answer: str | None, expected: object, score: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(math_pool, "POOL", None)
+    monkeypatch.setattr(killable, "MATHEMATICS", None)
     assert math_equal(answer, expected) == score
 
 
@@ -75,8 +75,8 @@ def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     def absent(name: str) -> None:
         del name
 
-    monkeypatch.setattr(math_pool, "find_spec", absent)
-    monkeypatch.setattr(math_pool, "POOL", math_pool.Pool())
+    monkeypatch.setattr(killable, "find_spec", absent)
+    monkeypatch.setattr(killable, "MATHEMATICS", mathematics())
     with pytest.raises(MissingExtraError, match=r"assay\[math\]"):
         math_equal("x + 1", "1 + x")
 
@@ -85,45 +85,53 @@ def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_a_process_that_cannot_start_is_an_error_not_a_zero(
     program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(math_pool, "POOL", math_pool.Pool())
+    monkeypatch.setattr(killable, "MATHEMATICS", mathematics())
     monkeypatch.setattr(sys, "executable", program)
     with pytest.raises(GraderError, match="did not start"):
         math_equal("x + 1", "1 + x")
 
 
 def test_a_process_that_is_not_ready_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(math_pool, "POOL", math_pool.Pool())
-    monkeypatch.setattr(math_pool, "_START_SECONDS", 0.0)
+    monkeypatch.setattr(killable, "MATHEMATICS", mathematics())
+    monkeypatch.setattr(killable, "_START_SECONDS", 0.0)
     with pytest.raises(GraderError, match="not ready"):
         math_equal("x + 1", "1 + x")
+
+
+def mathematics() -> killable.Pool:
+    """A pool of its own, to be killed and starved."""
+    return killable.Pool("mathematics", "math_verify", wanted="the expected answer", extra="math")
 
 
 class Dying:
     """A process that dies of whatever it is asked."""
 
-    reading_gold = False
+    reading_wanted = False
     pid = 0
 
-    def compare(self, gold: str, answer: str, seconds: float) -> bool:
-        del gold, answer, seconds
-        raise math_pool._WorkerDiedError(reading_gold=self.reading_gold)
+    def __init__(self, subject: str, library: str) -> None:
+        del subject, library
+
+    def compare(self, wanted: str, answer: str, seconds: float) -> bool:
+        del wanted, answer, seconds
+        raise killable._WorkerDiedError(reading_wanted=self.reading_wanted)
 
     def close(self) -> None:
         """Nothing to let go of."""
 
 
 def test_an_answer_that_kills_processes_equals_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(math_pool, "_Worker", Dying)
-    assert math_pool.Pool().compare("$x$", "$y$", 1.0) is False
+    monkeypatch.setattr(killable, "_Worker", Dying)
+    assert mathematics().compare("$x$", "$y$", 1.0) is False
 
 
 def test_an_expected_answer_that_does_is_the_fault_of_its_author(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(math_pool, "_Worker", Dying)
-    monkeypatch.setattr(Dying, "reading_gold", True)
+    monkeypatch.setattr(killable, "_Worker", Dying)
+    monkeypatch.setattr(Dying, "reading_wanted", True)
     with pytest.raises(InputError, match="cannot be read in time"):
-        math_pool.Pool().compare("$x$", "$y$", 1.0)
+        mathematics().compare("$x$", "$y$", 1.0)
 
 
 @pytest.mark.slow
@@ -169,7 +177,7 @@ def test_a_bomb_scores_nothing_and_the_next_answer_is_graded(bomb: str) -> None:
 
 @pytest.mark.slow
 def test_a_process_that_was_killed_is_replaced() -> None:
-    pool = math_pool.Pool()
+    pool = mathematics()
     assert pool.compare("$x+1$", "$1+x$", 5.0)
     for pid in pool.pids():
         os.kill(pid, signal.SIGKILL)
@@ -197,11 +205,11 @@ def test_threads_may_compare_at_once() -> None:
 def test_nothing_is_left_behind_at_exit() -> None:
     script = (
         "import os\n"
-        "from assay.text import math_equal, math_pool\n"
+        "from assay.text import killable, math_equal\n"
         "assert math_equal('x + 1', '1 + x') == 1.0\n"
         "child = os.fork()\n"
         "assert math_equal('x + 1', '1 + x') == 1.0\n"
-        "print(*math_pool.POOL.pids(), flush=True)\n"
+        "print(*killable.MATHEMATICS.pids(), flush=True)\n"
         "if child: assert os.waitpid(child, 0)[1] == 0\n"
     )
     done = subprocess.run(

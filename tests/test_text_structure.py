@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
-from assay.text import json_match, json_schema, parse_json
+from assay.text import json_match, json_schema, parse_json, structure
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
 NUMBER = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -212,3 +212,43 @@ def test_half_a_character_is_one_character() -> None:
 def test_a_bad_schema_is_refused(schema: Any) -> None:
     with pytest.raises(InputError):
         json_schema("1", schema)
+
+
+def exploding(levels: int) -> dict[str, Json]:
+    """A schema of a few kilobytes that is looked at once for each of two to the power of levels."""
+    parts: dict[str, Json] = {f"a{levels}": {}}
+    for n in range(levels):
+        twice: list[Json] = [{"$ref": f"#/$defs/a{n + 1}"}] * 2
+        parts[f"a{n}"] = {"allOf": twice}
+    return {"$defs": parts, "$ref": "#/$defs/a0"}
+
+
+def test_a_schema_that_never_ends_is_its_authors_fault_and_told_at_once_the_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(structure, "_SECONDS", 0.05)
+    for _ in range(50):  # of which one costs time
+        with pytest.raises(InputError, match="cannot be read in time"):
+            json_schema("1", exploding(34))
+    assert json_schema("1", exploding(3)) == 1.0  # by another process
+
+
+def test_an_answer_that_makes_a_pattern_take_too_long_is_not_valid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(structure, "_SECONDS", 0.05)
+    pattern: dict[str, Json] = {"pattern": "^(a|b|ab){0,900}{0,20}c"}
+    assert json_schema(json.dumps("ab" * 50_000), pattern) == 0.0
+    nested: dict[str, Json] = {}
+    for _ in range(40):
+        nested = {"unevaluatedProperties": False, "anyOf": [nested], "allOf": [{}]}
+    with pytest.raises(InputError, match="cannot be read in time"):
+        json_schema("{}", nested)
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+def test_both_ways_of_validating_agree(size: int) -> None:
+    schema: dict[str, Json] = {"anyOf": [{"type": "string", "maxLength": size}, {"const": None}]}
+    assert json_schema(json.dumps("a" * size), schema) == 1.0
+    assert json_schema(json.dumps("a" * (size + 1)), schema) == 0.0
+    assert json_schema("null", schema) == 1.0

@@ -89,7 +89,7 @@ def add(parser: ArgumentParser) -> None:
         "--on-error",
         choices=("zero", "fail"),
         default="zero",
-        help="answer OpenRLHF gets for a sample that cannot be graded: 0 with graded=0, or 500",
+        help="what OpenRLHF and NeMo Gym get for what cannot be graded: 0 with a mark, or 500",
     )
     add_db(parser, "of the stored grader")
     add_trust_authors(parser)

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from assay.cli.options import explain, port, state_home
+from assay.cli.options import explain, number_between, port, positive, state_home
 from assay.errors import InputError, MissingExtraError
 from assay.store.projects import KeyRecord, KeyRole
 
@@ -51,6 +51,13 @@ def add(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="a host name by which others reach this server",
     )
+    add(
+        "--proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="a reverse proxy through which others reach this server; its X-Forwarded-For counts",
+    )
     add("--create-key", metavar="NAME", help="make an admin's key for all projects, and print it")
     add(
         "--endpoint-secret",
@@ -69,6 +76,39 @@ def add(parser: ArgumentParser) -> None:
         "--allow-custom-code",
         action="store_true",
         help="run graders that are classes of installed packages, outside of any sandbox",
+    )
+    add(
+        "--max-connections",
+        type=positive,
+        default=1_000,
+        metavar="N",
+        help="connections open at once; one more closes the one that is idle longest",
+    )
+    add(
+        "--job-slots",
+        type=positive,
+        default=8,
+        metavar="N",
+        help="jobs worked on at once, 8 by default; no project has all of them",
+    )
+    add(
+        "--max-waiting",
+        type=positive,
+        default=256,
+        metavar="N",
+        help="requests of a project that may wait for graders of one sort before it gets 429",
+    )
+    add(
+        "--grace",
+        type=number_between(0, 3_600, "seconds"),
+        default=20.0,
+        metavar="SECONDS",
+        help="in which requests and batches under way must end when it is told to; 20 by default",
+    )
+    add(
+        "--audit-log",
+        metavar="FILE",
+        help="append a line of JSON for each change: who made, locked or deleted what",
     )
     add("--quiet", action="store_true", help="no line for each request")
     add("--json", action="store_true", help="say where it listens as one JSON object")
@@ -110,6 +150,7 @@ def _secret(text: str) -> tuple[str, str]:
 def run(given: Namespace) -> int:
     """Serve until the process is told to end."""
     _require_server()
+    from assay.endpoint.listening import Limits
     from assay.endpoint.serving import is_loopback, listen
     from assay.server.app import run as run_server
     from assay.server.context import ServerSettings
@@ -117,7 +158,7 @@ def run(given: Namespace) -> int:
     where = _location(given.db)
     with listen(given.host, given.port) as opened:
         token = _first_key(where, given.create_key)
-        is_local = is_loopback(given.host)
+        is_local = is_loopback(given.host) and not given.proxy
         _require_store(where, given.host, needs_key=not is_local)
         settings = ServerSettings(
             location=where,
@@ -126,8 +167,16 @@ def run(given: Namespace) -> int:
             endpoint_secrets=dict(given.endpoint_secret),
             allow_custom_code=given.allow_custom_code,
             allow_internal_endpoints=given.allow_internal_endpoints,
+            job_slots=given.job_slots,
+            max_waiting=given.max_waiting,
+            limits=Limits(
+                connections=given.max_connections,
+                proxies=tuple(given.proxy),
+                grace_seconds=given.grace,
+            ),
         )
         _log(quiet=given.quiet)
+        _log_changes(given.audit_log)
         run_server(
             settings, opened, given.host, lambda found: _announce(found, token, as_json=given.json)
         )
@@ -186,6 +235,21 @@ def _log(*, quiet: bool) -> None:
     log = logging.getLogger("assay")
     log.addHandler(handler)
     log.setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def _log_changes(file: str | None) -> None:
+    audit = logging.getLogger("assay.audit")
+    audit.propagate = False  # the log of requests tells them, too
+    if file is None:
+        audit.addHandler(logging.NullHandler())
+        return
+    try:
+        handler = logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write to {file}: {error.strerror}") from error
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    audit.addHandler(handler)
+    audit.setLevel(logging.INFO)
 
 
 def run_keys(given: Namespace) -> int:

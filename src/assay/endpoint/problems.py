@@ -26,7 +26,7 @@ _TITLES = {
     422: "The request cannot be carried out",
     423: "It is locked",
     428: "Say which version to replace",
-    429: "Too many failures",
+    429: "Too many requests",
     500: "The server failed",
     503: "Not available now",
 }

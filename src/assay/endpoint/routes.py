@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -19,10 +20,20 @@ from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.types.codec import ShapeError
 
+T = TypeVar("T")
+
 Find: TypeAlias = Callable[[Request], Awaitable[Served]]
 """Which grader a request is for; raises `ProblemError` where there is none."""
 
-_Handler: TypeAlias = Callable[[Served, Json], Awaitable[Json]]
+_Handler: TypeAlias = Callable[[Served, Json, int], Awaitable[Json]]
+"""Is given the grader, the JSON of the request and how long it is."""
+
+MAX_VALUES: Final = 250_000
+"""Values in the JSON of a request: to say of each what is wrong with it takes long."""
+
+_MAX_DEPTH = 100
+_QUICK_BYTES = 64 << 10
+"""What is longer is read in a thread, so that nobody else waits for it."""
 
 
 def build_router(find: Find, access: Access, *, now: Callable[[], float] = time.time) -> APIRouter:
@@ -36,8 +47,10 @@ def build_router(find: Find, access: Access, *, now: Callable[[], float] = time.
                 access.check_headers(asked.headers)
                 raw = await _body(asked, served.max_bytes)
                 access.check_body(asked.headers, raw, now())
-                body = _parsed(asked, raw) if request is not None else None
-                return _json(await handler(served, body))
+                body = None
+                if request is not None:
+                    body = await _read(len(raw), lambda: _parsed(asked, raw))
+                return _json(await handler(served, body, len(raw)))
             except ProblemError as error:
                 return problem_response(asked, error)
             except ShapeError as error:
@@ -102,6 +115,10 @@ def _json(
     return Response(content, status, media_type=media_type, headers=dict(headers or {}))
 
 
+async def _read(size: int, work: Callable[[], T]) -> T:
+    return work() if size <= _QUICK_BYTES else await asyncio.to_thread(work)
+
+
 async def _body(asked: Request, most: int) -> bytes:
     """The body, counted while it comes in."""
     too_long = ProblemError(413, f"the body is longer than {most} bytes")
@@ -126,7 +143,7 @@ def _parsed(asked: Request, raw: bytes) -> Json:
     if kind != "application/json" and not kind.endswith("+json"):
         raise ProblemError(415, "the body must be application/json")
     try:
-        return decode_json(raw)
+        return decode_json(raw, max_depth=_MAX_DEPTH, max_values=MAX_VALUES)
     except NotJsonError as error:
         raise ProblemError(400, f"the body is not JSON: {error}") from None
 
@@ -148,8 +165,8 @@ _RESPONSES: dict[int | str, dict[str, object]] = {
 def _handler(form: Form) -> _Handler:
     """What grades the items of requests in a form."""
 
-    async def handle(served: Served, body: Json) -> Json:
-        asked = form.decode_request(body, served)
+    async def handle(served: Served, body: Json, size: int) -> Json:
+        asked = await _read(size, lambda: form.decode_request(body, served))
         if len(asked) > served.max_batch:
             said = f"{len(asked)} items in one request; at most {served.max_batch}"
             raise ProblemError(413, f"{said} are graded at once")
@@ -159,10 +176,10 @@ def _handler(form: Form) -> _Handler:
     return handle
 
 
-async def _info(served: Served, _: Json) -> Json:
+async def _info(served: Served, body: Json, size: int) -> Json:
     """What this grader is."""
     return {
-        **cast("dict[str, Json]", await _adaptive_info(served, None)),
+        **cast("dict[str, Json]", await _adaptive_info(served, body, size)),
         "max_batch": served.max_batch,
         "score_range": None if served.score_range is None else list(served.score_range),
         "metadata_schema": dict(served.metadata_schema),
@@ -170,26 +187,28 @@ async def _info(served: Served, _: Json) -> Json:
     }
 
 
-async def _adaptive_info(served: Served, _: Json) -> Json:
+async def _adaptive_info(served: Served, body: Json, size: int) -> Json:
     """What this grader is, for Adaptive."""
+    del body, size
     return {"name": served.name, "version": served.version, "description": served.description}
 
 
-async def _metadata_schema(served: Served, _: Json) -> Json:
+async def _metadata_schema(served: Served, body: Json, size: int) -> Json:
     """JSON Schema of the metadata."""
+    del body, size
     return dict(served.metadata_schema) or {"type": "object"}
 
 
-async def _seed_session(served: Served, body: Json) -> Json:
+async def _seed_session(served: Served, body: Json, size: int) -> Json:
     """Nothing to prepare, for NeMo Gym."""
-    del served, body
+    del served, body, size
     return {}
 
 
-async def _aggregate(served: Served, body: Json) -> Json:
+async def _aggregate(served: Served, body: Json, size: int) -> Json:
     """Figures over verified rollouts, for NeMo Gym."""
     del served
-    return nemo_gym.aggregate(body)
+    return await _read(size, lambda: nemo_gym.aggregate(body))
 
 
 _ROUTES: tuple[tuple[str, str, _Handler, Mapping[str, Json] | None], ...] = (

@@ -57,8 +57,8 @@ class Served:
         metadata_schema: JSON Schema of the metadata it expects.
         max_batch: Items in one request.
         max_bytes: Length of a request's body.
-        on_error: What OpenRLHF's form answers for a sample that cannot be graded: ``zero`` with
-            a mark beside it, or ``fail``.
+        on_error: What the forms of OpenRLHF and NeMo Gym answer for what cannot be graded:
+            ``zero`` with a mark beside it, or ``fail``.
 
     Raises:
         InputError: For an invalid range, or limits below 1.

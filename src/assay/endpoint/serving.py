@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import socket
@@ -162,10 +163,11 @@ def listen(host: str, port: int) -> socket.socket:
         InputError: If it cannot be had.
     """
     try:
-        family, _, _, _, address = socket.getaddrinfo(
+        family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        opened = socket.socket(family, socket.SOCK_STREAM)
+        # Without its protocol asyncio would not know that it may send small replies at once.
+        opened = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError, OverflowError) as error:
         raise InputError(f"cannot listen on {host!r}: {error}") from error
     try:
@@ -194,28 +196,21 @@ def run_app(
     Raises:
         InputError: If the port cannot be listened on.
     """
-    import uvicorn
+    from assay.endpoint.listening import Limits, server_for
 
-    listener = listen(host, port)
-    config = uvicorn.Config(
-        app,
-        access_log=False,
-        log_level="warning" if on_start else "info",
-        server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=_SECONDS_TO_FINISH,
-    )
-    with listener:
-        listener.listen(2048)
+    with listen(host, port) as listener:
         url = url_of(listener, host)
-        if on_start is None:
-            logging.getLogger("uvicorn.error").info("serving at %s", url)
-        else:
-            on_start(url)
-        try:
-            uvicorn.Server(config).run(sockets=[listener])
-        except KeyboardInterrupt:  # how it is meant to end
-            return
+
+        def started() -> None:
+            if on_start is None:
+                logging.getLogger("uvicorn.error").info("serving at %s", url)
+            else:
+                on_start(url)
+
+        limits = Limits(grace_seconds=_SECONDS_TO_FINISH)
+        asyncio.run(
+            server_for(app, limits, start=started, is_told=on_start is None).serve([listener])
+        )
 
 
 def _always(served: Served) -> Find:

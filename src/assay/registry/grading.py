@@ -15,7 +15,7 @@ from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.store.catalog import GraderVersion
-from assay.store.datasets import DatasetRow
+from assay.store.datasets import DamagedRow, DatasetRow
 from assay.store.scores import ScoreRecord
 from assay.tasks.rows import read_row
 from assay.types.submission import Submission
@@ -37,7 +37,7 @@ async def grade_rows(
     graded: dict[str, Graded] = {}
     for row in rows:
         try:
-            items.append((row.id, read_row(row.data, row.number).submission))
+            items.append((row.id, _submission(row)))
         except InputError as error:
             name = f"{version.key}@{version.number}"
             failed = Graded.failed(row.id, str(error), outcome="bad_item")
@@ -48,6 +48,12 @@ async def grade_rows(
         (row.number, ScoreRecord(project=version.project, item=row.id, graded=graded[row.id]))
         for row in rows
     ]
+
+
+def _submission(row: DatasetRow) -> Submission:
+    if isinstance(row.data, DamagedRow):
+        raise InputError(f"row {row.number} is damaged in the store")
+    return read_row(row.data, row.number).submission
 
 
 Items = Sequence[tuple[str, Submission]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from typing import Final, Literal, NoReturn, cast
 
@@ -17,7 +18,9 @@ from assay.scoring.json_safe import Json
 
 __all__ = ["NotJsonError", "decode_json", "json_encoding", "read_json"]
 
-Kind = Literal["syntax", "encoding", "repeated key", "number", "digits", "depth"]
+Kind = Literal["syntax", "encoding", "repeated key", "number", "digits", "depth", "values"]
+
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 class NotJsonError(ValueError):
@@ -45,6 +48,7 @@ def decode_json(
     *,
     nan: bool = False,
     max_depth: int | None = None,
+    max_values: int | None = None,
     line_breaks: bool = False,
 ) -> Json:
     """Decode one JSON value.
@@ -54,17 +58,21 @@ def decode_json(
         nan: Whether NaN and infinities are let through, which are not JSON.
         max_depth: How many lists and objects may stand inside each other; by default as many as
             the interpreter bears.
+        max_values: How many values there may be in all; more are refused before they are read.
         line_breaks: Whether strings may hold line breaks and other control characters, which can
             mean one thing only.
 
     Raises:
         NotJsonError: For anything else than one JSON value, a key that stands twice in one object,
-            a number that overflows or has too many digits, or nesting that is too deep.
+            a number that overflows or has too many digits, nesting that is too deep, or too many
+            values.
     """
     decoder = _WITH_NAN if nan else _WITH_LINE_BREAKS if line_breaks else _STRICT
     try:
         if isinstance(text, bytes):
             text = text.decode(json_encoding(text), "surrogatepass")
+        if max_values is not None:
+            _check_values(text, max_values)
         data = _whole(decoder, text)
     except NotJsonError as error:
         if error.kind == "number":
@@ -175,6 +183,14 @@ def _is_deeper(data: Json, most: int) -> bool:
             return False
         level = below
     return True
+
+
+def _check_values(text: str, most: int) -> None:
+    def separators(text: str) -> int:
+        return text.count(",") + text.count("[") + text.count("{")
+
+    if separators(text) >= most and separators(_STRING.sub("", text)) >= most:
+        raise NotJsonError(f"it holds more than {most:,} values", "values")
 
 
 class _NotANumber:

@@ -8,13 +8,12 @@ import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import FrameType
 
-import uvicorn
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from assay.endpoint.listening import server_for
 from assay.endpoint.serving import url_of
 from assay.errors import AssayError
 from assay.server import health, jobs, served, uploads
@@ -22,6 +21,7 @@ from assay.server.access import Access
 from assay.server.context import Context, ServerSettings, Storage
 from assay.server.gate import Gate, Metrics
 from assay.server.jobs import Workers
+from assay.server.lanes import Lanes
 from assay.server.openapi import describe
 from assay.server.operations import operations_router
 from assay.server.problems import problem_of, problem_reply, reply
@@ -42,6 +42,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     async def live(app: FastAPI) -> AsyncGenerator[None]:
         server = context_of(app)
         server.storage.start()
+        server.lanes.start()
         workers = Workers(server)
         workers.start()
         try:
@@ -49,6 +50,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         finally:
             server.stopping.set()
             await workers.stop()
+            server.lanes.close()
             await server.storage.close()
 
     app = FastAPI(
@@ -60,9 +62,9 @@ def create_app(settings: ServerSettings) -> FastAPI:
         redirect_slashes=False,
         lifespan=live,
     )
-    storage = Storage(settings.location)
+    storage = Storage(settings.location, settings.store_seconds)
     access = Access(storage, most_failures=settings.login_failures)
-    app.state.context = Context(settings, storage, access, metrics)
+    app.state.context = Context(settings, storage, access, metrics, Lanes(settings.max_waiting))
     for router in (
         operations_router(),
         health.router,
@@ -97,12 +99,10 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 # The application as a process.
 
-_GRACE_SECONDS = 20
-
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A server that is about to answer.
+    """A server that answers.
 
     Attributes:
         url: Where.
@@ -111,21 +111,6 @@ class Listening:
 
     url: str
     link: str
-
-
-class _Server(uvicorn.Server):
-    """Tells the application of its end first, so that streams let go of their connections."""
-
-    def __init__(self, config: uvicorn.Config, stop: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._stop = stop
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        del sig, frame
-        # The base would raise the signal again at the end; ending when told is not a fault.
-        self._stop()
-        self.force_exit = self.should_exit
-        self.should_exit = True
 
 
 def run(
@@ -137,27 +122,18 @@ def run(
     """Serve until the process is told to end; batches in flight are stored before it does."""
     app = create_app(settings)
     server = context_of(app)
-    config = uvicorn.Config(
-        app,
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        lifespan="on",
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_keep_alive=30,
-        h11_max_incomplete_event_size=64 << 10,
-    )
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
 
-        def stop() -> None:
+        def start() -> None:
+            link = server.access.new_link() if settings.is_local else ""
+            announce(Listening(url_of(opened, host), link))
+
+        def stop() -> None:  # streams let go of their connections
             loop.call_soon_threadsafe(server.stopping.set)
 
-        link = server.access.new_link() if settings.is_local else ""
-        opened.listen(2048)
-        announce(Listening(url_of(opened, host), link))
-        await _Server(config, stop).serve(sockets=[opened])
+        await server_for(app, settings.limits, start=start, stop=stop).serve([opened])
 
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     asyncio.run(serve())

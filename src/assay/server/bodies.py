@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, TypeAlias
 
+from annotated_types import MaxLen
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -170,6 +171,8 @@ def arguments_of(body: BaseModel, raw: Mapping[str, JsonValue]) -> dict[str, Any
 
 # JSON, read strictly.
 
+_MOST_UNKNOWN = 50
+
 _HINTS = {
     "repeated key": "readers would differ on which one counts",
     "number": "send null, or a finite number",
@@ -177,7 +180,7 @@ _HINTS = {
 }
 
 
-def parse(body: bytes, *, max_depth: int, where: str = "") -> Json:
+def parse(body: bytes, *, max_depth: int, max_values: int | None = None, where: str = "") -> Json:
     """Read a body.
 
     Raises:
@@ -188,7 +191,7 @@ def parse(body: bytes, *, max_depth: int, where: str = "") -> Json:
     except UnicodeDecodeError as error:
         raise _refusal(where, f"not JSON: byte {error.start} is not UTF-8", "send UTF-8") from None
     try:
-        return decode_json(text, max_depth=max_depth)
+        return decode_json(text, max_depth=max_depth, max_values=max_values)
     except NotJsonError as error:
         message, hint = str(error), _HINTS.get(error.kind, "")
         if error.kind == "syntax":
@@ -197,7 +200,31 @@ def parse(body: bytes, *, max_depth: int, where: str = "") -> Json:
         elif error.kind == "number":
             message = "NaN and infinities are not JSON"
             where = ": ".join(part for part in (where, error.path) if part)
+        elif error.kind == "values":
+            raise ProblemError(
+                413, f"the body: {error}", errors=[Problem(("",), message)]
+            ) from None
         raise _refusal(where, message, hint) from None
+
+
+def check_size(body: Json, model: type[BaseModel]) -> None:
+    """Refuse what is far too large by a look at it: to say what is wrong where takes too long.
+
+    Raises:
+        ProblemError: 422, for lists that are too long and for very many unknown fields.
+    """
+    if not isinstance(body, dict):
+        return
+    for name, field in model.model_fields.items():
+        most = next((one.max_length for one in field.metadata if isinstance(one, MaxLen)), None)
+        value = body.get(name)
+        if most is not None and isinstance(value, list) and len(value) > most:
+            fault = Problem((name,), f"has {len(value):,} entries", f"send up to {most:,}")
+            raise ProblemError(422, f"{name}: {fault.message} ({fault.hint})", errors=[fault])
+    if len(body) > len(model.model_fields) + _MOST_UNKNOWN:
+        unknown = [name for name in body if name not in model.model_fields][:_MOST_UNKNOWN]
+        faults = [Problem((name[:200],), "unknown field") for name in unknown]
+        raise ProblemError(422, f"{len(body):,} fields, most of them unknown", errors=faults)
 
 
 def parse_line(line: bytes, number: int, *, max_depth: int) -> dict[str, Json]:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from starlette.requests import Request
 
+from assay.endpoint.listening import Limits
+from assay.endpoint.routes import MAX_VALUES
 from assay.errors import StoreError
 from assay.registry.grading import grade_version
 from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.server.access import Access
 from assay.server.gate import Metrics
+from assay.server.lanes import Lanes, lane_of
+from assay.server.problems import SlowStoreError
 from assay.service.operation import LOCAL, Desk, Identity
 from assay.store.catalog import GraderVersion
 from assay.store.database import Database
@@ -47,12 +51,16 @@ class ServerSettings:
         max_line_bytes: Longest line of a dataset.
         max_rows: Most rows of a dataset.
         max_depth: Deepest nesting of JSON.
-        job_slots: Jobs worked on at once.
+        max_values: Most values in the JSON of a request.
+        job_slots: Jobs worked on at once; a project has half of those that are left, at most.
+        max_waiting: Requests of a project that may wait for graders of one sort.
         job_batch: Rows under way at a time; what is lost, and graded again, after a crash.
         lease_seconds: How long a job is this server's without a sign of life, and so how long it
             rests after a crash. The clocks of servers of one database must agree better than that.
         poll_seconds: How often waiting jobs and progress are looked for.
         heartbeat_seconds: How often a quiet stream of events says that it is alive.
+        store_seconds: How long a request waits for the database.
+        limits: What callers may use up who say nothing, and how long ending may take.
         login_failures: Wrong one-time links or keys in a minute, from one address, after which the
             next wrong ones are told to wait.
     """
@@ -68,11 +76,15 @@ class ServerSettings:
     max_line_bytes: int = 4 << 20
     max_rows: int = 1_000_000
     max_depth: int = 64
-    job_slots: int = 2
+    max_values: int = MAX_VALUES
+    job_slots: int = 8
+    max_waiting: int = 256
     job_batch: int = 64
     lease_seconds: float = 6.0
     poll_seconds: float = 0.5
     heartbeat_seconds: float = 15.0
+    store_seconds: float = 30.0
+    limits: Limits = field(default_factory=Limits)
     login_failures: int = 20
 
     @property
@@ -83,6 +95,22 @@ class ServerSettings:
             internal=self.allow_internal_endpoints,
             secrets=self.endpoint_secrets,
         )
+
+
+class Stopping(asyncio.Event):
+    """Set when the server is to stop."""
+
+    _since: float | None = None
+
+    def set(self) -> None:
+        """Tell everybody, once."""
+        if self._since is None:
+            self._since = time.monotonic()
+        super().set()
+
+    def left(self, grace_seconds: float) -> float:
+        """How much of a period of grace is left."""
+        return grace_seconds - (time.monotonic() - (self._since or time.monotonic()))
 
 
 @dataclass(slots=True)
@@ -107,6 +135,7 @@ class Context:
         storage: Its database.
         access: Who may do what.
         metrics: What it counts.
+        lanes: Where graders run.
         stopping: Set when it is to stop: streams end, no new job begins.
         wake: Set when there may be a job to do.
         turns: Requests with an idempotency key that are being carried out.
@@ -116,7 +145,8 @@ class Context:
     storage: Storage
     access: Access
     metrics: Metrics
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    lanes: Lanes
+    stopping: Stopping = field(default_factory=Stopping)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
 
@@ -124,8 +154,20 @@ class Context:
         """The database at hand for a project, with what this server allows."""
         return Desk(database, project, who, self.settings.permissions)
 
+    async def grade_apart(
+        self, project: str, version: GraderVersion, items: Sequence[Item]
+    ) -> list[Graded]:
+        """Grade items for a project, when it is its turn.
+
+        Raises:
+            InputError: If graders of this kind cannot run here.
+            ProblemError: If too many requests of the project wait.
+        """
+        lane = lane_of(version)
+        return await self.lanes.run(lane, project, lambda: self.grade(version, items))
+
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
-        """Grade items with a stored version, and count what came of them; see `apart`.
+        """Grade items with a stored version, and count what came of them; on a loop of a lane.
 
         Raises:
             InputError: If graders of this kind cannot run here.
@@ -134,32 +176,6 @@ class Context:
         graded = await grade_version(version, items, self.settings.permissions)
         self.metrics.graded(version.kind, graded, time.perf_counter() - started)
         return graded
-
-
-async def apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run something on a loop and a thread of its own, which end with it.
-
-    Some graders compute for seconds, and nobody else's request may wait for that. When whoever
-    waits is cancelled, so is the work.
-    """
-    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
-    is_cancelled = False
-
-    async def run() -> T:
-        task = cast("asyncio.Task[T]", asyncio.current_task())
-        running.append((asyncio.get_running_loop(), task))
-        if is_cancelled:
-            raise asyncio.CancelledError
-        return await work()
-
-    try:
-        return await asyncio.to_thread(lambda: asyncio.run(run()))
-    except asyncio.CancelledError:
-        is_cancelled = True
-        for loop, task in running:
-            with suppress(RuntimeError):  # its loop has ended meanwhile
-                loop.call_soon_threadsafe(task.cancel)
-        raise
 
 
 def context(request: Request) -> Context:
@@ -177,6 +193,9 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
+_CLOSING_SECONDS = 3.0
+
+
 class Storage:
     """The thread that owns the database, so that no request waits for another one's disk.
 
@@ -185,10 +204,12 @@ class Storage:
 
     Args:
         location: As `Database.open` takes it.
+        seconds: How long anybody waits for it.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, seconds: float = 30.0) -> None:
         self._location = location
+        self._seconds = seconds
         self._database: Database | None = None
         self._file: tuple[int, int] | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -197,15 +218,25 @@ class Storage:
         """Start the thread; the database is opened by the first who needs it."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="assay-store")
 
-    async def run(self, work: Callable[[Database], T]) -> T:
+    async def run(self, work: Callable[[Database], T], *, seconds: float | None = None) -> T:
         """Do something with the database in one go.
 
+        Args:
+            work: What is done.
+            seconds: How long to wait for it, if less than the server's.
+
         Raises:
+            SlowStoreError: If it does not answer in time.
             StoreError: If the database cannot be opened, read or written.
         """
         if self._thread is None:
             raise StoreError("the server has not started, or has ended")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(seconds or self._seconds):
+                return await loop.run_in_executor(self._thread, self._do, work)
+        except TimeoutError:
+            raise SlowStoreError("the database does not answer") from None
 
     def _do(self, work: Callable[[Database], T]) -> T:
         database = self._opened()
@@ -244,8 +275,10 @@ class Storage:
                 database.close()
 
     async def close(self) -> None:
-        """End the thread, once what was asked of it is done."""
+        """End the thread, once what was asked of it is done; a database that hangs is left."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            thread.submit(self._let_go)
-            await asyncio.to_thread(thread.shutdown)
+            last = thread.submit(self._let_go)
+            thread.shutdown(wait=False)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(last), _CLOSING_SECONDS)

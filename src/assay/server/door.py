@@ -6,8 +6,10 @@ that goes wrong behind the door leaves it as a problem.
 
 from __future__ import annotations
 
+import asyncio
 import email.message
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from types import UnionType
 from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 
@@ -21,7 +23,7 @@ from assay.endpoint.problems import ProblemError
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.server.access import COOKIE, unauthorized
-from assay.server.bodies import parse
+from assay.server.bodies import check_size, parse
 from assay.server.context import address_of, context
 from assay.server.problems import problem_of, problem_reply
 from assay.service.operation import KEY_PATTERN, Entrance, Identity
@@ -52,13 +54,22 @@ def needs(
     return {ROLE: role, _PROJECT: project, REPEATABLE: repeatable, **extra}
 
 
+_QUICK_BYTES = 64 << 10
+"""Bodies that are read at once; others are read in a thread, so that nobody waits for them."""
+
+
 class _StrictRequest(Request):
     """A request whose JSON is read once, by our rules: rows are passed on as they were sent."""
 
-    async def read(self) -> None:
+    async def read(self, annotation: object) -> None:
         """Read the JSON of a body, if there is any, before FastAPI asks for it."""
-        if body := await self.body():
-            self._json = parse(body, max_depth=context(self).settings.max_depth)
+        if not (body := await self.body()):
+            return
+        settings = context(self).settings
+        read = partial(parse, body, max_depth=settings.max_depth, max_values=settings.max_values)
+        self._json = read() if len(body) <= _QUICK_BYTES else await asyncio.to_thread(read)
+        if (model := _model_in(annotation)) is not None:
+            check_size(self._json, model)
 
 
 class Door(APIRoute):
@@ -83,15 +94,19 @@ class Door(APIRoute):
                 strict = _StrictRequest(request.scope, request.receive)
                 if body is not None:
                     _check_media_type(request)
-                    await strict.read()
+                    await strict.read(body)
                 return await handle(strict)
             except RequestValidationError as error:
                 problem = _of_validation(error, body)
             except Exception as error:  # the boundary: recorded, and told as a problem
                 problem = problem_of(error, request)
-            return problem_reply(problem, request.url.path)
+            return self.refuse(problem, request)
 
         return enter
+
+    def refuse(self, problem: ProblemError, request: Request) -> Response:
+        """The reply to a request that cannot be served."""
+        return problem_reply(problem, request.url.path)
 
 
 async def admit(request: Request, role: Entrance, where: str = "") -> None:

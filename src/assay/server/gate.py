@@ -7,9 +7,11 @@ Plain ASGI, because it stands before every request and must see what streams thr
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import re
+import secrets
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from assay.server.context import ServerSettings
 
 _LOG = logging.getLogger("assay.access")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _UPLOAD = re.compile(r"/api/v1/projects/[^/]+/datasets/[^/]+\Z")
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -61,7 +64,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        passage = _Passage(send)
+        passage = _Passage(send, _request_id(scope))
         started = time.perf_counter()
         try:
             limit = self._check(scope)
@@ -70,8 +73,11 @@ class Gate:
             if passage.status:
                 raise
             await problem_reply(problem, scope["path"])(scope, receive, passage.send)
+        except asyncio.CancelledError:  # the server ends, and says so outside
+            passage.status = passage.status or 503
+            raise
         finally:
-            self._note(scope, passage.status or 500, time.perf_counter() - started)
+            self._note(scope, passage, time.perf_counter() - started)
 
     def _check(self, scope: Scope) -> int:
         """Refuse what may not pass."""
@@ -109,21 +115,29 @@ class Gate:
         name = _host_name(host)
         return name is not None and (name in self._hosts or _is_address(name))
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _note(self, scope: Scope, passage: _Passage, seconds: float) -> None:
         """One line for each request: no query, no header, nothing that could hold a secret."""
+        status = passage.status or 500
         route = cast("object", scope.get("route"))
         path = str(getattr(route, "path", "unmatched"))
         method = scope["method"] if scope["method"].isalpha() and len(scope["method"]) < 8 else "?"
         self._metrics.request(method, path, status, seconds)
         shown = scope["path"].encode("unicode_escape").decode("ascii")
-        _LOG.info("%s %.200s %d %.1f ms", method, shown, status, seconds * 1e3)
+        _LOG.info("%s %.200s %d %.1f ms %s", method, shown, status, seconds * 1e3, passage.id)
+
+
+def _request_id(scope: Scope) -> str:
+    """By which a reply and its line in the log are told apart: the caller's word, or ours."""
+    given = Headers(scope=scope).get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 class _Passage:
     """What goes out: with our headers, and its status remembered."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, request: str) -> None:
         self._send = send
+        self.id = request
         self.status = 0
 
     async def send(self, message: Message) -> None:
@@ -133,6 +147,7 @@ class _Passage:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-store")
+            headers["X-Request-Id"] = self.id
         await self._send(message)
 
 

@@ -20,7 +20,10 @@ from assay.server.problems import reply
 from assay.store.database import Database
 from assay.store.jobs import Jobs, JobStatus
 from assay.store.projects import Projects
+from assay.store.replies import Replies
 from assay.version import __version__
+
+_DEADLINE_SECONDS = 3.0
 
 router = APIRouter(route_class=Door, tags=["server"])
 
@@ -81,7 +84,7 @@ async def show_life() -> Response:
     responses={503: {"description": "It cannot grade now.", "model": StateShown}},
 )
 async def show_readiness(request: Request) -> Response:
-    """Whether the database answers and untrusted functions can be isolated."""
+    """Whether the database can be written and untrusted functions can be isolated."""
     database, sandbox = await asyncio.gather(_database(request), _sandbox())
     ready = database == "ok" and bool(sandbox)
     body = {
@@ -95,7 +98,9 @@ async def show_readiness(request: Request) -> Response:
 
 async def _database(request: Request) -> str:
     try:
-        await context(request).storage.run(lambda database: Projects(database).all())
+        await context(request).storage.run(
+            lambda database: Replies(database).probe(), seconds=_DEADLINE_SECONDS
+        )
     except StoreError:
         return "away"
     return "ok"
@@ -125,7 +130,7 @@ async def show_metrics(request: Request) -> Response:
     if not server.settings.is_local:
         await admit(request, "member")
     with suppress(StoreError):  # what else is counted is told also while the database is away
-        server.metrics.waiting(await server.storage.run(_waiting))
+        server.metrics.waiting(await server.storage.run(_waiting, seconds=_DEADLINE_SECONDS))
     return Response(server.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 

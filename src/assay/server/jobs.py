@@ -26,10 +26,10 @@ from starlette.responses import StreamingResponse
 
 from assay.errors import AssayError, ConflictError, NotFoundError, StoreError
 from assay.eval.batch import in_batches, run_batches
-from assay.registry import definition_from
 from assay.registry.grading import grade_rows
-from assay.server.context import Context, apart, caller, context
+from assay.server.context import Context, caller, context
 from assay.server.door import Door, needs
+from assay.server.lanes import Turns, lane_of, waits
 from assay.server.openapi import problem_responses
 from assay.server.operations import Project
 from assay.service.data import ENDED, show_job
@@ -40,7 +40,7 @@ from assay.store.datasets import DatasetRow, Datasets
 from assay.store.jobs import JobRecord, Jobs
 from assay.store.scores import ScoreRecord
 
-_PATIENCE_SECONDS = 20.0
+_LAST_SECONDS = 2.0
 _STRETCH = 8
 """How many batches of rows are read at once where they are graded one by one."""
 
@@ -64,19 +64,22 @@ class Workers:
     def start(self) -> None:
         """Begin."""
         name = f"{os.uname().nodename}:{os.getpid()}:{secrets.token_hex(4)}"
-        slots = range(self._server.settings.job_slots)
+        slots = self._server.settings.job_slots
+        shared = (Turns(slots, most_waiting=0), asyncio.Lock())
         self._tasks = [
-            asyncio.create_task(_Worker(self._server, f"{name}:{n}").work()) for n in slots
+            asyncio.create_task(_Worker(self._server, f"{name}:{n}", *shared).work())
+            for n in range(slots)
         ]
 
     async def stop(self) -> None:
         """Wait until the batches in flight are stored, but not for one that takes very long."""
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=_PATIENCE_SECONDS)
+        left = self._server.stopping.left(self._server.settings.limits.grace_seconds)
+        _, late = await asyncio.wait(self._tasks, timeout=max(left, 0.0))
         for task in late:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.wait(self._tasks, timeout=_LAST_SECONDS)
 
 
 class _Worker:
@@ -85,12 +88,15 @@ class _Worker:
     Args:
         server: The server.
         owner: Names the worker; no other one has the name.
+        turns: Which project's turn it is.
+        looking: Held by the one worker that looks for a job.
     """
 
-    def __init__(self, server: Context, owner: str) -> None:
+    def __init__(self, server: Context, owner: str, turns: Turns, looking: asyncio.Lock) -> None:
         self._server = server
         self._settings = server.settings
         self._owner = owner
+        self._turns, self._looking = turns, looking
         self._left = ""
 
     async def work(self) -> None:
@@ -98,18 +104,33 @@ class _Worker:
         is_away = False
         while not self._server.stopping.is_set():
             try:
-                job = await self._server.storage.run(self._claim)
+                if self._left:  # the database failed while we had it
+                    await self._server.storage.run(self._release_left)
+                job = await self._next()
                 is_away = False
                 if job is not None:
                     self._left = job.id
-                    await self._carry_out(job)
+                    try:
+                        await self._carry_out(job)
+                    finally:
+                        self._turns.give_back(job.project)
                     self._left = ""
-                    continue
             except StoreError as error:
                 if not is_away:
                     _LOG.error("jobs wait for the database: %s", error)
                 is_away = True
-            await self._pause()
+                await self._pause()
+
+    async def _next(self) -> JobRecord | None:
+        """The next job, of a project that may have one more; None at the end."""
+        async with self._looking:
+            while not self._server.stopping.is_set():
+                claim = partial(self._claim, self._turns.sated())
+                if (job := await self._server.storage.run(claim)) is not None:
+                    self._turns.take(job.project)
+                    return job
+                await self._pause()
+        return None
 
     async def _pause(self) -> None:
         """Wait for a new job, for the server's end, or a moment."""
@@ -122,12 +143,13 @@ class _Worker:
             wait.cancel()
         self._server.wake.clear()
 
-    def _claim(self, database: Database) -> JobRecord | None:
+    def _claim(self, but_not: Sequence[str], database: Database) -> JobRecord | None:
         now = datetime.now(UTC)
-        if self._left:  # the database went away while we had it
-            Jobs(database).release(self._left, self._owner)
-            self._left = ""
-        return Jobs(database).claim(self._owner, self._settings.lease_seconds, now)
+        return Jobs(database).claim(self._owner, self._settings.lease_seconds, now, but_not=but_not)
+
+    def _release_left(self, database: Database) -> None:
+        Jobs(database).release(self._left, self._owner, failed=True)
+        self._left = ""
 
     async def _carry_out(self, job: JobRecord) -> None:
         """Grade what has no score yet; what cannot go on, and why, is written into the job."""
@@ -183,7 +205,7 @@ class _Worker:
 
         version, graded = await server.storage.run(begin)
         # Rows that wait for somebody else are graded each on its own, many at once.
-        is_waiting = _waits(version)
+        is_waiting = waits(version)
         size, at_once = (1, settings.job_batch) if is_waiting else (settings.job_batch, 1)
         limit = settings.job_batch * (_STRETCH if is_waiting else 1)
         after = 0
@@ -195,7 +217,8 @@ class _Worker:
             after = rows[-1].number
             if todo := [row for row in rows if row.number not in graded]:
                 batches = in_batches(todo, size)
-                await apart(partial(self._stretch, job.id, version, batches, at_once))
+                stretch = partial(self._stretch, job.id, version, batches, at_once)
+                await server.lanes.run(lane_of(version), job.project, stretch)
         await server.storage.run(lambda database: Jobs(database).release(job.id, self._owner))
 
     async def _rows(self, job: JobRecord, after: int, limit: int) -> list[DatasetRow]:
@@ -236,12 +259,6 @@ class _Worker:
     ) -> None:
         await self._server.storage.run(lambda database: Jobs(database).finish(job, status, message))
         self._server.metrics.job(status)
-
-
-def _waits(version: GraderVersion) -> bool:
-    """Whether a grader mostly waits for somebody else, such as a model."""
-    specs = definition_from(version.kind, version.definition).specs
-    return any(spec.kind.grader.waits for spec in specs)
 
 
 # Progress, as server-sent events.

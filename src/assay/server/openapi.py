@@ -66,7 +66,7 @@ _MEANINGS = {
     422: "Understood, and refused: a field is wrong.",
     423: "The grader is locked.",
     428: "`If-Match` is missing.",
-    429: "Too many failures came from this address.",
+    429: "Too many failures came from this address, or too many requests of the project wait.",
     500: "An error of the server.",
     503: "The database or the sandbox cannot be used now.",
 }

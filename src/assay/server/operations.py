@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar, cast
 
@@ -26,7 +28,7 @@ from assay.registry.policy import Permissions
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.bodies import arguments_of, body_of, field_options, inputs_of
-from assay.server.context import Context, Item, Turn, apart, caller, context
+from assay.server.context import Context, Item, Turn, address_of, caller, context
 from assay.server.door import Door, needs
 from assay.server.openapi import describe_reply
 from assay.server.problems import reply
@@ -147,6 +149,9 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
         tag = answer.headers.get("ETag", "")
         is_known = has is not None and _matches(has, tag)
         found = (Answer(None, 304, answer.headers) if is_known else answer).reply()
+    is_change = operation.method != "GET" and operation not in _UNNOTED
+    if is_change and "Idempotent-Replayed" not in found.headers:
+        _note(request, operation, project, given)
     if operation is data.create_job:
         context(request).wake.set()
     if operation is site.revoke_key:
@@ -154,6 +159,29 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
     if _is_cached(operation):
         found.headers["Cache-Control"] = "private, no-cache"
     return found
+
+
+_UNNOTED = (graders.grade, graders.validate_grader)
+_NOTED = ("key", "id", "name", "role", "locked", "force", "grader", "dataset")
+_AUDIT = logging.getLogger("assay.audit")
+
+
+def _note(
+    request: Request, operation: Operation[..., Any], project: str, given: Mapping[str, Any]
+) -> None:
+    """One line of JSON for each change that was made: who, what, when, from where."""
+    who = caller(request)
+    line = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "operation": operation.name,
+        "project": project or EVERY_PROJECT,
+        "what": {name: given[name] for name in _NOTED if name in given},
+        "by": who.name,
+        "key": who.id,
+        "role": who.role,
+        "address": address_of(request),
+    }
+    _AUDIT.info(json.dumps(line))
 
 
 class _ServerHost:
@@ -217,10 +245,11 @@ class _ServerHost:
         return await self._server.storage.run(last)
 
     async def apart(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await apart(work)
+        # What authors sent is looked at in the sandbox, or asked of others.
+        return await self._server.lanes.run("functions", self._project, work)
 
     async def grade(self, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
-        return await apart(lambda: self._server.grade(version, items))
+        return await self._server.grade_apart(self._project, version, items)
 
     def _desk(self, database: Database) -> Desk:
         return self._server.desk(database, self._project, self._who)
@@ -279,6 +308,10 @@ Keep = Callable[[Database, Answer], None]
 """Stores an answer; called inside the transaction of what it acknowledges, where there is one."""
 
 
+class _AnsweredError(Exception):
+    """Another server of the database has carried the same request out meanwhile."""
+
+
 async def carry_out(
     request: Request,
     project: str,
@@ -306,12 +339,21 @@ async def carry_out(
 
     def keep(database: Database, answer: Answer) -> None:
         kept = json.dumps({"body": answer.body, "headers": dict(answer.headers)})
-        Replies(database).put(project, name, asked, answer.status, kept)
+        if not Replies(database).put(project, name, asked, answer.status, kept):
+            raise _AnsweredError  # and what this server did is rolled back
+
+    def get(database: Database) -> tuple[str, int, bytes] | None:
+        return Replies(database).get(project, name)
 
     async with _alone(server, f"{project}\n{name}"):
-        before = await server.storage.run(lambda database: Replies(database).get(project, name))
+        before = await server.storage.run(get)
         if before is None:
-            return (await work(keep)).reply()
+            try:
+                return (await work(keep)).reply()
+            except (_AnsweredError, ConflictError, ProblemError):
+                # Refused perhaps only because another server was quicker.
+                if (before := await server.storage.run(get)) is None:
+                    raise
         found = _again(before, asked).reply()
     found.headers["Idempotent-Replayed"] = "true"
     return found

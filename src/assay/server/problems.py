@@ -34,6 +34,10 @@ _LOG = logging.getLogger("assay.server")
 _RETRY_SECONDS = 5
 
 
+class SlowStoreError(StoreError):
+    """The database did not answer in time; what was asked of it may still be done."""
+
+
 def reply(
     data: object,
     status: int = 200,
@@ -75,12 +79,11 @@ def _of_ours(error: AssayError, request: Request) -> ProblemError:
         return _of_input(error)
     if isinstance(error, StoreError | SandboxError | MissingExtraError):
         _LOG.error("%s %s: %s", request.method, request.url.path, error)
-        what = "the database" if isinstance(error, StoreError) else str(error)
-        detail = (
-            f"{what} cannot be used now; nothing of this request was kept"
-            if isinstance(error, StoreError)
-            else what
-        )
+        detail = str(error)
+        if isinstance(error, SlowStoreError):
+            detail = "the database does not answer; it may keep this request later"
+        elif isinstance(error, StoreError):
+            detail = "the database cannot be used now; nothing of this request was kept"
         return ProblemError(503, detail, headers={"Retry-After": str(_RETRY_SECONDS)})
     return _internal(error, request)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, TypeAlias, cast
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -17,9 +18,8 @@ from assay.registry import definition_from
 from assay.scoring.graded import Graded
 from assay.scoring.json_safe import Json
 from assay.server.bodies import Body
-from assay.server.context import Item, apart, context
+from assay.server.context import Item, caller, context
 from assay.server.door import Door, admit, needs
-from assay.server.openapi import problem_responses
 from assay.server.problems import reply
 from assay.service.graders import version_to_run
 from assay.service.operation import KEY_PATTERN
@@ -47,7 +47,7 @@ async def _find(request: Request) -> Served:
     )
 
     async def grade(items: Sequence[Item]) -> list[Graded]:
-        return await apart(lambda: server.grade(version, items))
+        return await server.grade_apart(project, version, items)
 
     return Served(
         scorer=grade,
@@ -69,7 +69,59 @@ def _range(version: GraderVersion) -> tuple[float, float] | None:
 
 # OpenAI's grader endpoints, at the paths that its clients call.
 
-openai_router = APIRouter(prefix="/v1/fine_tuning/alpha/graders", route_class=Door, tags=["openai"])
+_OPENAI_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+
+
+class OpenaiErrorShown(BaseModel):
+    """What went wrong, as OpenAI's clients read it."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"error": {"message": "grader: required", "type": "invalid_request_error",
+                           "param": "grader", "code": None}}
+            ]
+        },
+    )  # fmt: skip
+
+    error: dict[str, JsonValue]
+
+
+class _OpenaiDoor(Door):
+    """A door whose refusals OpenAI's clients understand: ``BadRequestError`` and the like."""
+
+    def refuse(self, problem: ProblemError, request: Request) -> Response:
+        """As OpenAI's servers refuse."""
+        del request
+        status = 400 if problem.status == 422 else problem.status
+        kind = _OPENAI_TYPES.get(status) or (
+            "server_error" if status >= 500 else "invalid_request_error"
+        )
+        field = problem.errors[0].field if problem.errors else ""
+        error: Json = {
+            "message": problem.message,
+            "type": kind,
+            "param": field or None,
+            "code": None,
+        }
+        return reply({"error": error}, status, problem.headers)
+
+
+openai_router = APIRouter(
+    prefix="/v1/fine_tuning/alpha/graders",
+    route_class=_OpenaiDoor,
+    tags=["openai"],
+    responses={
+        status: {"model": OpenaiErrorShown, "description": HTTPStatus(status).phrase}
+        for status in (400, 401, 403, 415, 429, 500, 503)
+    },
+)
 
 _GRADER: dict[str, JsonValue] = {
     "type": "string_check",
@@ -121,17 +173,25 @@ class OpenaiGraderShown(BaseModel):
     grader: dict[str, JsonValue]
 
 
+_Openai: TypeAlias = Callable[[Mapping[str, Json]], Coroutine[Any, Any, dict[str, Json]]]
+
+
+async def _openai(request: Request, work: _Openai) -> Response:
+    body = cast("dict[str, Json]", await request.json())
+    lanes, project = context(request).lanes, caller(request).project
+    return reply(await lanes.run("functions", project, lambda: work(body)))
+
+
 @openai_router.post(
     "/run",
     name="run",
     response_model=OpenaiRewardShown,
     openapi_extra=needs("editor", project="own"),
-    responses=problem_responses(503),
 )
 async def run_openai_grader(request: Request, body: OpenaiRunBody) -> Response:
     """Grade one sample with a grader in OpenAI's format; nothing is stored."""
     del body  # checked; what is passed on is what was sent
-    return reply(await run_grader(cast("dict[str, Json]", await request.json())))
+    return await _openai(request, run_grader)
 
 
 @openai_router.post(
@@ -139,9 +199,8 @@ async def run_openai_grader(request: Request, body: OpenaiRunBody) -> Response:
     name="validate",
     response_model=OpenaiGraderShown,
     openapi_extra=needs("editor", project="own"),
-    responses=problem_responses(503),
 )
 async def validate_openai_grader(request: Request, body: OpenaiCheckBody) -> Response:
     """Check a grader in OpenAI's format."""
     del body
-    return reply(await check_grader(cast("dict[str, Json]", await request.json())))
+    return await _openai(request, check_grader)

@@ -327,7 +327,7 @@ async def create_grader(
             location=Location(field="key"),
             hint="choose another",
         )
-    wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
+    wanted, read = await _wanted(host, kind, definition, samples)
     await host.run(lambda desk: desk.graders.require_free(key))
     checked, warnings = await host.apart(lambda: validated(key, wanted, read, host.permissions))
     return await host.finish(
@@ -348,7 +348,7 @@ async def validate_grader(
     """Check a definition and try it on samples; nothing is stored."""
     from assay.registry.validation import validate
 
-    wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
+    wanted, read = await _wanted(host, kind, definition, samples)
     return await host.apart(lambda: validate(wanted, read, host.permissions))
 
 
@@ -377,7 +377,7 @@ async def update_grader(
     """Store a new version; the same definition as the latest makes none."""
     from assay.registry.validation import validated
 
-    wanted, read = _permitted(host.permissions, kind, definition), read_items(samples, "samples")
+    wanted, read = await _wanted(host, kind, definition, samples)
     present, is_same = await host.run(lambda desk: desk.graders.changing(key, wanted, expected))
     if is_same:
         return await host.finish(lambda desk: _detail(desk, present))
@@ -510,6 +510,17 @@ def read_items(rows: Sequence[Mapping[str, Json]], field: str) -> list[tuple[str
         seen[row.id] = number
         items.append((row.id, row.submission))
     return items
+
+
+async def _wanted(
+    host: Host, kind: str, data: Mapping[str, Json], samples: Sequence[Mapping[str, Json]]
+) -> tuple[Definition, list[tuple[str, Submission]]]:
+    """What was sent, read where nobody else waits for it."""
+
+    async def read() -> tuple[Definition, list[tuple[str, Submission]]]:
+        return _permitted(host.permissions, kind, data), read_items(samples, "samples")
+
+    return await host.apart(read)
 
 
 def _permitted(permissions: Permissions, kind: str, data: Mapping[str, Json]) -> Definition:

@@ -52,7 +52,7 @@ class Blobs:
             try:
                 self._root = os.open(directory, flags)
             except FileNotFoundError:
-                directory.mkdir(parents=True, exist_ok=True)
+                directory.mkdir(0o700, parents=True, exist_ok=True)
                 self._root = os.open(directory, flags)
 
     @cached_property

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from assay.errors import InputError, Location
+from assay.errors import InputError, Location, StoreError
 from assay.scoring.json_safe import Json
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -122,8 +122,15 @@ def json_text(value: Mapping[str, Json], what: str, *, most: int) -> str:
 
 
 def read_json(text: str) -> dict[str, Json]:
-    """Read back what `json_text` wrote."""
-    return cast("dict[str, Json]", json.loads(text))
+    """Read back what `json_text` wrote.
+
+    Raises:
+        StoreError: It is damaged.
+    """
+    try:
+        return cast("dict[str, Json]", json.loads(text))
+    except ValueError as error:
+        raise StoreError(f"the store is damaged: {text[:40]!r} is not JSON") from error
 
 
 def is_sprawling(text: str, value: object) -> bool:

@@ -75,6 +75,18 @@ class DatasetRow(Record):
     data: Mapping[str, Json]
 
 
+class DamagedRow(dict[str, "Json"]):
+    """What stands for the data of a row that cannot be read any more."""
+
+
+def _read(data: str) -> Mapping[str, Json]:
+    try:
+        found = cast("object", read_json(data))
+    except StoreError:
+        return DamagedRow()
+    return cast("Mapping[str, Json]", found) if isinstance(found, dict) else DamagedRow()
+
+
 class Datasets:
     """The datasets of a database; their rows are never changed."""
 
@@ -156,7 +168,7 @@ class Datasets:
             *(project, key, valid_number(after, "after"), valid_limit(limit)),
         )
         found = cast("list[tuple[int, str, str]]", rows)
-        return [DatasetRow(number=n, id=i, data=read_json(data)) for n, i, data in found]
+        return [DatasetRow(number=n, id=i, data=_read(data)) for n, i, data in found]
 
     def delete(self, project: str, key: str, *, force: bool = False) -> None:
         """Remove a dataset and its rows; its key is free. Results of jobs stay.

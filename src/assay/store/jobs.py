@@ -146,7 +146,8 @@ class Jobs:
         """
         conditions, values = ["project = ?"], cast("list[Scalar]", [project])
         if after:
-            self.get(after)
+            if self.get(after).project != project:  # whose it is, is nobody else's business
+                raise NotFoundError(f"there is no job {after!r:.80}")
             conditions.append("seq < (SELECT seq FROM job WHERE id = ?)")
             values.append(after)
         if status is not None:
@@ -159,7 +160,14 @@ class Jobs:
         )
         return [JobRecord.from_row(row) for row in rows]
 
-    def claim(self, owner: str, lease_seconds: float, now: datetime) -> JobRecord | None:
+    def claim(
+        self,
+        owner: str,
+        lease_seconds: float,
+        now: datetime,
+        *,
+        but_not: Sequence[str] = (),
+    ) -> JobRecord | None:
         """Take the oldest job that waits, or whose worker has not been heard of.
 
         A job that five workers took without storing a score fails: it would kill the next one, too.
@@ -168,20 +176,26 @@ class Jobs:
             owner: Names the worker; no other one may have the name.
             lease_seconds: For how long others leave the job alone.
             now: The time, which all workers should agree on.
+            but_not: Projects whose jobs wait.
 
         Returns:
             The job, which is now running, or None if nothing is to be done.
         """
         time, until = moment(now), moment(now + timedelta(seconds=lease_seconds))
         owner = valid_text(owner, "owner", most=200)
+        # A lease much longer than anybody's was given by a clock that is fast: nobody renews it.
+        late = moment(now + timedelta(seconds=lease_seconds + _MOST_LEASE_SECONDS))
+        others = f"AND project NOT IN ({', '.join('?' * len(but_not))}) " if but_not else ""
         waiting = (
-            "SELECT id, status, lease_until, claims FROM job WHERE status IN ('queued', 'running') "
-            "AND (status = 'queued' OR lease_until < ?) ORDER BY seq LIMIT 1"
+            "SELECT id, status, lease_until, claims FROM job WHERE status IN ('queued', 'running') "  # noqa: S608 - only places
+            f"AND (status = 'queued' OR lease_until < ? OR lease_until > ?) {others}"
+            "ORDER BY seq LIMIT 1"
         )
-        if not self._database.rows(waiting, time):  # without a lock: workers ask all the time
+        values = (time, late, *map(plain, but_not))
+        if not self._database.rows(waiting, *values):  # without a lock: workers ask all the time
             return None
         with self._database.writing():
-            while found := self._database.rows(waiting, time):
+            while found := self._database.rows(waiting, *values):
                 job, status, lease, claims = cast("tuple[str, JobStatus, str, int]", found[0])
                 poisonous = claims >= _MOST_CLAIMS
                 claimed = self._database.change(
@@ -209,17 +223,24 @@ class Jobs:
             )
         return bool(renewed)
 
-    def release(self, job: str, owner: str) -> bool:
+    def release(self, job: str, owner: str, *, failed: bool = False) -> bool:
         """Give a claim back, so that another worker need not wait until it runs out.
+
+        Args:
+            job: Id of the job.
+            owner: Who has it.
+            failed: Whether the store failed meanwhile: it may do so for the next worker, too, and
+                the claim counts as one of a worker that died.
 
         Returns:
             Whether it was held.
         """
         with self._database.writing():
             released = self._database.change(
-                "UPDATE job SET status = 'queued', owner = '', lease_until = '', claims = 0, "
-                "updated_at = ? WHERE id = ? AND owner = ? AND status = 'running'",
-                *(self._database.now(), plain(job), plain(owner)),
+                "UPDATE job SET status = 'queued', owner = '', lease_until = '', "
+                "claims = claims * ?, updated_at = ? "
+                "WHERE id = ? AND owner = ? AND status = 'running'",
+                *(int(failed), self._database.now(), plain(job), plain(owner)),
             )
         return bool(released)
 
@@ -388,5 +409,6 @@ class Jobs:
         return known
 
 
+_MOST_LEASE_SECONDS = 60.0
 _MAX_MESSAGE = 4_096
 _GIVEN_UP = f"{_MOST_CLAIMS} workers took it, and none stored a score before it died"

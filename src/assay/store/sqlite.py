@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _APPLICATION_ID = 1634955641
 """Marks a SQLite file as ours ("assy" read as a number); set by the first migration."""
 
+_PASSABLE = 0o711
 _BUSY_SECONDS = 30.0
 """How long a write waits for another process. Long, because a slow disk's checkpoint must not cost
 a result that an agent worked an hour for."""
@@ -70,12 +71,15 @@ class SqliteEngine:
 
         database = home / "assay.db"
         with _file_faults(home):
-            home.mkdir(parents=True, exist_ok=True)
+            # Others may pass, as sandboxes do to what is built there, but see and read nothing.
+            home.mkdir(_PASSABLE, parents=True, exist_ok=True)
             ignore = home / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")
             _refuse_network(home)
         with _faults(str(database)), _set_up_alone(home):
+            with suppress(OSError):  # there is one, or SQLite will say why there can be none
+                os.close(os.open(database, os.O_CREAT | os.O_EXCL, 0o600))
             connection = sqlite3.connect(database, timeout=_BUSY_SECONDS, isolation_level=None)
             try:
                 _prepare(connection, str(database))

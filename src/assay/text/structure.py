@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol, cast
 
 from assay.errors import InputError
 from assay.text.extract import Pick, answer_text
@@ -183,6 +183,17 @@ def _leaves(value: Json) -> int:
 # --- Valid ---------------------------------------------------------------------------------------
 
 
+_SECONDS = 5.0
+_MOST_WORK = 10_000_000
+_PLAIN = frozenset(
+    {"title", "description", "type", "const", "minimum", "maximum", "exclusiveMinimum"}
+    | {"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties"}
+    | {"maxProperties", "required", "enum", "properties", "additionalProperties", "items"}
+    | {"prefixItems", "allOf", "anyOf", "oneOf", "not"}
+)
+"""Keywords with which each part of a schema looks at each part of an answer once, at most."""
+
+
 class _Fault(Protocol):
     message: str
     instance_path: list[str | int]
@@ -194,11 +205,7 @@ class _Validator(Protocol):
 
 
 class _JsonSchema(Protocol):
-    def RegexOptions(self) -> object: ...  # noqa: N802 - the library's own name
-
-    def validator_for(
-        self, schema: Json, *, pattern_options: object, retriever: Callable[[str], Json]
-    ) -> _Validator: ...
+    def validator_for(self, schema: Json) -> _Validator: ...
 
 
 def json_schema(
@@ -213,7 +220,8 @@ def json_schema(
 
     Patterns run in linear time (so without look-around and back-references). Nothing is fetched:
     a ``$ref`` reaches this schema and the standard's own only. ``format`` is not checked unless
-    the draft says so.
+    the draft says so. Whatever may take long is left to a process that is killed after five seconds
+    of computing; an answer that needs more is not valid.
 
     Args:
         answer: What the model said (see `parse_json` for where JSON is looked for).
@@ -226,7 +234,9 @@ def json_schema(
         1.0 or 0.0; 0.0 where the answer holds no JSON.
 
     Raises:
-        InputError: The schema is invalid, or an option is.
+        InputError: The schema is invalid or takes too long whatever the answer is, or an option is
+            invalid.
+        GraderError: The process could not be started.
     """
     if not isinstance(cast("object", schema), Mapping | bool):
         raise InputError(f"a schema is an object or a bool, not {schema!r}")
@@ -234,39 +244,63 @@ def json_schema(
         text = json.dumps(schema if isinstance(schema, bool) else dict(schema), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"the schema is not JSON: {error}") from None
-    validator = _validator(text)
     parsed = json_of(answer, strict=strict, pick=pick, extract=extract)
-    return float(parsed.ok and validator.is_valid(_whole(parsed.value)))
+    value = _written(parsed.value)
+    if _is_quick(text, value):
+        is_valid = _validator(text).is_valid(json.loads(value))
+    else:
+        from assay.text.killable import SCHEMAS
+
+        is_valid = SCHEMAS.compare(text, value, _SECONDS)
+    return float(parsed.ok and is_valid)
 
 
 def schema_faults(found: Json, schema: Mapping[str, Json] | bool) -> Iterator[str]:  # noqa: FBT001 - a schema, not a switch
     """What keeps the JSON of an answer from being valid, a line for each fault."""
-    validator = _validator(json.dumps(schema if isinstance(schema, bool) else dict(schema)))
-    for fault in validator.iter_errors(_whole(found)):
+    text = json.dumps(schema if isinstance(schema, bool) else dict(schema))
+    value = _written(found)
+    if not _is_quick(text, value):
+        yield "the value is not valid by the schema, in which it may take long to find out where"
+        return
+    for fault in _validator(text).iter_errors(json.loads(value)):
         place = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in fault.instance_path)
         yield f"{place or 'the value'}: {fault.message}"
 
 
-def _whole(value: Json) -> Json:
+def _written(value: Json) -> str:
     """A half character is one character to the validator, which speaks UTF-8."""
-    return json.loads(encodable(json.dumps(value, ensure_ascii=False)))
+    return encodable(json.dumps(value, ensure_ascii=False))
+
+
+def _is_quick(text: str, value: str) -> bool:
+    """Whether validating a value cannot take long."""
+    return len(text) * max(len(value), 1_000) <= _MOST_WORK and _is_plain(text)
+
+
+@functools.lru_cache(maxsize=128)
+def _is_plain(text: str) -> bool:
+    """Whether the cost of a schema is no more than its length times the answer's."""
+
+    def plain(schema: Json) -> bool:
+        if not isinstance(schema, dict):
+            return isinstance(schema, bool)
+        return schema.keys() <= _PLAIN and all(
+            all(map(plain, part.values() if isinstance(part, dict) else part))
+            if name in ("properties", "allOf", "anyOf", "oneOf", "prefixItems")
+            and isinstance(part, dict | list)
+            else name not in ("items", "additionalProperties", "not") or plain(part)
+            for name, part in schema.items()
+        )
+
+    return plain(json.loads(text))
 
 
 @functools.lru_cache(maxsize=128)
 def _validator(text: str) -> _Validator:
     library = cast("_JsonSchema", importlib.import_module("jsonschema_rs"))
-    schema: Json = json.loads(text)
     try:
-        return library.validator_for(
-            schema, pattern_options=library.RegexOptions(), retriever=_fetch_nothing
-        )
+        return library.validator_for(json.loads(text))
     except ValueError as error:
-        first = str(error).strip().splitlines()
         raise InputError(
-            f"the JSON Schema is invalid: {first[0] if first else 'unknown reason'}",
-            hint="patterns may not look around; $ref may not leave the schema",
+            f"the JSON Schema is invalid: {str(error).partition(chr(10))[0]}"
         ) from None
-
-
-def _fetch_nothing(uri: str) -> NoReturn:
-    raise ValueError(f"{uri} is outside the schema, and nothing is fetched")

@@ -152,7 +152,6 @@ _ALLOWED: dict[str, Numbers] = {
     "getresgid": (120, 150),
     "getgroups": (115, 158),
     "uname": (63, 160),
-    "sysinfo": (99, 179),
     "getcpu": (309, 168),
     "getrusage": (98, 165),
     "getrlimit": (97, 163),

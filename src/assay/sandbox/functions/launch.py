@@ -304,24 +304,59 @@ def _view() -> tuple[str, ...]:
     words += ["--new-session", "--hostname", "sandbox", "--clearenv"]
     for name, value in VARIABLES.items():
         words += ["--setenv", name, value]
-    words += ["--ro-bind", "/usr", "/usr"]
-    for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
+    shown = [*_shown(), "/usr/share/zoneinfo", "/etc/ld.so.cache"]
+    for path in ("/lib", "/lib32", "/lib64"):
         if Path(path).is_symlink():
             words += ["--symlink", str(Path(path).readlink()).lstrip("/"), path]
-        elif Path(path).is_dir():
-            words += ["--ro-bind", path, path]
-    words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
-    _, prefix = interpreter()
-    if not f"{prefix}/".startswith("/usr/"):
+    made: set[Path] = set()
+    for path in map(Path, shown):
         # bubblewrap 0.8 makes missing parents unreadable for anybody but its own user.
-        for parent in reversed(Path(prefix).parents[:-1]):
-            words += ["--perms", "0755", "--dir", str(parent)]
-        words += ["--ro-bind", prefix, prefix]
+        for parent in reversed(path.parents[:-1]):
+            if parent not in made:
+                words += ["--perms", "0755", "--dir", str(parent)]
+                made.add(parent)
+        words += ["--ro-bind-try", str(path), str(path)]
+    for path in _packages():
+        words += ["--tmpfs", path, "--remount-ro", path]
     words += ["--ro-bind", str(INSIDE), _SHOWN, "--perms", "0755", "--dir", "/dev"]
     for device in _DEVICES:
         words += ["--dev-bind", device, device]
     words += ["--dir", "/tmp", "--remount-ro", "/", "--chdir", "/tmp", "--"]  # noqa: S108
     return tuple(words)
+
+
+def _shown() -> list[str]:
+    """What a worker needs to run: the interpreter, its library and the system's shared ones."""
+    python, prefix = interpreter()
+    library = os.path.dirname(os.path.realpath(os.__file__))  # noqa: PTH120 - of a real path
+    found = [*_shared_libraries(), python, library]
+    platform = f"{prefix}/{sys.platlibdir}/{Path(library).name}"
+    found += [platform] if platform != library else []
+    if f"{prefix}/".startswith("/usr/"):
+        found += sorted(map(str, Path(prefix, "lib").glob("libpython*.so*")))
+    else:  # what its modules are linked with may be there, too
+        found.append(f"{prefix}/lib")
+    return [path for path in dict.fromkeys(found) if Path(path).exists()]
+
+
+def _shared_libraries() -> list[str]:
+    """Folders of shared libraries; where there are such of nothing else, only those."""
+    triplet = f"/usr/lib/{getattr(sys.implementation, '_multiarch', '')}"
+    if Path(triplet, "libc.so.6").exists():
+        return [triplet, *(path for path in ("/usr/lib64", "/lib64") if _is_folder(path))]
+    return [path for path in _SYSTEM if _is_folder(path)]
+
+
+def _is_folder(path: str) -> bool:
+    return Path(path).is_dir() and not Path(path).is_symlink()
+
+
+def _packages() -> list[str]:
+    """Folders of installed packages in what is shown."""
+    libraries = [path for path in _shown() if Path(path).is_dir()]
+    names = ("site-packages", "dist-packages", "python3/dist-packages", "python3*/site-packages")
+    found = {str(one) for path in libraries for name in names for one in Path(path).glob(name)}
+    return sorted(path for path in found if _is_folder(path))
 
 
 @lru_cache(maxsize=1)
@@ -434,7 +469,7 @@ def _plan(uid: int) -> str:
         {
             "parent": os.getpid(),
             "uid": uid,
-            "readable": [*_SYSTEM, *_DATA, python, *libraries, str(INSIDE)],
+            "readable": [*_shared_libraries(), *_DATA, python, *libraries, str(INSIDE)],
             "needed": [python, module, str(INSIDE / "worker.py")],
             "devices": _LANDLOCK_DEVICES,
             "room": _ROOM,

@@ -1,7 +1,9 @@
 """The form of NeMo Gym's resources server: ``/verify``, ``/seed_session``, ``/aggregate_metrics``.
 
-A rollout that could not be graded has the reward 0.0 and ``_ng_failure_class``, by which the
-trainer keeps it out of its results and grades it again later.
+A rollout that could not be graded has the reward 0.0 and two marks: ``_ng_failure_class``, by which
+Gym keeps it out of its results and grades it again later, and ``instance_config.mask_sample``, by
+which NeMo RL keeps it out of the loss. (NeMo RL looks at no other; its 0.0 still counts in the mean
+of its group there.)
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from assay.graders.endpoints.forms.form import (
     Asked,
     Form,
     Item,
+    NotGradedError,
     Server,
     Span,
     bad,
@@ -49,6 +52,7 @@ AGGREGATE_REQUEST: dict[str, Json] = {
 _FAILURE = "_ng_failure_class"
 _CAUSE = "_ng_failure_judge_error"
 _TASK = "_ng_task_index"
+_INSTANCE, _MASKED = "instance_config", "mask_sample"
 _OURS = frozenset({"responses_create_params", "response", "question", "expected", "reward"})
 
 
@@ -155,15 +159,21 @@ def _turns(asked: Mapping[str, Json]) -> list[Json]:
 
 def _encode_answer(body: Json, graded: Sequence[Graded], server: Server) -> Json:
     """The body again, with the reward."""
-    del server
     row, (outcome,) = cast("dict[str, Json]", body), graded
     # What an earlier verification said, or whoever wrote the row, says nothing about this one.
     kept = {key: value for key, value in row.items() if not key.startswith("_ng_failure")}
+    instance = kept.get(_INSTANCE)
+    instance = dict(instance) if isinstance(instance, dict) else {}
     if outcome.score is not None:
+        if _FAILURE in row and instance.pop(_MASKED, None) is not None:
+            kept[_INSTANCE] = instance
         return {**kept, "reward": outcome.score, "reason": outcome.reason}
     failed = outcome.status == "error"
+    if server.on_error == "fail":
+        raise NotGradedError(outcome.error if failed else outcome.reason)
     return {
         **kept,
+        _INSTANCE: {**instance, _MASKED: True},
         "reward": 0.0,
         _FAILURE: "judge_failed" if failed else "skipped",
         _CAUSE: outcome.error if failed else outcome.reason,

@@ -18,6 +18,7 @@ _SIGKILL, _IGNORE = 9, 1
 # HUP, INT, QUIT, USR1, USR2, ALRM, TERM: in process 1 the default action means "ignored".
 _SIGNALS = (1, 2, 3, 10, 12, 14, 15)
 _SIGCHLD = 17  # a host that ignores it hands that on, and the kernel keeps no dead child for us
+_MOST_SIGNALS = 65
 _LIMITS = (
     (resource.RLIMIT_CORE, 0),
     (resource.RLIMIT_NOFILE, 64),
@@ -56,9 +57,12 @@ class Confinement:
             os._exit(1)
 
     def ignore_signals(self) -> None:
-        """In the template, which unlike process 1 could be ended by them: a call may send any."""
-        for number in _SIGNALS:
-            self.libc.signal(number, ctypes.c_void_p(_IGNORE))
+        """In the template, which unlike process 1 could be ended by them: a call may send any.
+
+        Nor may the program handle one there: it would learn of one call's end before the next.
+        """
+        for number in range(1, _MOST_SIGNALS):
+            self.libc.signal(number, ctypes.c_void_p(_IGNORE if number in _SIGNALS else 0))
 
     def confine_call(self, template: int) -> None:
         """In the process of a call, where there is no pid namespace: no forks, no signals."""

@@ -52,8 +52,9 @@ _DESCRIPTORS = 64  # as many as `confine` allows
 # What a program replaces in `os` must not change our course.
 _read, _write, _close, _exit = os.read, os.write, os.close, os._exit
 _close_range = os.closerange
-_getpid, _pipe = os.getpid, os.pipe
-_cpu = time.thread_time
+_getpid, _pipe, _fork, _waitpid = os.getpid, os.pipe, os.fork, os.waitpid
+_unwatched = [sys.settrace, sys.setprofile]
+_cpu, _callbacks = time.thread_time, gc.callbacks
 _unpack_order, _ORDER_BYTES, _pack_reply = ORDER.unpack, ORDER.size, REPLY.pack
 
 
@@ -89,6 +90,8 @@ class Template:
             if self._confinement.limit_processes:
                 limit(resource.RLIMIT_NPROC, processes)
             self._get_ready()
+            self._confinement.ignore_signals()
+            _stop_watching()
             _write(self._replies, packed(OK, 0.0, ""))
             self._fork_for_orders()
         except LoadError as error:
@@ -121,7 +124,7 @@ class Template:
         libc = self._confinement.libc
         # glibc's other fork skips what there is to do for other threads; we have none then.
         raw_fork, raw_wait = getattr(libc, "_Fork", libc.fork), libc.waitpid
-        waitpid = os.waitpid
+        waitpid, fork = _waitpid, _fork
         program = self._program or self._loaded_confined
         payloads, replies, loop = self._payloads, self._replies, None
         while order := _read(orders, 1):
@@ -129,7 +132,7 @@ class Template:
                 loop = light_loop()
                 gc.freeze()
             # Nor is there anything to do for Python's own.
-            pid = os.fork() if count_threads() else raw_fork()
+            pid = fork() if count_threads() else raw_fork()
             if pid == 0:
                 try:
                     _close(orders)
@@ -144,8 +147,8 @@ class Template:
                         _exit(0)
             _write(births, birth(pid))
             if pid > 0:
-                _, how = waitpid(pid, 0)
-                _write(deaths, death(how, raw_wait(-1, None, 1) != -1))
+                # No name for how it ended: the next call would find it in our frame.
+                _write(deaths, death(waitpid(pid, 0)[1], raw_wait(-1, None, 1) != -1))
 
     def _close_others(self) -> None:
         """Close what the program has opened: by a pipe, say, one call would tell the next."""
@@ -235,6 +238,13 @@ class Template:
         self._loaded_confined()
         names = sorted(set(sys.modules) - before)
         return "\n".join(["", *names]).encode("utf-8", "replace")[:_CHUNK]
+
+
+def _stop_watching() -> None:
+    """Let nothing of the program run here any more: it could tell one call of another's end."""
+    for stop in _unwatched:
+        stop(None)
+    _callbacks.clear()
 
 
 def _make_call(

@@ -1,9 +1,6 @@
-"""The process that does the mathematics, so that it can be killed: JSON lines in, JSON lines out.
+"""A process that compares, so that it can be killed: JSON lines in, JSON lines out.
 
-Run as a script by `assay.text.math`; imports nothing of assay. After ``{"ready": true}`` it answers
-each request ``{"gold": str, "answer": str, "seconds": number}`` with two lines: ``{"gold": bool}``
-once the expected answer is parsed (so that a hang can be put down to the right side), then
-``{"equal": bool}``.
+Run as a script by `assay.text.killable`, which says what the lines are; imports nothing of assay.
 """
 
 from __future__ import annotations
@@ -17,13 +14,17 @@ import os
 import resource
 import sys
 from collections.abc import Callable
-from typing import cast
+from typing import Any, NoReturn, cast
 
 _MEMORY = 4 * 1024**3
 _GRACE_SECONDS = 5
 
 
-def main() -> None:
+class _RefusedError(Exception):
+    """What is wanted makes no sense."""
+
+
+def main(subject: str) -> None:
     """Serve requests until standard input ends."""
     out = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # whatever the library prints must not pass for an answer
@@ -31,20 +32,41 @@ def main() -> None:
     _limit(resource.RLIMIT_AS, _MEMORY)
     _limit(resource.RLIMIT_CORE, 0)
 
-    def say(**line: bool) -> None:
+    def say(**line: bool | str) -> None:
         out.write(json.dumps(line) + "\n")
         out.flush()
 
-    parse, verify = _library()
+    read = {"mathematics": _mathematics, "schemas": _schemas}[subject]()
     say(ready=True)
     for line in sys.stdin:
         request = json.loads(line)
         _limit_cpu(float(request["seconds"]))
-        gold = _quietly(parse, str(request["gold"]))
-        say(gold=bool(gold))
-        answer = _quietly(parse, str(request["answer"])) if gold else None
-        equal = bool(answer) and _quietly(verify, gold, answer) is True
-        say(equal=equal and _quietly(_numbers_agree, gold, answer) is not False)
+        try:
+            holds = read(str(request["wanted"]))
+        except _RefusedError as error:
+            say(refused=str(error))
+            continue
+        say(refused="")
+        say(holds=holds(str(request["answer"])))
+
+
+# --- Mathematics ---------------------------------------------------------------------------------
+
+
+def _mathematics() -> Callable[[str], Callable[[str], bool]]:
+    parse, verify = _library()
+
+    def read(wanted: str) -> Callable[[str], bool]:
+        gold = _quietly(parse, wanted)
+
+        def holds(text: str) -> bool:
+            answer = _quietly(parse, text) if gold else None
+            equal = bool(answer) and _quietly(verify, gold, answer) is True
+            return equal and _quietly(_numbers_agree, gold, answer) is not False
+
+        return holds
+
+    return read
 
 
 def _library() -> tuple[Callable[..., object], Callable[..., object]]:
@@ -82,6 +104,40 @@ def _quietly(function: Callable[..., object], *arguments: object) -> object:
         return None
 
 
+# --- JSON Schema ---------------------------------------------------------------------------------
+
+_PROBES: tuple[object, ...] = (None, True, 1, "a", [], [1], {}, {"a": 1})
+"""A schema that takes too long for these takes too long by itself, whatever the answer is."""
+
+
+def _schemas() -> Callable[[str], Callable[[str], bool]]:
+    library: Any = importlib.import_module("jsonschema_rs")
+
+    @functools.lru_cache(maxsize=64)
+    def read(wanted: str) -> Callable[[str], bool]:
+        try:
+            validator = library.validator_for(
+                json.loads(wanted),
+                pattern_options=library.RegexOptions(),  # linear in the text
+                retriever=_fetch_nothing,
+            )
+        except ValueError as error:
+            lines = str(error).strip().splitlines()
+            raise _RefusedError(lines[0] if lines else "unknown reason") from None
+        for probe in _PROBES:
+            validator.is_valid(probe)
+        return lambda text: bool(validator.is_valid(json.loads(text)))
+
+    return read
+
+
+def _fetch_nothing(uri: str) -> NoReturn:
+    raise ValueError(f"{uri} is outside the schema, and nothing is fetched")
+
+
+# --- Limits --------------------------------------------------------------------------------------
+
+
 def _limit(kind: int, most: int) -> None:
     hard = resource.getrlimit(kind)[1]
     if hard != resource.RLIM_INFINITY:
@@ -98,4 +154,4 @@ def _limit_cpu(seconds: float) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
-        main()
+        main(sys.argv[1])

@@ -1,4 +1,7 @@
-"""The processes that compare mathematics: started when needed, kept warm, killed when too slow."""
+"""Processes for comparisons that may never end: kept warm, and killed when they are too slow.
+
+Signals are not used, so any thread may compare.
+"""
 
 from __future__ import annotations
 
@@ -17,47 +20,52 @@ from typing import cast
 
 from assay.errors import GraderError, InputError, MissingExtraError
 
-__all__ = ["POOL", "Pool"]
+__all__ = ["MATHEMATICS", "SCHEMAS", "Pool"]
 
 _START_SECONDS = 120.0
 _PATIENCE = 4.0  # clock time over CPU time: a busy machine is not a fault of the answer's
+_MOST_REMEMBERED = 256
 
 
 class _WorkerDiedError(Exception):
-    """The process ended before it answered; holds whether the expected answer was at fault."""
+    """The process ended before it answered; holds whether the author's part was at fault."""
 
-    def __init__(self, *, reading_gold: bool = False) -> None:
+    def __init__(self, *, reading_wanted: bool = False) -> None:
         super().__init__()
-        self.reading_gold = reading_gold
+        self.reading_wanted = reading_wanted
 
 
 class _TooSlowError(_WorkerDiedError):
     """The comparison took longer than it may; the process was killed."""
 
 
+class _RefusedError(Exception):
+    """What is wanted makes no sense."""
+
+
 class _Worker:
     """One process that compares, one comparison at a time."""
 
-    def __init__(self) -> None:
-        script = str(Path(__file__).with_name("math_worker.py"))
+    def __init__(self, subject: str, library: str) -> None:
+        script = str(Path(__file__).with_name("comparing.py"))
         try:
             # -P: neither the working directory nor this folder may shadow what the script imports.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", script],
+                [sys.executable, "-P", script, subject],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
         except OSError as error:
-            raise GraderError(f"the process for mathematics did not start: {error}") from error
+            raise GraderError(f"the process for {subject} did not start: {error}") from error
         self._buffer = b""
         try:
             ready = self._line(wall=_START_SECONDS)
         except _TooSlowError:
             self.close()
             raise GraderError(
-                f"the process for mathematics was not ready after {_START_SECONDS:g} s"
+                f"the process for {subject} was not ready after {_START_SECONDS:g} s"
             ) from None
         except BaseException:
             self.close()
@@ -65,8 +73,8 @@ class _Worker:
         if ready is None:
             self.close()
             raise GraderError(
-                f"the process for mathematics did not start (exit code {self._process.returncode})",
-                hint="try: python -c 'import math_verify'",
+                f"the process for {subject} did not start (exit code {self._process.returncode})",
+                hint=f"try: python -c 'import {library}'",
             )
 
     @property
@@ -74,26 +82,28 @@ class _Worker:
         """The id of the process."""
         return self._process.pid
 
-    def compare(self, gold: str, answer: str, seconds: float) -> bool:
+    def compare(self, wanted: str, answer: str, seconds: float) -> bool:
         """Compare, or die trying."""
-        request = json.dumps({"gold": gold, "answer": answer, "seconds": seconds}) + "\n"
+        request = json.dumps({"wanted": wanted, "answer": answer, "seconds": seconds}) + "\n"
         stdin = self._process.stdin
         assert stdin is not None
-        reading_gold = True
+        reading_wanted = True
         try:
             stdin.write(request.encode("ascii"))
             stdin.flush()
-            gold_line = self._line(wall=seconds * _PATIENCE, cpu=seconds)
-            if gold_line is not None:
-                reading_gold = False
+            read = self._line(wall=seconds * _PATIENCE, cpu=seconds)
+            if read is not None:
+                if refused := read.get("refused"):
+                    raise _RefusedError(str(refused))
+                reading_wanted = False
                 verdict = self._line(wall=seconds * _PATIENCE, cpu=seconds)
                 if verdict is not None:
-                    return verdict.get("equal") is True
+                    return verdict.get("holds") is True
         except _TooSlowError:
-            raise _TooSlowError(reading_gold=reading_gold) from None
+            raise _TooSlowError(reading_wanted=reading_wanted) from None
         except OSError:
             pass  # the pipe broke: it died
-        raise _WorkerDiedError(reading_gold=reading_gold)
+        raise _WorkerDiedError(reading_wanted=reading_wanted)
 
     def _line(self, *, wall: float, cpu: float | None = None) -> dict[str, object] | None:
         """Read one line; None where the process ended first."""
@@ -145,9 +155,26 @@ class _Worker:
 
 
 class Pool:
-    """Warm processes, at most one a core, started when first needed and ended at exit."""
+    """Warm processes, at most one a core, started when first needed and ended at exit.
 
-    def __init__(self) -> None:
+    Args:
+        subject: What is compared, as `comparing.py` beside this file knows it. After
+            ``{"ready": true}`` that answers each ``{"wanted": str, "answer": str, "seconds":
+            number}`` with ``{"refused": str}``, which is why what is wanted makes no sense, or
+            empty once it is read, so that a hang can be put down to the right side; and then with
+            ``{"holds": bool}``.
+        library: The module that it needs.
+        wanted: What the author's part is called in messages.
+        hint: What may be wrong with one that is refused.
+        extra: The extra that brings the library; none where assay depends on it.
+    """
+
+    def __init__(
+        self, subject: str, library: str, *, wanted: str, hint: str = "", extra: str = ""
+    ) -> None:
+        self._subject, self._library = subject, library
+        self._wanted, self._hint = wanted, hint
+        self._extra = extra
         self._reset()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -157,38 +184,56 @@ class Pool:
         self._idle: list[_Worker] = []
         self._alive: set[_Worker] = set()
         self._registered = False
+        self._blamed: dict[tuple[str, float], None] = {}
 
-    def compare(self, gold: str, answer: str, seconds: float) -> bool:
-        """Compare in some process; an answer that kills two processes equals nothing."""
+    def compare(self, wanted: str, answer: str, seconds: float) -> bool:
+        """Compare in some process; an answer that kills two processes does not hold.
+
+        Raises:
+            InputError: What is wanted makes no sense, or cannot be read in time.
+        """
+        if (wanted, seconds) in self._blamed:  # once is enough
+            raise self._unreadable(wanted)
         for last_try in (False, True):
             try:
-                return self._try(gold, answer, seconds)
-            except _TooSlowError as slow:
-                self._blame(slow, gold)
-                return False
+                return self._try(wanted, answer, seconds)
             except _WorkerDiedError as died:
-                if last_try:
-                    self._blame(died, gold)
+                if died.reading_wanted and (last_try or isinstance(died, _TooSlowError)):
+                    self._blame(wanted, seconds)
+                    raise self._unreadable(wanted) from None
+                if isinstance(died, _TooSlowError):
+                    return False
         return False
 
-    @staticmethod
-    def _blame(died: _WorkerDiedError, gold: str) -> None:
-        if died.reading_gold:
-            raise InputError(f"the expected answer cannot be read in time: {gold[:80]!r}")
+    def _blame(self, wanted: str, seconds: float) -> None:
+        with self._lock:
+            while len(self._blamed) >= _MOST_REMEMBERED:
+                self._blamed.pop(next(iter(self._blamed)))
+            self._blamed[wanted, seconds] = None
 
-    def _try(self, gold: str, answer: str, seconds: float) -> bool:
+    def _unreadable(self, wanted: str) -> InputError:
+        return InputError(f"{self._wanted} cannot be read in time: {wanted[:80]!r}")
+
+    def _try(self, wanted: str, answer: str, seconds: float) -> bool:
         with self._slots:
             worker = self._take()
             try:
-                equal = worker.compare(gold, answer, seconds)
+                holds = worker.compare(wanted, answer, seconds)
+            except _RefusedError as error:
+                self._put_back(worker)
+                refused = f"{self._wanted} is invalid: {error}"
+                raise InputError(refused, hint=self._hint) from None
             except BaseException:
                 with self._lock:
                     self._alive.discard(worker)
                 worker.close()
                 raise
-            with self._lock:
-                self._idle.append(worker)
-            return equal
+            self._put_back(worker)
+            return holds
+
+    def _put_back(self, worker: _Worker) -> None:
+        with self._lock:
+            self._idle.append(worker)
 
     def _take(self) -> _Worker:
         with self._lock:
@@ -197,9 +242,9 @@ class Pool:
             if not self._registered:
                 atexit.register(self.close)
                 self._registered = True
-        if find_spec("math_verify") is None:
-            raise MissingExtraError("math_equal", extra="math")
-        worker = _Worker()
+        if self._extra and find_spec(self._library) is None:
+            raise MissingExtraError("math_equal", extra=self._extra)
+        worker = _Worker(self._subject, self._library)
         with self._lock:
             self._alive.add(worker)
         return worker
@@ -222,5 +267,10 @@ class Pool:
         self._reset()
 
 
-POOL = Pool()
-"""The processes of this process."""
+MATHEMATICS = Pool("mathematics", "math_verify", wanted="the expected answer", extra="math")
+SCHEMAS = Pool(
+    "schemas",
+    "jsonschema_rs",
+    wanted="the JSON Schema",
+    hint="patterns may not look around; $ref may not leave the schema",
+)

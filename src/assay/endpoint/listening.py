@@ -1,0 +1,230 @@
+"""The process that listens: connections that say nothing make room, and it ends when it is told to.
+
+Loaded when an app is served, not before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any, cast
+
+import uvicorn
+from starlette.requests import Request
+from uvicorn.config import LOGGING_CONFIG
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from assay.endpoint.problems import ProblemError
+from assay.endpoint.routes import problem_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_LOG = logging.getLogger("assay.endpoint")
+_BACKLOG = 2048
+_AT_ONCE = 100
+"""Connections accepted before any other work is done; they need files, too."""
+_FILES = 200
+"""Files that are kept for everything but connections."""
+_LAST_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Who is listened to, and for how long.
+
+    Attributes:
+        connections: Open at once. One more closes that which has been without a request longest.
+        header_seconds: In which the head of a request must arrive.
+        proxies: Addresses of reverse proxies, whose word counts on who asks, and by which scheme.
+        grace_seconds: In which requests under way must end when the process is told to. Then they
+            are answered 503; a few seconds later the process ends whatever it does.
+    """
+
+    connections: int = 1_000
+    header_seconds: float = 10.0
+    proxies: tuple[str, ...] = ()
+    grace_seconds: float = 20.0
+
+
+@dataclass(eq=False, slots=True)
+class _Room:
+    """Connections without a request, the longest waiting first."""
+
+    limits: Limits
+    most: int
+    waiting: dict[_Connection, None] = field(default_factory=dict["_Connection", None])
+    is_full: bool = False
+
+    def is_left(self, taken: int) -> bool:
+        """Whether there is room for the newest connection, perhaps in place of another one."""
+        if taken <= self.most:
+            self.is_full = False
+            return True
+        if not self.is_full:  # told once: it may be somebody's attack
+            self.is_full = True
+            _LOG.warning("%d connections are open, the most there may be", self.most)
+        oldest = next(iter(self.waiting), None)
+        if oldest is None:
+            return False
+        oldest.leave()
+        return True
+
+
+class _Config(uvicorn.Config):
+    """A configuration whose connections share a room."""
+
+    room: _Room
+
+
+class _Connection(H11Protocol):
+    """A connection that must send its request in time."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    @property
+    def _room(self) -> _Room:
+        return cast("_Config", self.config).room
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        if self._room.is_left(len(self.connections)):
+            self._note()
+        else:
+            self.leave()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._note()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note(idle=True)  # the base closes it after a while
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def leave(self) -> None:
+        """Close without waiting for anything."""
+        self._forget()
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def _note(self, *, idle: bool = False) -> None:
+        """Whether a request is awaited now, and since when."""
+        cycle = cast("Any", self.cycle)
+        if cycle is not None and not cycle.response_complete:
+            self._forget()
+        elif not self.transport.is_closing():
+            self._room.waiting.setdefault(self)
+            if self._timer is None and not idle:
+                self._timer = self.loop.call_later(self._room.limits.header_seconds, self.leave)
+
+    def _forget(self) -> None:
+        self._room.waiting.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Server(uvicorn.Server):
+    """Ends within a bounded time, whatever holds its threads."""
+
+    def __init__(
+        self, config: _Config, start: Callable[[], object], stop: Callable[[], object]
+    ) -> None:
+        super().__init__(config)
+        self._start, self._stop = start, stop
+        self._grace = config.room.limits.grace_seconds
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        for opened in sockets or []:
+            opened.listen(_BACKLOG)
+        if not self.should_exit:
+            self._start()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; told twice, end at once."""
+        del sig, frame
+        # The base would raise the signal again at the end; ending when told is not a fault.
+        self._stop()
+        self.force_exit = self.should_exit
+        last = _LAST_SECONDS if self.force_exit else self._grace + _LAST_SECONDS
+        watch = threading.Timer(last, os._exit, (0,))
+        watch.daemon = True
+        watch.start()
+        self.should_exit = True
+
+
+class _Ending:
+    """Answers requests that are cut off at the end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sent)
+        except asyncio.CancelledError:
+            if is_begun or scope["type"] != "http":
+                raise
+            problem = ProblemError(503, "the server ends; ask again", headers={"Retry-After": "5"})
+            await problem_response(Request(scope), problem)(scope, receive, send)
+
+
+def server_for(
+    app: ASGIApp,
+    limits: Limits,
+    *,
+    start: Callable[[], object],
+    stop: Callable[[], object] = lambda: None,
+    is_told: bool = False,
+) -> Server:
+    """What serves an app until the process is told to end.
+
+    Args:
+        app: What is served.
+        limits: What callers may use up.
+        start: Called when it listens.
+        stop: Called when the process is told to end, before requests are waited for; by a signal,
+            so perhaps in the middle of anything.
+        is_told: Whether the web server tells on standard error what it does.
+    """
+    config = _Config(
+        _Ending(app),
+        http=_Connection,
+        ws="none",
+        access_log=False,
+        log_config=LOGGING_CONFIG if is_told else None,
+        log_level="info" if is_told else "warning",
+        server_header=False,
+        proxy_headers=bool(limits.proxies),
+        forwarded_allow_ips=list(limits.proxies),
+        backlog=_AT_ONCE,
+        timeout_graceful_shutdown=max(1, round(limits.grace_seconds)),
+        timeout_keep_alive=30,
+        h11_max_incomplete_event_size=64 << 10,
+    )
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    most = limits.connections
+    if files != resource.RLIM_INFINITY:
+        most = max(1, min(most, files - _FILES))
+    config.room = _Room(limits, most)
+    return Server(config, start, stop)

@@ -1,0 +1,185 @@
+"""Lanes: who may compute or wait now, so that nobody's slow graders hold up everybody.
+
+Comparisons, sandboxed functions, and graders that wait for somebody else each have a lane of their
+own. In each, projects take turns, and none takes all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+
+from assay.endpoint.problems import ProblemError
+from assay.registry import definition_from
+from assay.store.catalog import GraderVersion
+
+T = TypeVar("T")
+
+Lane: TypeAlias = Literal["comparisons", "functions", "waiting"]
+
+SLOTS: Final[Mapping[Lane, int]] = {"comparisons": 16, "functions": 32, "waiting": 64}
+"""How many requests and batches of jobs are under way at once."""
+
+
+def lane_of(version: GraderVersion) -> Lane:
+    """Where a stored version grades."""
+    specs = definition_from(version.kind, version.definition).specs
+    if all(spec.kind.grader.is_pure for spec in specs):
+        return "comparisons"
+    return "functions" if any(spec.kind.name == "function" for spec in specs) else "waiting"
+
+
+def waits(version: GraderVersion) -> bool:
+    """Whether a version mostly waits for somebody else, such as a model."""
+    specs = definition_from(version.kind, version.definition).specs
+    return any(spec.kind.grader.waits for spec in specs)
+
+
+class Turns:
+    """Slots that projects share: one that has as many as are free waits for its next one.
+
+    So there is always a slot left for whoever has none. Belongs to one event loop.
+
+    Args:
+        slots: How many there are.
+        most_waiting: How many of a project may wait; further ones are sent away.
+    """
+
+    def __init__(self, slots: int, most_waiting: int) -> None:
+        self._free = slots
+        self._most_waiting = most_waiting
+        self._taken: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def _allows(self, project: str) -> bool:
+        return self._free > 0 and self._taken[project] < max(self._free, 1)
+
+    @asynccontextmanager
+    async def turn(self, project: str) -> AsyncGenerator[None]:
+        """Wait for a slot, and have it.
+
+        Raises:
+            ProblemError: 429 if too many of the project wait.
+        """
+        if project not in self._waiting and self._allows(project):
+            self.take(project)
+        else:
+            await self._wait(project)
+        try:
+            yield
+        finally:
+            self.give_back(project)
+
+    def take(self, project: str) -> None:
+        """Take a slot that is allowed."""
+        self._free -= 1
+        self._taken[project] += 1
+
+    def give_back(self, project: str) -> None:
+        """Let others have a slot."""
+        self._free += 1
+        self._taken[project] -= 1
+        if not self._taken[project]:
+            del self._taken[project]
+        self._call_next()
+
+    def sated(self) -> list[str]:
+        """The projects that have as many slots as they may, now."""
+        return [project for project in self._taken if not self._allows(project)]
+
+    async def _wait(self, project: str) -> None:
+        line = self._waiting.setdefault(project, deque())
+        if len(line) >= self._most_waiting:
+            raise ProblemError(
+                429,
+                f"{len(line)} requests of project {project!r} wait already",
+                headers={"Retry-After": "1"},
+            )
+        called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(called)
+        try:
+            await called
+        except asyncio.CancelledError:
+            if called.done() and not called.cancelled():  # called in the same moment
+                self.give_back(project)
+            else:
+                line.remove(called)
+                if not line:
+                    del self._waiting[project]
+            raise
+
+    def _call_next(self) -> None:
+        """Call whoever waits and may come: first those of the project with the fewest slots."""
+        while self._free and self._waiting:
+            project = min(self._waiting, key=self._taken.__getitem__)
+            if not self._allows(project):
+                return
+            line = self._waiting.pop(project)
+            called = line.popleft()
+            if line:
+                self._waiting[project] = line  # behind those with as few
+            self.take(project)
+            called.set_result(None)
+
+
+class Lanes:
+    """Runs graders on threads, each on a loop of its own.
+
+    Args:
+        most_waiting: How many requests of a project may wait in a lane.
+    """
+
+    def __init__(self, most_waiting: int) -> None:
+        self._turns = {lane: Turns(slots, most_waiting) for lane, slots in SLOTS.items()}
+        self._threads: dict[Lane, ThreadPoolExecutor] = {}
+
+    def start(self) -> None:
+        """Be ready; threads begin when they are needed."""
+        self._threads = {
+            lane: ThreadPoolExecutor(slots, thread_name_prefix=f"assay-{lane}")
+            for lane, slots in SLOTS.items()
+        }
+
+    async def run(self, lane: Lane, project: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run something when it is the project's turn; whoever stops waiting for it cancels it.
+
+        Raises:
+            ProblemError: 429 if too many of the project wait.
+        """
+        async with self._turns[lane].turn(project):
+            return await _apart(self._threads[lane], work)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        for threads in self._threads.values():
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def _apart(threads: ThreadPoolExecutor, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run something on a loop and a thread of its own; when whoever waits is cancelled, so is it.
+
+    Some graders compute for seconds, and nobody else's request may wait for that.
+    """
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
+    is_cancelled = False
+
+    async def run() -> T:
+        task = cast("asyncio.Task[T]", asyncio.current_task())
+        running.append((asyncio.get_running_loop(), task))
+        if is_cancelled:
+            raise asyncio.CancelledError
+        return await work()
+
+    try:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(threads, lambda: asyncio.run(run()))
+    except asyncio.CancelledError:
+        is_cancelled = True
+        for loop, task in running:
+            with suppress(RuntimeError):  # its loop has ended meanwhile
+                loop.call_soon_threadsafe(task.cancel)
+        raise

@@ -1,0 +1,104 @@
+"""Connections that say nothing, small replies, and the end: on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from assay.endpoint.listening import Limits, server_for
+from assay.endpoint.serving import listen
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+@asynccontextmanager
+async def listening(limits: Limits, *, ends: bool = True) -> AsyncGenerator[tuple[str, int]]:
+    """A server of one reply, or of none where it never ``ends``."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return
+        if not ends:
+            await asyncio.Event().wait()
+        who = [(b"from", scope["client"][0].encode())]
+        await send({"type": "http.response.start", "status": 204, "headers": who})
+        await send({"type": "http.response.body", "body": b""})
+
+    started = asyncio.Event()
+    server = server_for(app, limits, start=started.set)
+    with listen("127.0.0.1", 0) as opened:
+        serving = asyncio.create_task(server.serve([opened]))
+        await started.wait()
+        yield opened.getsockname()
+        server.should_exit = True
+        await serving
+
+
+async def answered(address: tuple[str, int]) -> bytes:
+    """The first line of the reply to a request on a connection of its own."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        writer.write(REQUEST)
+        return await reader.readline()
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_half_open_connections_keep_nobody_out() -> None:
+    async with listening(Limits(connections=3)) as address:
+        silent = [await asyncio.open_connection(*address) for _ in range(20)]
+        silent[-1][1].write(REQUEST[:9])
+        assert await answered(address) == b"HTTP/1.1 204 No Content\r\n"
+        for reader, _ in silent[:10]:
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+        for _, writer in silent:
+            writer.close()
+
+
+@pytest.mark.parametrize("before", [b"", REQUEST], ids=["first", "second"])
+async def test_half_a_request_is_not_waited_for(before: bytes) -> None:
+    async with listening(Limits(header_seconds=0.02)) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        if before:
+            writer.write(before)
+            assert b"204" in await reader.readuntil(b"\r\n\r\n")
+        writer.write(REQUEST[:20])
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+
+
+async def test_a_request_that_is_cut_off_at_the_end_is_told_so() -> None:
+    async with listening(Limits(grace_seconds=0.5), ends=False) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(REQUEST)
+        await asyncio.sleep(0)
+    said = await reader.read()
+    assert said.startswith(b"HTTP/1.1 503 ")
+    assert b"content-type: application/problem+json" in said.lower()
+    writer.close()
+
+
+@pytest.mark.parametrize(("proxies", "seen"), [((), b"127.0.0.1"), (("127.0.0.1",), b"192.0.2.7")])
+async def test_who_asks_is_believed_of_proxies_alone(proxies: tuple[str, ...], seen: bytes) -> None:
+    async with listening(Limits(proxies=proxies)) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(REQUEST[:-2] + b"X-Forwarded-For: 192.0.2.7\r\n\r\n")
+        assert b"from: " + seen + b"\r\n" in await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+
+def test_small_replies_are_not_held_back() -> None:
+    with listen("127.0.0.1", 0) as opened:
+        assert opened.proto == socket.IPPROTO_TCP  # or asyncio leaves Nagle's algorithm on

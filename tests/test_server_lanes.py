@@ -1,0 +1,130 @@
+"""Lanes: whatever one project's graders do, another project's are not held up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from assay.endpoint.problems import ProblemError
+from assay.scoring.graded import Graded
+from assay.scoring.json_safe import Json
+from assay.server.app import context_of
+from assay.server.context import Context, Item, ServerSettings
+from assay.server.lanes import SLOTS, Lane, Turns
+from assay.store.catalog import GraderVersion
+from tests.server_app import Site, body_of, serving
+
+
+@asynccontextmanager
+async def hanging(site: Site, lane: Lane, project: str) -> AsyncGenerator[list[str]]:
+    """More work of a project than a lane has slots, none of which ends; and what has begun."""
+    begun: list[str] = []
+
+    async def hang() -> None:
+        begun.append(project)
+        await asyncio.Event().wait()
+
+    lanes = context_of(site.app).lanes
+    tasks = [asyncio.create_task(lanes.run(lane, project, hang)) for _ in range(2 * SLOTS[lane])]
+    try:
+        yield begun
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_sleeping_functions_and_hanging_endpoints_hold_up_no_other_project(
+    tmp_path: Path,
+) -> None:
+    async with serving(str(tmp_path)) as site, AsyncExitStack() as stack:
+        await site.made()
+        for lane in SLOTS:
+            await stack.enter_async_context(hanging(site, lane, "noisy"))
+        body: Json = {"items": [{"answer": "4", "expected": "4"}]}
+        quick = await asyncio.wait_for(site.post("graders/exact/grade", body), 10)
+        assert quick.status_code == 200
+
+        async def score() -> float:
+            return 1.0
+
+        for lane in SLOTS:
+            one = context_of(site.app).lanes.run(lane, "quiet", score)
+            assert await asyncio.wait_for(one, 10) == 1.0
+
+
+async def test_a_project_that_has_too_much_waiting_is_sent_away(tmp_path: Path) -> None:
+    settings = ServerSettings(location="", max_waiting=1)
+    async with serving(str(tmp_path), settings) as site:
+        await site.made()
+        async with hanging(site, "comparisons", "default"):
+            await asyncio.sleep(0)
+            answer = await site.post("graders/exact/grade", {"items": [{"answer": "4"}]})
+        assert answer.status_code == 429
+        assert answer.headers["retry-after"] == "1"
+        assert "'default'" in str(body_of(answer)["detail"])
+
+
+async def test_slow_jobs_of_one_project_hold_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Context.grade
+
+    async def grade(server: Context, version: GraderVersion, items: Sequence[Item]) -> list[Graded]:
+        if version.project == "noisy":
+            await asyncio.wrap_future(never)
+        return await real(server, version, items)
+
+    never: Future[None] = Future()
+    monkeypatch.setattr(Context, "grade", grade)
+    settings = ServerSettings(location="", job_slots=2, poll_seconds=0.02)
+    async with serving(str(tmp_path), settings) as site:
+        await site.post("/api/v1/projects", {"key": "noisy"})
+        made: list[str] = []
+        for project, jobs in (("noisy", 4), ("default", 1)):
+            own = replace(site, project=project)
+            await own.made()
+            await own.uploaded("d", [{"answer": "4", "expected": "4"}])
+            for _ in range(jobs):
+                job = await own.post("jobs", {"grader": "exact", "dataset": "d"})
+                made.append(job.headers["location"])
+        events = await asyncio.wait_for(site.admin.get(f"{made[-1]}/events"), 10)
+        assert '"status":"finished"' in events.text
+        never.set_result(None)
+
+
+async def test_there_is_a_slot_for_whoever_has_none() -> None:
+    turns = Turns(8, most_waiting=10)
+    for project, most in (("a", 4), ("b", 2), ("c", 1), ("d", 1)):
+        for _ in range(most):
+            assert project not in turns.sated()
+            turns.take(project)
+        assert project in turns.sated()
+
+
+async def test_slots_are_given_to_those_who_have_fewest_and_lost_to_nobody() -> None:
+    turns, order, go_on = Turns(2, most_waiting=2), list[str](), asyncio.Event()
+
+    async def one(project: str) -> None:
+        async with turns.turn(project):
+            order.append(project)
+            await go_on.wait()
+
+    tasks = [asyncio.create_task(one(project)) for project in ("a", "a", "a", "b", "b")]
+    await asyncio.sleep(0)
+    assert order == ["a", "b"]
+    with pytest.raises(ProblemError, match="wait already"):
+        await one("a")
+    tasks[1].cancel()
+    go_on.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert sorted(order) == ["a", "a", "b", "b"]
+    assert turns.sated() == []
+    async with turns.turn("a"):
+        pass
