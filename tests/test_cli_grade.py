@@ -96,7 +96,7 @@ def test_rows_on_which_people_and_graders_differ_are_shown_with_their_answers(
     assert "high  people fail, graders pass (1.00)  rows.jsonl:2" in shown
     assert "low  people pass, graders fail (0.00)  rows.jsonl:1" in shown
     assert "answer: it is 41" in shown
-    assert "same" not in shown.partition("Mean")[0]
+    assert "same  people" not in shown
 
 
 def test_out_keeps_every_row_with_its_grade(tmp_path: Path) -> None:

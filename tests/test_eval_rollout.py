@@ -248,7 +248,7 @@ async def test_an_agent_that_is_no_coroutine_is_its_own_error() -> None:
         run.trace.content = "done"
 
     run = await roll(Scripted(), plain)
-    assert "[agent] TypeError" in str(run.trace.error)
+    assert "[agent] an agent is awaited, and this one returned NoneType" in str(run.trace.error)
 
 
 # --- many at once ---------------------------------------------------------------------------------
