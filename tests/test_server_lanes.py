@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 import threading
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import Future
@@ -157,6 +159,37 @@ async def test_who_goes_away_while_a_slot_is_given_back_takes_none_with_him() ->
     assert turns.sated() == []
     async with asyncio.timeout(5), slot(turns, "a"):
         pass
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_whoever_comes_and_goes_in_whatever_order_all_slots_are_free_at_the_end(
+    seed: int,
+) -> None:
+    draw = random.Random(seed)
+    slots, has_slot = draw.randint(1, 6), set[object]()
+    turns = Turns(slots, most_waiting=draw.randint(0, 5))
+
+    async def one(project: str) -> None:
+        with contextlib.suppress(ProblemError):
+            async with slot(turns, project):
+                has_slot.add(me := object())
+                assert len(has_slot) <= slots
+                try:
+                    for _ in range(draw.randint(0, 4)):
+                        await asyncio.sleep(0)
+                finally:
+                    has_slot.discard(me)
+
+    tasks: list[asyncio.Task[None]] = []
+    for _ in range(60):
+        tasks.append(asyncio.create_task(one(draw.choice("abcd"))))
+        await asyncio.sleep(0)
+        for _ in range(draw.randint(0, 2)):
+            draw.choice(tasks).cancel()
+    await asyncio.wait(tasks, timeout=5)
+    assert [task for task in tasks if not task.cancelled() and task.exception()] == []
+    async with asyncio.timeout(5), slot(turns, "a"):
+        assert turns.sated() == (["a"] if slots < 3 else [])
 
 
 async def test_who_goes_away_gives_no_slot_back_before_his_thread_is_free(tmp_path: Path) -> None:

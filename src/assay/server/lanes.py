@@ -87,7 +87,7 @@ class Turns:
         return [project for project in self._taken if not self._allows(project)]
 
     async def _wait(self, project: str) -> None:
-        line = self._waiting.setdefault(project, deque())
+        line = self._waiting.get(project) or deque()
         if len(line) >= self._most_waiting:
             raise ProblemError(
                 429,
@@ -96,6 +96,7 @@ class Turns:
             )
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(called)
+        self._waiting[project] = line
         try:
             await called
         except asyncio.CancelledError:
