@@ -390,6 +390,9 @@ def test_files_that_are_no_cases_are_told_by_what_they_are(tmp_path: Path) -> No
     assert "assay grade rows.jsonl --graders GRADERS.yaml" in done.stderr
     done = assay("run", "env.py", cwd=tmp_path)
     assert "is Python, and cases are YAML" in done.stderr
+    for name, what in (("rows.jsonl", "is a file of rows"), ("env.py", "is Python")):
+        done = assay("validate", name, cwd=tmp_path)
+        assert (done.returncode, what in done.stderr) == (2, True), done.stderr
 
 
 def test_assay_alone_prints_its_help(tmp_path: Path) -> None:

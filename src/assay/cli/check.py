@@ -20,6 +20,7 @@ from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.tasks.case import Case, case_schema, load_cases
 from assay.tasks.grader_files import load_graders
+from assay.tasks.row_files import has_rows
 
 
 def add_validate(parser: ArgumentParser) -> None:
@@ -95,7 +96,7 @@ class _Found:
 
 def _load(path: str) -> list[_Found]:
     if _is_grader_file(path):
-        graders = load_graders(path)
+        graders = load_graders(path, alone=True)
         name = f"{path} ({count(len(graders), 'grader')})"
         return [_Found(name, path, file_warnings(graders), _readings(graders))]
     return [_checked(case) for case in load_cases([path])]
@@ -128,7 +129,7 @@ def _is_grader_file(path: str) -> bool:
     """Whether a file is a bare list of graders rather than a case."""
     from assay.tasks.document import read_document
 
-    if not Path(path).is_file():
+    if not Path(path).is_file() or Path(path).suffix == ".py" or has_rows(path):
         return False
     data = read_document(path).data
     return isinstance(data, list) or (isinstance(data, dict) and set(data) == {"graders"})

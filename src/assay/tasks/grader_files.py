@@ -19,13 +19,14 @@ from assay.types.codec import Problem
 _INJECT = "inject"
 
 
-def load_graders(file_or_text: str) -> tuple[GraderSpec, ...]:
+def load_graders(file_or_text: str, *, alone: bool = False) -> tuple[GraderSpec, ...]:
     """Read graders that stand alone: a list of them, or a mapping with ``graders``.
 
     Args:
         file_or_text: A YAML or JSON file, or its text (which has more than one line, or starts
             with ``-``, ``[`` or ``{``). Paths are relative to the file, or to the current
             directory.
+        alone: Whether they have to make a reward by themselves, so that one must add credit.
     """
     is_text = "\n" in file_or_text or file_or_text.lstrip().startswith(("- ", "[", "{"))
     if not is_text and has_rows(file_or_text):
@@ -47,6 +48,8 @@ def load_graders(file_or_text: str) -> tuple[GraderSpec, ...]:
             raise problems_to_error(problems, document)
         data, path = data["graders"], ("graders",)
     graders = read_graders(data, path, problems, base=base)
+    if alone and not problems:
+        problems = credit_problems(graders, path)
     if problems:
         raise problems_to_error(problems, document)
     return graders
@@ -83,6 +86,14 @@ def read_graders(
         else:
             specs.append(read_spec(item, here, problems, base=base))
     return tuple(spec for spec in specs if spec is not None)
+
+
+def credit_problems(graders: Sequence[GraderSpec], path: codec.Path) -> list[Problem]:
+    """What is wrong with well-formed graders whose rewards could only be 0."""
+    if any(spec.weight > 0 and not spec.gate for spec in graders):
+        return []
+    message = "no grader adds credit: all are gates or have no positive weight"
+    return [Problem(path, message, "the reward could only be 0")]
 
 
 def bind_injected(graders: Sequence[GraderSpec], base: str) -> tuple[GraderSpec, ...]:
