@@ -395,6 +395,16 @@ def test_files_that_are_no_cases_are_told_by_what_they_are(tmp_path: Path) -> No
         assert (done.returncode, what in done.stderr) == (2, True), done.stderr
 
 
+def test_validate_refuses_two_cases_of_one_id_as_run_does(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        echo_case(tmp_path / name, name="same")
+    for command in ("validate", "run"):
+        done = assay(command, "a", "b", cwd=tmp_path)
+        assert done.returncode == 2, done.stdout
+        assert "the id 'same' is already that of a/" in done.stderr
+    assert assay("validate", "a", "a", cwd=tmp_path).returncode == 0
+
+
 def test_assay_alone_prints_its_help(tmp_path: Path) -> None:
     done = assay(cwd=tmp_path)
     assert done.returncode == 2

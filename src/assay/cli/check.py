@@ -53,6 +53,7 @@ def run_validate(given: Namespace) -> int:
     warnings: list[str] = []
     notes: list[str] = []
     checked: list[Json] = []
+    files: dict[str, str] = {}
     for path in given.paths:
         try:
             found = _load(path)
@@ -60,6 +61,11 @@ def run_validate(given: Namespace) -> int:
             problems.extend(str(error).splitlines())
             continue
         for one in found:
+            first = files.setdefault(one.name, one.file)
+            if not Path(first).samefile(one.file):
+                where = f"{one.file}: id: the id {one.name!r} is already that of {first}"
+                problems.append(f"{where} (ids must be unique)")
+                continue
             checked.append(one.name)
             warnings.extend(f"{one.file}: {warning}" for warning in one.warnings)
             notes.extend(f"{one.file}: {note}" for note in one.notes)
