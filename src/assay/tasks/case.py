@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from assay.errors import Location
 from assay.frozen import frozen
-from assay.graders.spec import GraderSpec, spec_schema
+from assay.graders.spec import GraderSpec, credit_problems, spec_schema
 from assay.scoring.json_safe import Json
 from assay.scoring.results import reaches
 from assay.tasks.blocks import (
@@ -42,7 +42,7 @@ from assay.tasks.document import (
     problems_to_error,
     read_document,
 )
-from assay.tasks.grader_files import bind_injected, credit_problems, read_graders
+from assay.tasks.grader_files import bind_injected, read_graders
 from assay.tasks.origin import Fixtures, Source
 from assay.tasks.permitted import SubmissionSpec
 from assay.types import codec

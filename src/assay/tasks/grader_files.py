@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.errors import InputError, Location, nearest
 from assay.graders.kinds import kind_of
 from assay.graders.paths import resolve_paths
-from assay.graders.spec import GraderSpec, read_spec
+from assay.graders.spec import GraderSpec, credit_problems, read_spec
 from assay.scoring.json_safe import Json
 from assay.tasks.document import parse_document, problems_to_error, read_document
 from assay.tasks.row_files import has_rows
@@ -86,14 +86,6 @@ def read_graders(
         else:
             specs.append(read_spec(item, here, problems, base=base))
     return tuple(spec for spec in specs if spec is not None)
-
-
-def credit_problems(graders: Sequence[GraderSpec], path: codec.Path) -> list[Problem]:
-    """What is wrong with well-formed graders whose rewards could only be 0."""
-    if any(spec.weight > 0 and not spec.gate for spec in graders):
-        return []
-    message = "no grader adds credit: all are gates or have no positive weight"
-    return [Problem(path, message, "the reward could only be 0")]
 
 
 def bind_injected(graders: Sequence[GraderSpec], base: str) -> tuple[GraderSpec, ...]:
