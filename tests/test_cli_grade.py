@@ -136,6 +136,23 @@ def test_a_mistyped_grader_option_is_refused_with_its_line(tmp_path: Path) -> No
     assert "did you mean 'pick'?" in done.stderr
 
 
+def test_graders_that_could_only_give_0_are_refused_before_a_row_is_graded(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "a"}\n')
+    (tmp_path / "g.yaml").write_text("- {type: contains, substring: a, gate: true}\n")
+    for command in (["grade", "rows.jsonl", "--graders", "g.yaml"], ["validate", "g.yaml"]):
+        done = assay(*command, cwd=tmp_path)
+        assert done.returncode == 2, done.stdout
+        assert "g.yaml:1:1: no grader adds credit" in done.stderr
+
+
+def test_what_graders_read_is_no_label(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"answer": "a", "expected": "a"}\n')
+    (tmp_path / "g.yaml").write_text("- {type: exact_match}\n")
+    done = assay("grade", "rows.jsonl", "--graders", "g.yaml", "--label", "expected", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "graders read 'expected', so that it can be no label" in done.stderr
+
+
 def test_extract_and_pick_work_in_yaml(tmp_path: Path) -> None:
     graders = "- {type: exact_match, extract: boxed, pick: only}\n"
     rows: list[dict[str, Json]] = [

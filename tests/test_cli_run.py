@@ -390,6 +390,30 @@ def test_files_that_are_no_cases_are_told_by_what_they_are(tmp_path: Path) -> No
     assert "assay grade rows.jsonl --graders GRADERS.yaml" in done.stderr
     done = assay("run", "env.py", cwd=tmp_path)
     assert "is Python, and cases are YAML" in done.stderr
+    for name, what in (("rows.jsonl", "is a file of rows"), ("env.py", "is Python")):
+        done = assay("validate", name, cwd=tmp_path)
+        assert (done.returncode, what in done.stderr) == (2, True), done.stderr
+
+
+def test_validate_refuses_two_cases_of_one_id_as_run_does(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        echo_case(tmp_path / name, name="same")
+    for command in ("validate", "run"):
+        done = assay(command, "a", "b", cwd=tmp_path)
+        assert done.returncode == 2, done.stdout
+        assert "the id 'same' is already that of a/" in done.stderr
+    assert assay("validate", "a", "a", cwd=tmp_path).returncode == 0
+
+
+def test_a_harness_that_nobody_declared_is_told_with_the_file_that_names_it(tmp_path: Path) -> None:
+    echo_case(tmp_path)
+    said = "c1/case.yaml: case 'c1': unknown harness 'ecko' (did you mean 'echo'?"
+    done = assay("run", "evals", "--harness", "ecko", cwd=tmp_path)
+    assert (done.returncode, said.partition(": ")[2] in done.stderr) == (2, True), done.stderr
+    assert "case.yaml" not in done.stderr, "the command line named it"
+    file = next(tmp_path.rglob("case.yaml"))
+    file.write_text(file.read_text().replace("[echo]", "[ecko]"))
+    assert said in assay("validate", "evals", cwd=tmp_path).stderr
 
 
 def test_assay_alone_prints_its_help(tmp_path: Path) -> None:

@@ -191,3 +191,21 @@ def test_a_denied_call_is_shown_and_was_not_done() -> None:
     assert '[was denied deploy] {"to": "prod"}' in view.text
     assert "deploy" not in view.own
     assert trace_view(Trace(steps=[])).text == ""
+
+
+def test_a_diff_counts_lines_as_diff_does(trees: Workspace) -> None:
+    """A file of three lines was shown as one of four, the last of them empty."""
+    for name, text in (("a.py", GIVEN), ("new", "1\n2\n3\n"), ("open", "1\n2")):
+        (place(trees) / name).write_text(text)
+    assert diff_view(trees).text.split("\n") == [
+        *("--- /dev/null", "+++ b/new", "@@ -0,0 +1,3 @@", "+1", "+2", "+3"),
+        *("--- /dev/null", "+++ b/open", "@@ -0,0 +1,2 @@", "+1", "+2"),
+        "\\ No newline at end of file",
+    ]
+
+
+def test_a_last_line_that_was_only_ended_is_a_change_and_no_evidence(trees: Workspace) -> None:
+    (place(trees) / "a.py").write_text(GIVEN.rstrip("\n"))
+    view = diff_view(trees)
+    assert view.text.endswith("-    pass\n+    pass\n\\ No newline at end of file")
+    assert not view.own

@@ -65,6 +65,11 @@ BAD: list[tuple[Json, str, str]] = [
         "expect_dir",
         "'gone' does not exist (looked for it in",
     ),
+    (
+        {"type": "model_judge", "rubric": "Is it polite?"},
+        "rubric",
+        "; here stands the path of a file, not what is in it",
+    ),
     ({"type": "command"}, "cmd", "command needs 'cmd'"),
     ({"type": "command", "cmd": " "}, "cmd", "cmd is blank"),
     ({"type": "command", "cmd": "a", "timeout_s": 0}, "timeout_s", "more than 0"),

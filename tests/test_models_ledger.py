@@ -106,7 +106,7 @@ def test_a_summary_is_json() -> None:
     ("entries", "line"),
     [
         ([], "0 judgements asked, $0.00"),
-        ([entry()], "1 judgements asked, $0.50"),
+        ([entry()], "1 judgement asked, $0.50"),
         (
             [entry(cost=0.0)] * 1_240 + [entry("hit", 0.0)] * 310 + [entry(cost=0.42)]
             + [entry(cost=None)] * 12,
@@ -114,9 +114,9 @@ def test_a_summary_is_json() -> None:
         ),
         (
             [entry(), entry("retry", None), entry("repair"), entry(purpose="agent", cost=10.0)],
-            "1 judgements asked, 1 agent calls asked, 2 asked again, $11.00 (1 of unknown price)",
+            "1 judgement asked, 1 agent call asked, 2 asked again, $11.00 (1 of unknown price)",
         ),
-        ([entry(cost=0.0012)], "1 judgements asked, $0.0012"),
+        ([entry(cost=0.0012)], "1 judgement asked, $0.0012"),
         ([entry("retry", 0.0)] * 5, "nothing was answered, 5 tries failed, $0.00"),
         ([entry("lost", None)], "nothing was answered, 1 never answered, of unknown price"),
     ],
@@ -161,7 +161,7 @@ def test_a_listener_may_look_at_the_ledger() -> None:
     lines: list[str] = []
     ledger = Ledger(listener=lambda _: lines.append(str(ledger.summary())))
     ledger.record(entry())
-    assert lines == ["1 judgements asked, $0.50"]
+    assert lines == ["1 judgement asked, $0.50"]
 
 
 # --- Budgets -------------------------------------------------------------------------------------

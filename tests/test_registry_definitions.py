@@ -130,8 +130,8 @@ BAD: list[tuple[tuple[str, dict[str, Json]], str, str]] = [
     (_declared("exact_match"), "graders[0]", "expected a mapping"),
     (_declared({"type": "exact_mach"}), "graders[0].type", "did you mean 'exact_match'"),
     (_declared({"type": "contains"}), "graders[0].substring", "needs 'substring'"),
-    (_declared({"type": "exact_match", "gate": True}), "graders", "gives credit"),
-    (_declared({"type": "exact_match", "weight": -1}), "graders", "gives credit"),
+    (_declared({"type": "exact_match", "gate": True}), "graders", "adds credit"),
+    (_declared({"type": "exact_match", "weight": -1}), "graders", "adds credit"),
     (_declared({"type": "exact_match"}, threshold=1.5), "threshold", "from 0 to 1"),
     (_declared(*[_EXACT] * 101), "graders", "the limit is 100"),
 ]

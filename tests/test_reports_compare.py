@@ -10,6 +10,7 @@ import pytest
 from assay.errors import InputError
 from assay.reports.compare import Side, compare
 from assay.reports.comparison import Comparison, chance, comparison_verdict, signed
+from assay.reports.summary import summarize
 from assay.scoring.intervals import mean_interval
 from assay.store.records import CellRecord, RunRecord
 
@@ -195,3 +196,13 @@ def test_small_numbers_are_not_written_as_none() -> None:
         "+0.500",
         "+1e-04",
     ]
+
+
+def test_the_totals_of_a_side_are_those_of_its_report() -> None:
+    """Seven cases were counted as seven trials of one: "pass@7" was a number of the run."""
+    cells = [cell(f"c{n}", float(n % 2)) for n in range(7)]
+    for config in ({}, {"kind": "dataset"}):
+        one = side(cells, config=config)
+        found, said = compare(one, one).before, summarize(cells, run=one.run).totals
+        assert said.cases == 7
+        assert found.totals == found.paired == said

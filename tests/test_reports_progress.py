@@ -160,3 +160,12 @@ def test_reports_load_no_third_party_package_until_they_draw() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_ended_before_is_told_apart_from_what_ended_now() -> None:
+    """Of a run that goes on, "80 %, 53 passed" read like 27 % of failures."""
+    target, raw = console()
+    with progress(target, 10, before=7, clock=Clock()) as shown:
+        shown.cell(cell())
+    said = raw.getvalue().decode().strip()
+    assert said == "80 %  8 of 10 cells  7 before  ✓ 1 passed  ✗ 0 failed"

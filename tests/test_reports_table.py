@@ -210,6 +210,9 @@ def test_hundreds_of_rows_are_no_wall_of_lines() -> None:
     assert text.count("0/1 0.00") == 10
     assert "… and 290 more cases (✓ 100 passed, ✗ 190 failed)" in text
     assert shown(*rows, shown=None).count("0/1") == 200
+    rows = [cell(f"r{n:03}", float(n % 7 == 0), model="") for n in range(300)]
+    text = " ".join(shown(*rows).split())
+    assert "… and 290 more cases (✓ 43 passed, ✗ 247 failed)" in text, "also beyond the first 200"
 
 
 def test_an_agent_that_did_not_run_a_case_is_shown_as_not_run() -> None:

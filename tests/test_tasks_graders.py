@@ -115,6 +115,16 @@ def test_what_is_no_list_of_graders_is_refused(text: str, expected: str) -> None
     assert expected in str(caught.value)
 
 
+PENALTY = "- {type: contains, substring: a, weight: -1}\n"
+
+
+@pytest.mark.parametrize("text", ["- {type: contains, substring: a, gate: true}\n", PENALTY])
+def test_graders_alone_have_to_add_credit(text: str) -> None:
+    assert load_graders(text), "beside others they may"
+    with pytest.raises(DocumentError, match="no grader adds credit"):
+        load_graders(text, alone=True)
+
+
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(DocumentError, match=r"graders\.yaml: cannot be read"):
         load_graders("/nowhere/graders.yaml")

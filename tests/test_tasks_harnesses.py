@@ -152,6 +152,7 @@ def test_a_traceback_of_the_agent_is_told_by_its_last_line(tmp_path: Path) -> No
     done = assay("run", ".", "--json", cwd=tmp_path)
     assert done.returncode == 3
     assert "it printed nothing; the agent ended with exit status 1: ZeroDivision" in done.stdout
+    assert "its case gives it no network: `limits: {network: true}`" in done.stdout
 
 
 @pytest.mark.parametrize(

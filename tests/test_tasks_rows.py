@@ -95,9 +95,18 @@ def test_a_row_that_expects_two_things_is_refused(given: Json, other: Json) -> N
         ({"question": "?", "anser": "4"}, "'anser': did you mean 'answer'?"),
         ({"message": []}, "'message': did you mean 'messages'?"),
         ({"Messages": []}, "'Messages': did you mean 'messages'?"),
-        ({"question": "?", "topic": "sums"}, ""),
+        (
+            {"question": "?", "topic": "sums"},
+            "its fields are 'question', 'topic'; on the command line: --map answer=FIELD",
+        ),
+        ({}, ""),
         ({"answer" * 9: "4"}, ""),
-        ({f"{n}": 0 for n in range(100)} | {"anser": "4"}, ""),  # not looked for for ever
+        (
+            {f"{n}": 0 for n in range(100)} | {"anser": "4"},  # not looked for for ever
+            "its fields are "
+            + ", ".join(f"'{n}'" for n in range(8))
+            + ", ...; on the command line: --map answer=FIELD",
+        ),
     ],
 )
 def test_a_misspelt_answer_comes_with_the_nearest_name(row: dict[str, Json], hint: str) -> None:

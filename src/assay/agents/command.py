@@ -126,7 +126,8 @@ class CommandAgent:
                 what = error if result.stdout.strip() else "it printed nothing"
                 raise AgentError(
                     f"harness {self.name!r}: {what}{f'; {ending}' if ending else ''}",
-                    hint="its standard output must have the format that `trace` declares",
+                    hint="its standard output must have the format that `trace` declares"
+                    + self._offline(),
                 ) from error
             # Whoever kills its own recorder shows nothing, and that counts against it.
             run.trace.content = ""
@@ -144,8 +145,12 @@ class CommandAgent:
         if found.failure:
             raise AgentError(
                 f"harness {self.name!r}: its model never answered: {found.failure}",
-                hint="check the key and the network that the harness needs",
+                hint="check the key and the network that the harness needs" + self._offline(),
             )
+
+    def _offline(self) -> str:
+        """What keeps an agent from its model unseen, where that is how the case is."""
+        return "" if self.network else "; its case gives it no network: `limits: {network: true}`"
 
     async def _require_program(
         self, argv: Sequence[str], workspace: Workspace, mounts: Sequence[Mount]

@@ -20,6 +20,7 @@ from assay.reports.plain import one_line
 from assay.scoring.json_safe import Json
 from assay.tasks.case import Case, case_schema, load_cases
 from assay.tasks.grader_files import load_graders
+from assay.tasks.row_files import has_rows
 
 
 def add_validate(parser: ArgumentParser) -> None:
@@ -52,6 +53,7 @@ def run_validate(given: Namespace) -> int:
     warnings: list[str] = []
     notes: list[str] = []
     checked: list[Json] = []
+    files: dict[str, str] = {}
     for path in given.paths:
         try:
             found = _load(path)
@@ -59,6 +61,11 @@ def run_validate(given: Namespace) -> int:
             problems.extend(str(error).splitlines())
             continue
         for one in found:
+            first = files.setdefault(one.name, one.file)
+            if not Path(first).samefile(one.file):
+                where = f"{one.file}: id: the id {one.name!r} is already that of {first}"
+                problems.append(f"{where} (ids must be unique)")
+                continue
             checked.append(one.name)
             warnings.extend(f"{one.file}: {warning}" for warning in one.warnings)
             notes.extend(f"{one.file}: {note}" for note in one.notes)
@@ -95,7 +102,7 @@ class _Found:
 
 def _load(path: str) -> list[_Found]:
     if _is_grader_file(path):
-        graders = load_graders(path)
+        graders = load_graders(path, alone=True)
         name = f"{path} ({count(len(graders), 'grader')})"
         return [_Found(name, path, file_warnings(graders), _readings(graders))]
     return [_checked(case) for case in load_cases([path])]
@@ -128,7 +135,7 @@ def _is_grader_file(path: str) -> bool:
     """Whether a file is a bare list of graders rather than a case."""
     from assay.tasks.document import read_document
 
-    if not Path(path).is_file():
+    if not Path(path).is_file() or Path(path).suffix == ".py" or has_rows(path):
         return False
     data = read_document(path).data
     return isinstance(data, list) or (isinstance(data, dict) and set(data) == {"graders"})

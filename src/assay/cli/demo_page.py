@@ -391,7 +391,7 @@ def _next(page: Page, findings: Findings, html: str | None) -> None:
     program = _program()
     run = "latest" if findings.missing else "demo-repair"
     steps = [
-        ("every score, opened", f"{program} report {run} --all"),
+        ("what failed, opened", f"{program} report {run} --all"),
         ("a suite of your own", f"{program} init my-suite"),
         ("and run it", f"{program} run my-suite"),
     ]

@@ -145,7 +145,7 @@ def _scorer(given: Namespace, stack: ExitStack) -> tuple[Scorer, ServedOptions]:
         from assay.endpoint.scorers import scorer_of_graders
         from assay.tasks.grader_files import load_graders
 
-        return scorer_of_graders(load_graders(file)), {"name": Path(file).stem}
+        return scorer_of_graders(load_graders(file, alone=True)), {"name": Path(file).stem}
     return _stored(given, stack)
 
 

@@ -209,7 +209,7 @@ def _declared(file: str) -> tuple[GraderSpec, ...]:
             f"{file} is Python, and --graders takes a YAML grader file",
             hint=f"a function grades with --function {file}",
         )
-    graders = load_graders(file)
+    graders = load_graders(file, alone=True)
     tell_warnings(file, file_warnings(graders))
     return graders
 

@@ -20,7 +20,7 @@ __all__ = ["main", "parse"]
 _COMMANDS = {
     "run": ("run", "run cases: every harness, model and trial, graded and stored"),
     "grade": ("grade", "grade recorded answers"),
-    "report": ("report", "show a stored run: failing cells first, every score opened"),
+    "report": ("report", "show a stored run, failing cells first, or a case of it, opened"),
     "workspace": ("report:workspace", "lay a kept workspace out in a directory, to look at"),
     "compare": ("compare", "compare two runs, or two agents of one, cell by cell"),
     "regrade": ("run:regrade", "grade a stored run again, without running any agent"),

@@ -73,7 +73,7 @@ def _of_file(file: str) -> Target:
     from assay.endpoint.scorers import scorer_of_graders
     from assay.tasks.grader_files import load_graders
 
-    specs = load_graders(file)
+    specs = load_graders(file, alone=True)
     tell_warnings(file, file_warnings(specs))
     (only,) = specs if len(specs) == 1 else (None,)
     stem, whole = Path(file).stem, Path(file).name

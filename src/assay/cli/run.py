@@ -290,7 +290,7 @@ def run_regrade(given: Namespace) -> int:
     outputs = Outputs.of(given)
     named = () if given.graders is None else (given.graders,)
     check_targets((outputs.junit, outputs.html), inputs=named)
-    graders = load_graders(given.graders) if given.graders is not None else None
+    graders = load_graders(given.graders, alone=True) if given.graders is not None else None
     with Store.open(state_home()) as store:
         workers = worker_count(given.workers)
         settle = settling(workers=workers)

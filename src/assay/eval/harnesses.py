@@ -39,10 +39,13 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
     Raises:
         InputError: Naming the case and the nearest harness, or the mount.
     """
+    own = {harness for harness, _ in case.matrix.pairs()}
     for name in sorted(names):
         if name not in BUILT_IN and name not in declared:
             raise InputError(
                 f"case {case.id!r}: unknown harness {name!r}",
+                # One that was asked for on the command line stands in no file.
+                location=Location(file=case.file) if name in own else None,
                 hint=f"{nearest(name, [*BUILT_IN, *declared])}; declare others in harnesses.yaml",
             )
         for mount in declared[name].mounts if name in declared else ():

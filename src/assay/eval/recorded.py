@@ -40,7 +40,7 @@ from assay.store.checks import plain
 from assay.store.records import CellRecord, CellRow, Packer, RunRecord, StoredCell, cell_row
 from assay.store.runs import Store
 from assay.tasks.row_files import MAX_LINE_BYTES
-from assay.tasks.rows import JsonLines, Row, as_json_lines, parse_row
+from assay.tasks.rows import OWN_FIELDS, JsonLines, Row, as_json_lines, parse_row
 from assay.tasks.task import RunOptions
 
 __all__ = ["NO_ANSWER", "OnRows", "RowRun", "check_rows", "grade_rows", "plan_rows"]
@@ -192,6 +192,11 @@ def _check(data: JsonLines, label: str | None) -> None:
     if not rows:
         raise _no_rows(data)
     if label is not None and not labelled:
+        if label in OWN_FIELDS:
+            raise InputError(
+                f"graders read {label!r}, so that it can be no label",
+                hint="label the rows in a field of its own",
+            )
         if label in fields:
             raise InputError(
                 f"no row of {file} is labelled: {label!r} is null wherever it is",

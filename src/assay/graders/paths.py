@@ -76,6 +76,9 @@ def _existing(given: str, base: str, path: codec.Path, problems: list[Problem]) 
     found = os.path.join(base, given)  # noqa: PTH118
     if not os.path.exists(found):  # noqa: PTH110
         shown = given if len(given) <= 100 else f"{given[:100]}..."
-        problems.append(Problem(path, f"{shown!r} does not exist", f"looked for it in {base}"))
+        hint = f"looked for it in {base}"
+        if " " in given:  # the text itself, such as a rubric in prose
+            hint += "; here stands the path of a file, not what is in it"
+        problems.append(Problem(path, f"{shown!r} does not exist", hint))
         return given
     return os.path.realpath(found)

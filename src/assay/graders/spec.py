@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import cast
 
@@ -215,3 +215,11 @@ def spec_schema() -> dict[str, Json]:
         "required": ["type"],
     }
     return {"oneOf": [*branches, own]}
+
+
+def credit_problems(graders: Sequence[GraderSpec], path: codec.Path) -> list[Problem]:
+    """What is wrong with well-formed graders whose rewards could only be 0."""
+    if any(spec.weight > 0 and not spec.gate for spec in graders):
+        return []
+    message = "no grader adds credit: all are gates or have no positive weight"
+    return [Problem(path, message, "add one with a weight above 0")]

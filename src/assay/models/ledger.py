@@ -181,11 +181,11 @@ class LedgerSummary:
 
     def __str__(self) -> str:
         parts = ["nothing was answered"] if (none := self.is_unanswered) else []
-        for purpose, noun in (("judge", "judgements"), ("agent", "agent calls")):
+        for purpose, noun in (("judge", "judgement"), ("agent", "agent call")):
             asked = self.total(purpose=purpose, kind="call").count
             hits = self.total(purpose=purpose, kind="hit").count
             if asked or hits or (purpose == "judge" and not none):
-                parts.append(f"{asked:,} {noun} asked")
+                parts.append(f"{asked:,} {noun}{'' if asked == 1 else 's'} asked")
             if hits:
                 parts.append(f"{hits:,} from cache")
         again = self.total(kind="retry").count + self.total(kind="repair").count

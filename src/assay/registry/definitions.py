@@ -21,7 +21,7 @@ from assay.errors import InputError, Location, nearest
 from assay.graders.base import field_parameters
 from assay.graders.kinds import Kind, kind_of
 from assay.graders.paths import named_paths
-from assay.graders.spec import GraderSpec, read_spec
+from assay.graders.spec import GraderSpec, credit_problems, read_spec
 from assay.scoring.json_safe import Json
 from assay.types import codec
 from assay.types.codec import Path, Problem, ShapeError
@@ -372,20 +372,13 @@ def _declared_problems(graders: Sequence[Mapping[str, Json]]) -> list[Problem]:
             Problem(("graders",), f"{len(graders)} graders; the limit is {_MAX_GRADERS}")
         )
         return problems
+    specs: list[GraderSpec | None] = []
     for number, grader in enumerate(graders):
         before = len(problems)
         problems.extend(_foreign(dict(grader), ("graders", number)))
         if len(problems) == before:
-            read_spec(dict(grader), ("graders", number), problems, base=_NOWHERE)
-    if not problems and not any(_gives_credit(grader) for grader in graders):
-        message = "no grader gives credit: all are gates or penalties"
-        problems.append(Problem(("graders",), message, "add one with a weight above 0"))
-    return problems
-
-
-def _gives_credit(grader: Mapping[str, Json]) -> bool:
-    weight = grader.get("weight", 1.0)
-    return grader.get("gate") is not True and isinstance(weight, int | float) and weight > 0
+            specs.append(read_spec(dict(grader), ("graders", number), problems, base=_NOWHERE))
+    return problems or credit_problems([spec for spec in specs if spec], ("graders",))
 
 
 def lacking_parts(specs: Sequence[GraderSpec]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from math import fsum
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from assay.reports.comparison import CaseChange, Compared, Comparison
 from assay.reports.figures import count
 from assay.reports.outcome import outcome, reward_of
 from assay.reports.review import change_between
-from assay.reports.totals import Group, totals_of
+from assay.reports.totals import Group, Totals, totals_of
 from assay.scoring.json_safe import Json
 from assay.scoring.paired import paired_difference
 from assay.store.records import CellRecord, RunRecord
@@ -60,18 +60,36 @@ def compare(before: Side, after: Side) -> Comparison:
 _Key: TypeAlias = tuple[str, str, int]
 
 
-@dataclass(slots=True)
+class _Tally:
+    """Cells by case and agent; rows, each a case of its own, in one group."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self._are_rows = run.config.get("kind") == "dataset"
+        self._groups: dict[tuple[str, str, str], Group] = {}
+
+    def add(self, cell: CellRecord) -> None:
+        """Count a cell."""
+        key = ("", "", "") if self._are_rows else (cell.case, cell.harness, cell.model)
+        if (group := self._groups.get(key)) is None:
+            group = self._groups[key] = Group(*key)
+        group.add(cell)
+
+    def totals(self) -> Totals:
+        """What they come to, as the report of the run says it."""
+        return totals_of(list(self._groups.values()), apart=self._are_rows)
+
+
 class _Half:
     """What is counted of one side."""
 
-    side: Side
-    all: Group = field(default_factory=lambda: Group("", "", ""))
-    paired: Group = field(default_factory=lambda: Group("", "", ""))
-    means: list[float] = field(default_factory=list[float])
-    alone: int = 0
-    lost: Counter[str] = field(default_factory=Counter[str])
-    alone_in: dict[str, None] = field(default_factory=dict[str, None])
-    lost_in: dict[str, None] = field(default_factory=dict[str, None])
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self.all, self.paired = _Tally(side.run), _Tally(side.run)
+        self.means: list[float] = []
+        self.alone = 0
+        self.lost: Counter[str] = Counter()
+        self.alone_in: dict[str, None] = {}
+        self.lost_in: dict[str, None] = {}
 
     def stands_alone(self, case: str) -> None:
         """Count a graded cell that the other side does not have."""
@@ -93,8 +111,8 @@ class _Half:
             run=self.side.run,
             agents=tuple(self.side.agents),
             reward=fsum(means) / len(means) if means else None,
-            totals=totals_of([self.all]),
-            paired=totals_of([self.paired]),
+            totals=self.all.totals(),
+            paired=self.paired.totals(),
             alone=self.alone,
             lost=dict(self.lost),
             alone_in=tuple(self.alone_in),

@@ -139,9 +139,9 @@ class Progress:
         return f"about {duration(left)} left" if left >= 0.05 else ""
 
     def parts(self) -> list[Part]:
-        """How many ended in which way; passed and failed ones also where there are none."""
+        """How many ended in which way, now; passed and failed ones also where there are none."""
         has_scores = bool(self._ended["scored"])
-        parts: list[Part] = []
+        parts: list[Part] = [(f"{self._before:,} before", "dim")] if self._before else []
         for state in WORDS:
             number = self._ended[state]
             if number or (state in ("pass", "fail") and not has_scores):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from assay.frozen import frozen
 from assay.reports.explain import evidence, heading, left_out, sentence, walk
@@ -33,6 +33,7 @@ _MAX_ROWS = 20
 _FIRST_ROWS = 10
 """Of more cases than fit; who has hundreds looks at numbers, and at some that failed."""
 _MAX_CROSSED = 60
+_Cases: TypeAlias = list[dict[tuple[str, str], Row]]
 _UNOPENED: tuple[Outcome, ...] = ("pass", "skipped")
 _URGENT: tuple[Outcome, ...] = ("fail", "error", "pass", "skipped")
 
@@ -374,18 +375,32 @@ def matrix(page: Page, summary: Summary, *, whole: bool = False, hint: str = "")
     else:
         _listed(page, [row for case in shown for row in case.values()], columns)
     if rest := len(cases) - len(shown) + summary.left_out:
-        said = _left_out(cases[len(shown) :], summary.left_out)
+        said = _left_out(shown, cases[len(shown) :], summary)
         page.line((f"… and {count(rest, 'more case')} ({said}){hint}", "dim"), hanging=2)
     page.blank()
     if len(columns) > 1:
         _leaderboard(page, summary)
 
 
-def _left_out(cases: list[dict[tuple[str, str], Row]], unlisted: int) -> str:
+def _left_out(shown: _Cases, others: _Cases, summary: Summary) -> str:
     """What became of the cases that are not shown."""
-    worst = Counter(min(case.values(), key=_urgency).totals.shown for case in cases)
-    said = [counted(state, worst[state]) for state in WORDS if worst[state]]
-    return ", ".join([*said, *([f"{unlisted:,} not listed"] if unlisted else [])])
+    worst = _worst(others)
+    if summary.left_out:  # of rows, which are a cell each: only some have a group, all are counted
+        totals = summary.totals
+        worst = Counter[Ended](
+            {
+                "fail": totals.failed,
+                "error": totals.errors,
+                "pass": totals.passed - totals.scored,
+                "scored": totals.scored,
+                "skipped": totals.skipped,
+            }
+        ) - _worst(shown)
+    return ", ".join(counted(state, worst[state]) for state in WORDS if worst[state])
+
+
+def _worst(cases: _Cases) -> Counter[Ended]:
+    return Counter(min(case.values(), key=_urgency).totals.shown for case in cases)
 
 
 def by_case(summary: Summary) -> list[dict[tuple[str, str], Row]]:

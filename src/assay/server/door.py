@@ -203,6 +203,18 @@ _WORDS: Mapping[str, str] = {
 }
 
 
+_KINDS: Mapping[str, str] = {
+    "string_type": "text",
+    "list_type": "a list",
+    "Sequence": "a list",
+    "dict_type": "an object",
+    "Mapping": "an object",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+}
+
+
 def _fault(error: Mapping[str, Any], body: object) -> Problem:
     """What pydantic found, with the place as people write it and the nearest valid name."""
     kind, path = str(error["type"]), cast("tuple[str | int, ...]", error["loc"])
@@ -211,8 +223,14 @@ def _fault(error: Mapping[str, Any], body: object) -> Problem:
         return Problem(("",), _NO_BODY, "send a JSON object")
     message = _WORDS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
     hint = ""
+    if kind == "is_instance_of":
+        kind = str(error["ctx"]["class"])
     if kind == "string_pattern_mismatch":
         message, hint = _of_pattern(error, str(place[-1]) if place else "key", message)
+    elif kind in _KINDS:
+        given: object = error.get("input")
+        message = f"must be {_KINDS[kind]}, got {type(given).__name__}"
+        hint = "quote it" if kind == "string_type" and isinstance(given, int | float) else ""
     if source != "body":
         return Problem(place, message, hint)
     unknown = place[-1:] if kind == "extra_forbidden" else ()

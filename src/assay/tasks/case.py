@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from assay.errors import Location
 from assay.frozen import frozen
-from assay.graders.spec import GraderSpec, spec_schema
+from assay.graders.spec import GraderSpec, credit_problems, spec_schema
 from assay.scoring.json_safe import Json
 from assay.scoring.results import reaches
 from assay.tasks.blocks import (
@@ -271,7 +271,7 @@ def _read_case(file: str, *, given: str) -> tuple[Case, Document]:
             injected_later=data.get("fixtures") is not None,
         )
         if len(problems) == before:
-            problems += _credit_problems(graders)
+            problems += credit_problems(graders, ("graders",))
     if problems:
         raise problems_to_error(problems, document)
     values = {f.name: getattr(said, f.name) for f in dataclasses.fields(CaseDocument)}
@@ -299,13 +299,6 @@ def _id_problems(data: Mapping[str, Json]) -> list[Problem]:
     if isinstance(fixtures, dict) and fixtures.get("subdir") is None:
         return inside_problem(name, ("id",))
     return []
-
-
-def _credit_problems(graders: Sequence[GraderSpec]) -> list[Problem]:
-    if any(spec.weight > 0 and not spec.gate for spec in graders):
-        return []
-    message = "no grader adds credit: all are gates or have no positive weight"
-    return [Problem(("graders",), message, "the reward could only be 0")]
 
 
 def _is_at(problems: Sequence[Problem], path: codec.Path) -> bool:

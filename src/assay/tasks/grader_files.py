@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.errors import InputError, Location, nearest
 from assay.graders.kinds import kind_of
 from assay.graders.paths import resolve_paths
-from assay.graders.spec import GraderSpec, read_spec
+from assay.graders.spec import GraderSpec, credit_problems, read_spec
 from assay.scoring.json_safe import Json
 from assay.tasks.document import parse_document, problems_to_error, read_document
 from assay.tasks.row_files import has_rows
@@ -19,13 +19,14 @@ from assay.types.codec import Problem
 _INJECT = "inject"
 
 
-def load_graders(file_or_text: str) -> tuple[GraderSpec, ...]:
+def load_graders(file_or_text: str, *, alone: bool = False) -> tuple[GraderSpec, ...]:
     """Read graders that stand alone: a list of them, or a mapping with ``graders``.
 
     Args:
         file_or_text: A YAML or JSON file, or its text (which has more than one line, or starts
             with ``-``, ``[`` or ``{``). Paths are relative to the file, or to the current
             directory.
+        alone: Whether they have to make a reward by themselves, so that one must add credit.
     """
     is_text = "\n" in file_or_text or file_or_text.lstrip().startswith(("- ", "[", "{"))
     if not is_text and has_rows(file_or_text):
@@ -47,6 +48,8 @@ def load_graders(file_or_text: str) -> tuple[GraderSpec, ...]:
             raise problems_to_error(problems, document)
         data, path = data["graders"], ("graders",)
     graders = read_graders(data, path, problems, base=base)
+    if alone and not problems:
+        problems = credit_problems(graders, path)
     if problems:
         raise problems_to_error(problems, document)
     return graders

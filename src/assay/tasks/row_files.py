@@ -273,8 +273,11 @@ def _not_json(error: NotJsonError, line: bytes) -> InputError:
     elif error.kind == "digits":
         message, hint = str(error), "write it as text"
     elif error.kind == "encoding":
-        column = len(line[: error.offset].decode("utf-8", "replace")) + 1
-        message, hint = "not UTF-8", "save the file as UTF-8"
+        if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            message, column = "UTF-16, not UTF-8", 1
+        else:
+            message, column = "not UTF-8", len(line[: error.offset].decode("utf-8", "replace")) + 1
+        hint = "save the file as UTF-8"
     elif error.kind == "syntax":
         end = len(line.decode(errors="replace").rstrip())
         column = min(error.offset, end) + 1
@@ -546,6 +549,9 @@ def _table(
             yield lines.row_begins, _cells(columns, cells, reading.labels)
 
 
+_OTHER_COMMAS = "its columns are separated by ';': save it with commas, or with tabs as a .tsv"
+
+
 def _columns(header: list[str], name: str, mapping: Mapping[str, str]) -> list[str]:
     """What the columns are to us; what has no name is left out."""
     where = Location(name, 1)
@@ -567,7 +573,7 @@ def _columns(header: list[str], name: str, mapping: Mapping[str, str]) -> list[s
         raise InputError(
             "the first row names the columns, and 'answer' is not among them",
             location=where,
-            hint=nearest_field(columns),
+            hint=_OTHER_COMMAS if len(header) == 1 and ";" in header[0] else nearest_field(columns),
         )
     return columns
 

@@ -287,7 +287,9 @@ class SeenIds:
         return True
 
 
-_KNOWN = frozenset({"id", "answer", "messages", "completion", "question", "expected", "metadata"})
+OWN_FIELDS = frozenset(
+    {"id", "answer", "messages", "completion", "question", "expected", "metadata"}
+)
 
 
 def read_row(
@@ -326,7 +328,7 @@ def _row(
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise InputError("'metadata' must be an object")
-    if others := fields.keys() - _KNOWN:
+    if others := fields.keys() - OWN_FIELDS:
         metadata = {**metadata, **{key: fields[key] for key in fields if key in others}}
     answer, thread = _answer(fields)
     question = fields.get("question")
@@ -410,6 +412,7 @@ def _answer(data: Mapping[str, Json]) -> tuple[str | None, StringThread | None]:
 
 _LONGEST_NAME = 30
 _MOST_NAMES = 50
+_MOST_TOLD = 8
 _OTHER_NAMES = {
     "answer": ("response", "output", "completion", "prediction", "generation", "model_output"),
     "expected": ("target", "reference", "ground_truth", "gold", "ideal"),
@@ -422,7 +425,7 @@ def nearest_field(names: Iterable[str]) -> str:
     """How what is graded is called, and was probably meant; or an empty string."""
     given = [name for name in islice(names, _MOST_NAMES) if len(name) <= _LONGEST_NAME]
     for name in given:
-        if name in _KNOWN:
+        if name in OWN_FIELDS:
             continue
         said = nearest(name, ["answer", "messages"])
         if said.startswith("did you mean"):
@@ -433,7 +436,10 @@ def nearest_field(names: Iterable[str]) -> str:
         if ours not in given
     }
     if not found.get("answer"):
-        return ""
+        if not given:
+            return ""
+        listed = ", ".join(map(repr, given[:_MOST_TOLD])) + (", ..." if given[_MOST_TOLD:] else "")
+        return f"its fields are {listed}; on the command line: --map answer=FIELD"
     named = ",".join(f"{ours}={theirs}" for ours, theirs in found.items() if theirs)
     return f"rename {found['answer']!r}, or on the command line: --map {named}"
 

@@ -98,6 +98,11 @@ class Run:
         run.trace.status = "error"
         return run
 
+    def __str__(self) -> str:
+        reward = self.reward
+        ended = self.grade.content or "not graded" if reward is None else f"reward {reward:.2f}"
+        return f"{self.slug or self.task_id or 'run'}, trial {self.trial}: {ended}"
+
     @property
     def reward(self) -> float | None:
         """The graded reward; None where there is none."""
@@ -180,6 +185,11 @@ class Job:
     name: str = ""
     group: int = 1
     runs: list[Run] = field(default_factory=list[Run])
+
+    def __str__(self) -> str:
+        graded, total = self.coverage
+        mean = "no reward" if self.reward is None else f"reward {self.reward:.2f}"
+        return f"{self.name or self.id}: {mean}; {graded} of {total} graded"
 
     def __len__(self) -> int:
         return len(self.runs)

@@ -245,20 +245,29 @@ def file_diff(
     pairs = len(old) * len(new)
     if pairs <= effort:
         body = list(difflib.unified_diff(old, new, lineterm=""))[2:]
-        return [*header, *body], effort - pairs
-    whole = f"@@ -1,{len(old)} +1,{len(new)} @@"
-    return [*header, whole, *(f"-{line}" for line in old), *(f"+{line}" for line in new)], effort
+        effort -= pairs
+    else:
+        whole = f"@@ -1,{len(old)} +1,{len(new)} @@"
+        body = [whole, *(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+    return [*header, *(part for line in body for part in line.split("\n"))], effort
+
+
+_UNENDED = "\\ No newline at end of file"
+"""As diff says it. It is part of the last line until that is compared."""
 
 
 def _text_of(content: bytes | str | None) -> list[str] | None:
-    """The lines of a text file; None where there is no text to be shown."""
+    """The lines of a text file, as a diff counts them; None where there is no text to be shown."""
     if content is None or content == b"":
         return []
     if isinstance(content, str):
         return None
     text = content.decode("utf-8", "replace")
     strange = text.count("\ufffd") + text.count("\0")
-    return text.split("\n") if strange <= _MOST_NO_TEXT * len(text) else None
+    if strange > _MOST_NO_TEXT * len(text):
+        return None
+    *lines, rest = text.split("\n")
+    return [*lines, f"{rest}\n{_UNENDED}"] if rest else lines
 
 
 def _told(content: bytes | str | None) -> str:
