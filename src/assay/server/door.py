@@ -211,6 +211,8 @@ def _fault(error: Mapping[str, Any], body: object) -> Problem:
         return Problem(("",), _NO_BODY, "send a JSON object")
     message = _WORDS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
     hint = ""
+    if kind == "string_type":
+        message = f"must be text, got {type(error.get('input')).__name__}"
     if kind == "string_pattern_mismatch":
         message, hint = _of_pattern(error, str(place[-1]) if place else "key", message)
     if source != "body":

@@ -373,6 +373,8 @@ def _again(before: tuple[str, int, bytes], asked: str) -> Answer:
 
 async def _fingerprint(request: Request, digest: str | None) -> str:
     whole = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
+    if (tag := request.headers.get("If-Match")) is not None:
+        whole.update(f"{tag}\n".encode())
     whole.update(digest.encode() if digest is not None else await request.body())
     return whole.hexdigest()
 
