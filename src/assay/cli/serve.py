@@ -243,8 +243,10 @@ def _log_changes(file: str | None) -> None:
     if file is None:
         audit.addHandler(logging.NullHandler())
         return
+    from logging.handlers import WatchedFileHandler  # which goes on when the file was moved away
+
     try:
-        handler = logging.FileHandler(file, encoding="utf-8")
+        handler = WatchedFileHandler(file, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write to {file}: {error.strerror}") from error
     handler.setFormatter(logging.Formatter("%(message)s"))
