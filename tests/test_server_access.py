@@ -384,12 +384,14 @@ async def test_who_made_locked_and_deleted_what_is_noted(
         await own.admin.put(own.at("graders/k/lock"), json={"locked": False})
         await own.admin.delete(own.at("graders/k"))
         await own.get("graders")
+        await own.uploaded("d", [{"answer": "4"}])
     noted = [cast("dict[str, Json]", json.loads(line)) for line in caplog.messages]
     assert [(one["operation"], one["what"]) for one in noted] == [
         ("create_grader", {"key": "k", "name": ""}),
         ("lock_grader", {"key": "k", "locked": True}),
         ("lock_grader", {"key": "k", "locked": False}),
         ("delete_grader", {"key": "k", "force": False}),
+        ("create_dataset", {"key": "d", "name": ""}),
     ]
     assert {(one["project"], one["by"], one["role"]) for one in noted} == {
         (own.project, "admin", "admin")
