@@ -90,6 +90,10 @@ def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
     assert token.encode() not in database
     revoked = assay("keys", "revoke", str(record["id"]), cwd=tmp_path)
     assert "revoked" in revoked.stdout
+    past = assay("keys", "create", "x", "--expires", "2026-01-01", cwd=tmp_path)
+    assert (past.returncode, "would have expired" in past.stderr) == (2, True)
+    assay("keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
+    assert ", expires 2" in assay("keys", "list", cwd=tmp_path).stdout
     assert assay("keys", "revoke", "none", cwd=tmp_path).returncode == 2
     assert assay("keys", "create", "x", "--project", "none", cwd=tmp_path).returncode == 2
 
