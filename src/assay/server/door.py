@@ -211,14 +211,14 @@ def _fault(error: Mapping[str, Any], body: object) -> Problem:
         return Problem(("",), _NO_BODY, "send a JSON object")
     message = _WORDS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
     hint = ""
-    if kind == "string_type":
-        message = f"must be text, got {type(error.get('input')).__name__}"
     if kind == "string_pattern_mismatch":
         message, hint = _of_pattern(error, str(place[-1]) if place else "key", message)
     if source != "body":
         return Problem(place, message, hint)
     unknown = place[-1:] if kind == "extra_forbidden" else ()
     known, model = _walked(body, place[: len(place) - len(unknown)])
+    if kind == "string_type" and known == place:  # not one of the types that it may be of
+        message = f"must be text, got {type(error.get('input')).__name__}"
     names = [] if model is None else list(model.model_fields)
     hint = nearest(str(unknown[0])[:100], names) if unknown else hint
     return Problem((*known, *(str(one)[:_LONGEST_NAME] for one in unknown)), message, hint)
