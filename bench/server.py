@@ -1,5 +1,8 @@
 """What the server costs: grading over HTTP beside a bare FastAPI echo of the same bodies.
 
+Both send small replies at once (``TCP_NODELAY``): waiting for the acknowledgement of the one before
+would cost either 40 ms a request, and hide all else.
+
 ``python -m bench.server`` is another thing: clients grade and submit jobs while the server is
 killed and started again, and whatever was acknowledged is looked for afterwards.
 """
@@ -22,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.peers import Peer
-from bench.rows import MEASURES, Measure, Row
+from bench.rows import MEASURES, Goal, Measure, Row
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -31,7 +34,39 @@ __all__ = ["measure"]
 
 _PROJECT = "/api/v1/projects/default"
 _EXACT = {"key": "exact", "kind": "declared", "definition": {"graders": [{"type": "exact_match"}]}}
-_CLIENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """What is asked of both.
+
+    Attributes:
+        items: In each request.
+        connections: Each sends its next request when it has the reply to the one before.
+        requests: In each round; the clock of CPU time ticks a hundred times a second.
+        goal: For the CPU time, if there is one.
+    """
+
+    items: int
+    connections: int
+    requests: int
+    goal: Goal | None = None
+
+    @property
+    def what(self) -> str:
+        """How tables call it."""
+        items = "one item" if self.items == 1 else f"{self.items} items"
+        joined = "1 connection" if self.connections == 1 else f"{self.connections} connections"
+        return f"grade and store {items}, {joined}"
+
+
+_TWICE = Goal("at_most", 2.0)
+_LOADS = (
+    _Load(1, 1, 400, _TWICE),
+    _Load(1, 16, 800, _TWICE),
+    _Load(1, 128, 1_280, _TWICE),
+    _Load(100, 8, 20),
+)
 
 _OURS = "from assay.cli.main import main; main()"
 _ECHO = """
@@ -41,7 +76,10 @@ app = FastAPI()
 @app.post("/echo")
 async def echo(body: dict = Body()):
     return body
-with socket.create_server(("127.0.0.1", 0)) as opened:
+# asyncio sets TCP_NODELAY only where the protocol is named, which socket.create_server does not
+with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as opened:
+    opened.bind(("127.0.0.1", 0))
+    opened.listen(1024)
     print(json.dumps({"url": f"http://127.0.0.1:{opened.getsockname()[1]}"}), flush=True)
     uvicorn.Server(uvicorn.Config(app, access_log=False, log_level="error")).run(sockets=[opened])
 """
@@ -124,78 +162,77 @@ _SERVE = ["serve", "--port", "0", "--json", "--quiet"]
 
 
 def measure(peers: Mapping[str, Peer], scratch: Path, *, quick: bool) -> list[Row]:
-    """Requests of 1 and of 100 items, eight at once; each score is stored before it is told."""
+    """Requests of one item and of a hundred; each score is stored before it is told."""
     del peers
     home = scratch / "server"
     home.mkdir()
     headers = {"Authorization": f"Bearer {_key(home)}"}
-    rounds, cases = (2, ((1, 100), (100, 8))) if quick else (7, ((1, 400), (100, 20)))
     with _running(_OURS, _SERVE, home) as ours, _running(_ECHO, [], home) as echo:
-        return asyncio.run(_compared(ours, echo, headers, rounds, cases))
+        return asyncio.run(_compared(ours, echo, headers, rounds=2 if quick else 7))
 
 
 async def _compared(
-    ours: _Process,
-    echo: _Process,
-    headers: Mapping[str, str],
-    rounds: int,
-    cases: tuple[tuple[int, int], ...],
+    ours: _Process, echo: _Process, headers: Mapping[str, str], *, rounds: int
 ) -> list[Row]:
     import aiohttp
 
+    async with (
+        aiohttp.ClientSession(headers=dict(headers)) as session,
+        session.post(f"{ours.url}{_PROJECT}/graders", json=_EXACT) as answer,
+    ):
+        answer.raise_for_status()
     rows: list[Row] = []
-    async with aiohttp.ClientSession(headers=dict(headers)) as session:
-        async with session.post(f"{ours.url}{_PROJECT}/graders", json=_EXACT) as answer:
-            answer.raise_for_status()
-        for size, number in cases:
-            items = [{"id": str(n), "answer": "4", "expected": "4"} for n in range(size)]
-            body = json.dumps({"items": items}).encode()
-            grade = f"{ours.url}{_PROJECT}/graders/exact/grade"
-            figures: dict[str, list[dict[Measure, float]]] = {"ours": [], "echo": []}
-            for _ in range(rounds + 1):  # the first warms up
-                figures["ours"].append(await _timed(session, grade, body, number, ours))
-                figures["echo"].append(
-                    await _timed(session, f"{echo.url}/echo", body, number, echo)
-                )
-            what = "grade one item and store it" if size == 1 else f"grade {size} items, stored"
-            rows += [
-                Row(
-                    what=what,
-                    measure=counted,
-                    unit="ms",
-                    ours=[one[counted] for one in figures["ours"][1:]],
-                    peer=[one[counted] for one in figures["echo"][1:]],
-                    beside="FastAPI echo",
-                    over=True,
-                )
-                for counted in MEASURES
-            ]
+    for load in _LOADS:
+        # as many connections as are said, and no more, which stay open from round to round
+        connector = aiohttp.TCPConnector(limit=load.connections)
+        async with aiohttp.ClientSession(headers=dict(headers), connector=connector) as session:
+            rows += await _rows(session, load, ours, echo, rounds)
     return rows
 
 
+async def _rows(
+    session: ClientSession, load: _Load, ours: _Process, echo: _Process, rounds: int
+) -> list[Row]:
+    items = [{"id": str(n), "answer": "4", "expected": "4"} for n in range(load.items)]
+    body = json.dumps({"items": items}).encode()
+    sides = [(ours, f"{_PROJECT}/graders/exact/grade"), (echo, "/echo")]
+    figures: dict[str, list[dict[Measure, float]]] = {ours.url: [], echo.url: []}
+    for number in range(rounds + 1):  # the first warms up
+        for process, path in sides if number % 2 else sides[::-1]:
+            figures[process.url].append(await _timed(session, process, path, body, load))
+    return [
+        Row(
+            what=load.what,
+            measure=counted,
+            unit="ms",
+            ours=[one[counted] for one in figures[ours.url][1:]],
+            peer=[one[counted] for one in figures[echo.url][1:]],
+            beside="FastAPI echo",
+            goal=load.goal if counted == "CPU" else None,
+            over=True,
+        )
+        for counted in MEASURES
+    ]
+
+
 async def _timed(
-    session: ClientSession,
-    url: str,
-    body: bytes,
-    number: int,
-    process: _Process,
+    session: ClientSession, process: _Process, path: str, body: bytes, load: _Load
 ) -> dict[Measure, float]:
     """Seconds for each request."""
-    turns = asyncio.Semaphore(_CLIENTS)
+    url, headers = process.url + path, {"Content-Type": "application/json"}
+    left = iter(range(load.requests))
 
-    async def one() -> None:
-        async with (
-            turns,
-            session.post(url, data=body, headers={"Content-Type": "application/json"}) as answer,
-        ):
-            answer.raise_for_status()
-            await answer.read()
+    async def connection() -> None:
+        for _ in left:
+            async with session.post(url, data=body, headers=headers) as answer:
+                answer.raise_for_status()
+                await answer.read()
 
     cpu, wall = process.cpu(), time.perf_counter()
-    await asyncio.gather(*(one() for _ in range(number)))
+    await asyncio.gather(*(connection() for _ in range(load.connections)))
     return {
-        "CPU": (process.cpu() - cpu) / number,
-        "wall": (time.perf_counter() - wall) / number,
+        "CPU": (process.cpu() - cpu) / load.requests,
+        "wall": (time.perf_counter() - wall) / load.requests,
     }
 
 
@@ -207,7 +244,7 @@ class _Acknowledged:
     jobs: set[str] = field(default_factory=set[str])
 
 
-class _Load:
+class _Siege:
     """Clients that never give up, and a server that is killed under them."""
 
     def __init__(self, home: Path, *, clients: int, seconds: float, kills: int) -> None:
@@ -326,8 +363,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=3)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="assay-load-") as home:
-        load = _Load(Path(home), clients=given.clients, seconds=given.seconds, kills=given.kills)
-        return 1 if asyncio.run(load.run()) else 0
+        siege = _Siege(Path(home), clients=given.clients, seconds=given.seconds, kills=given.kills)
+        return 1 if asyncio.run(siege.run()) else 0
 
 
 if __name__ == "__main__":

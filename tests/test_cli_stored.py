@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from assay.scoring.graded import Graded
-from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord
+from assay.store import Catalog, Database, Datasets, Jobs, ScoreRecord, Scores
 from tests.command_line import assay, result
 
 ROWS = [{"id": str(number), "answer": "é\u2028"} for number in range(3)]
@@ -92,3 +94,22 @@ def test_what_makes_no_sense_is_refused(root: Path, words: tuple[str, ...], says
     done = assay(*words, cwd=root)
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr
     assert keys(root) == ["one", "two"]
+
+
+def test_old_scores_are_deleted_and_those_of_jobs_stay(root: Path) -> None:
+    graded = Graded(id="0", status="scored", score=1.0, grader="g@1", digest="d1")
+    with Database.open(root / ".assay") as database:
+        database.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
+        Scores(database).add("default", [ScoreRecord(item="old", graded=graded)] * 2)
+        other = replace(graded, grader="h@1")
+        Scores(database).add("default", [ScoreRecord(item="other", graded=other)])
+        database.clock = lambda: datetime(2026, 3, 1, tzinfo=UTC)
+        Scores(database).add("default", [ScoreRecord(item="new", graded=graded)])
+    words = ("scores", "delete", "--before", "2026-02-01", "--grader", "g")
+    refused = assay(*words, cwd=root)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    assert found(root, *words, "--yes") == {"deleted": 2}
+    assert found(root, *words) == {"deleted": 0}
+    with Database.open(root / ".assay") as database:
+        left = {score.item for score in Scores(database).page("default")}
+    assert left == {"0", "other", "new"}

@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -369,6 +370,10 @@ def test_what_is_wrong_is_refused_by_the_same_error(
         act(client)
 
 
+def _grade(client: Client, **row: object) -> object:
+    return cast("Any", client.graders).grade("taken", [{"answer": "4"}, row])
+
+
 def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
     acts: list[Act] = [
         lambda c: c.graders.version("taken", 9),
@@ -380,8 +385,12 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
         lambda c: c.graders.diff("taken", 1, 5),
         lambda c: c.graders.page(cursor="zzz"),
         lambda c: c.graders.grade("taken", [{"metadata": {}}]),
+        *(partial(_grade, answer=wrong) for wrong in (7, b"4", ["4"], {"4"}, float("nan"))),
+        *(partial(_grade, answer="4", expected=wrong) for wrong in (b"4", float("inf"))),
+        lambda c: cast("Any", c.graders).validate("def f(t): 1", samples=[{"answer": b"4"}]),
         lambda c: c.datasets.create("empty", []),
         lambda c: c.datasets.create("d", [{"answer": 7}]),
+        lambda c: cast("Any", c.datasets).create("d", [{"answer": "4", "expected": b"4"}]),
         lambda c: c.scores.add([{"grader": "taken", "item": "a", "score": 1.0, "note": 1}]),
         lambda c: c.jobs.get("nope"),
     ]

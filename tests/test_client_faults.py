@@ -6,15 +6,17 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from assay import AsyncClient, Client
 from assay.client import AuthError, ServerError, UnreachableError
 from assay.client.remote import Transport
-from assay.errors import InputError, LockedError
+from assay.errors import ConflictError, InputError, LockedError
 from assay.models.pace import Timing
+from assay.registry import definition_from
 from assay.scoring.json_safe import Json
 from tests.client_modes import running
 
@@ -79,6 +81,67 @@ async def test_a_connection_that_breaks_is_tried_again() -> None:
         assert await transport.send("GET", "/api/v1/projects") == {"items": []}
         await transport.close()
     assert seen == 2
+
+
+_PASSED = ("Authorization", "Content-Type", "If-Match", "Idempotency-Key")
+
+
+@asynccontextmanager
+async def losing(url: str) -> AsyncGenerator[str]:
+    """A way to a server on which the first reply to each change is lost."""
+    seen: set[str] = set()
+    async with ClientSession() as session:
+
+        async def forward(request: web.Request) -> web.Response:
+            kept = {name: request.headers[name] for name in _PASSED if name in request.headers}
+            body = await request.read()
+            target = url + request.path_qs
+            async with session.request(request.method, target, headers=kept, data=body) as reply:
+                answer = web.Response(body=await reply.read(), status=reply.status)
+                answer.content_type = reply.content_type
+            what = f"{request.method} {request.path}"
+            if request.method != "GET" and what not in seen and request.transport is not None:
+                seen.add(what)
+                request.transport.abort()
+            return answer
+
+        async with answering(forward) as lossy:
+            yield lossy
+
+
+async def test_a_change_whose_reply_was_lost_is_neither_refused_nor_denied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_once(*_: object) -> float:
+        return 0.0
+
+    monkeypatch.setattr(Timing, "backoff", at_once)
+    with running(str(tmp_path)) as server:
+        async with losing(server.url) as url, AsyncClient(url, server.key()) as client:
+            exact = [{"type": "exact_match"}]
+            await client.graders.create.declared(key="g", graders=exact)
+            new = definition_from("declared", {"graders": [{"type": "numeric_match"}]})
+            changed = await client.graders.update("g", new, expected=1)
+            assert changed.latest.number == 2
+            with pytest.raises(ConflictError):
+                await client.graders.update("g", new, expected=7)
+            await client.datasets.create("d", [{"answer": "4", "expected": "4"}])
+            await client.datasets.delete("d", force=True)
+            assert await client.graders.delete("g")
+            assert not await client.graders.delete("g")
+
+
+@pytest.mark.parametrize("key", ["a\n", "a\r\nX-Admin: 1", "schlüssel", "a\0"])
+def test_a_key_that_no_header_can_hold_is_an_input_error(key: str) -> None:
+    with pytest.raises(InputError, match="one line of printable ASCII"):
+        Client("http://127.0.0.1:1", key).graders.list()
+
+
+async def test_what_json_cannot_hold_is_an_input_error() -> None:
+    transport = Transport("http://127.0.0.1:1", None, timeout=5.0)
+    for body in (b"bytes", float("nan"), {1: {2}}):
+        with pytest.raises(InputError, match="cannot be sent as JSON"):
+            await transport.send("POST", "/", body=cast("Json", {"details": body}))
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,29 @@ async def test_counts_are_closed_where_others_can_reach_the_server(tmp_path: Pat
         assert "assay_jobs_waiting 0.0" in counts.text
 
 
+@pytest.mark.parametrize(
+    "passed_on",
+    [
+        {"X-Forwarded-For": "203.0.113.7"},
+        {"X-Real-IP": "203.0.113.7"},
+        {"Forwarded": "for=203.0.113.7"},
+        {"Via": "1.1 Caddy"},
+        {"Host": "assay.example"},
+        {"Host": "192.0.2.1:8400"},
+    ],
+)
+async def test_counts_are_not_public_behind_a_local_proxy_that_nobody_named(
+    tmp_path: Path, passed_on: dict[str, str]
+) -> None:
+    settings = ServerSettings(location="", hosts=("assay.example",))
+    async with serving(str(tmp_path / "home"), settings) as site:
+        async with site.client() as stranger:
+            assert (await stranger.get("/metrics", headers=passed_on)).status_code == 401
+            assert (await stranger.get("/metrics")).status_code == 200
+        async with site.client(await site.key("viewer")) as scraper:
+            assert (await scraper.get("/metrics", headers=passed_on)).status_code == 200
+
+
 async def test_every_reply_tells_browsers_to_be_careful(site: Site) -> None:
     for path in ("/api/v1/me", "/nowhere", "/healthz"):
         headers = (await site.get(path)).headers
@@ -361,12 +384,14 @@ async def test_who_made_locked_and_deleted_what_is_noted(
         await own.admin.put(own.at("graders/k/lock"), json={"locked": False})
         await own.admin.delete(own.at("graders/k"))
         await own.get("graders")
+        await own.uploaded("d", [{"answer": "4"}])
     noted = [cast("dict[str, Json]", json.loads(line)) for line in caplog.messages]
     assert [(one["operation"], one["what"]) for one in noted] == [
         ("create_grader", {"key": "k", "name": ""}),
         ("lock_grader", {"key": "k", "locked": True}),
         ("lock_grader", {"key": "k", "locked": False}),
         ("delete_grader", {"key": "k", "force": False}),
+        ("create_dataset", {"key": "d", "name": ""}),
     ]
     assert {(one["project"], one["by"], one["role"]) for one in noted} == {
         (own.project, "admin", "admin")

@@ -59,6 +59,25 @@ async def test_the_printed_link_logs_in_and_the_command_line_sees_the_same_store
         assert server.token not in log
 
 
+def test_behind_a_proxy_counts_are_not_public_and_the_log_of_changes_can_be_rotated(
+    tmp_path: Path,
+) -> None:
+    log, moved = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.1"
+    with ServerProcess(tmp_path, None, "--proxy", "127.0.0.1", "--audit-log", str(log)) as server:
+        assert not server.link  # whoever reads the terminal is not who comes through the proxy
+        with httpx.Client(base_url=server.url) as client:
+            assert client.get("/metrics").status_code == 401
+            assert client.get("/metrics", headers=server.headers).status_code == 200
+            for number in range(2):
+                made = client.post(
+                    "/api/v1/projects", json={"key": f"p{number}"}, headers=server.headers
+                )
+                assert made.status_code == 201
+                if not number:
+                    log.rename(moved)
+    assert [f.read_text().count("create_project") for f in (moved, log)] == [1, 1]
+
+
 def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
     made = assay("keys", "create", "ci", "--role", "viewer", "--json", cwd=tmp_path)
     record = result(made)
@@ -71,6 +90,10 @@ def test_keys_are_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
     assert token.encode() not in database
     revoked = assay("keys", "revoke", str(record["id"]), cwd=tmp_path)
     assert "revoked" in revoked.stdout
+    past = assay("keys", "create", "x", "--expires", "2026-01-01", cwd=tmp_path)
+    assert (past.returncode, "would have expired" in past.stderr) == (2, True)
+    assay("keys", "create", "soon", "--expires", "90d", cwd=tmp_path)
+    assert ", expires 2" in assay("keys", "list", cwd=tmp_path).stdout
     assert assay("keys", "revoke", "none", cwd=tmp_path).returncode == 2
     assert assay("keys", "create", "x", "--project", "none", cwd=tmp_path).returncode == 2
 

@@ -245,6 +245,34 @@ def test_a_key_is_found_by_its_hash_until_it_is_revoked(database: Database) -> N
     assert keys.revoke(made.id) == revoked
 
 
+def test_a_key_is_found_until_it_expires(database: Database) -> None:
+    keys = ApiKeys(database)
+    made = keys.create(
+        "CI", "editor", "default", "hash", "p", expires=_NOON + timedelta(milliseconds=1)
+    )
+    assert made.expires_at == "2026-11-21T12:00:00.001Z"
+    assert keys.find("hash") == made == keys.page()[0]
+    database.clock = lambda: _NOON + timedelta(milliseconds=1)
+    assert keys.find("hash") is None
+    with pytest.raises(InputError, match="would have expired"):
+        keys.create("late", "editor", "default", "h", "p", expires=_NOON)
+
+
+def test_old_scores_go_and_those_of_jobs_other_graders_and_projects_stay(
+    database: Database,
+) -> None:
+    Projects(database).create("other")
+    scores = Scores(database)
+    for project in ("default", "other"):
+        scores.add(project, [_record("a", "g@1"), _record("b", "g@2"), _record("c", "h@1")])
+    later = _NOON + timedelta(seconds=1)
+    assert scores.older("default", _NOON) == scores.delete("default", _NOON) == 0
+    assert scores.older("default", later, "g@2") == scores.delete("default", later, "g@2") == 1
+    assert scores.delete("default", later, "g") == 1
+    assert [one.item for one in scores.page("default")] == ["c"]
+    assert len(scores.page("other")) == 3
+
+
 def test_keys_are_listed_newest_first(database: Database) -> None:
     keys = ApiKeys(database)
     made = [keys.create(name, "viewer", "*", f"hash-{name}", "p").id for name in "abc"]

@@ -39,6 +39,7 @@ _COMMANDS = {
     "promote": ("promote", "keep the work of a cell as a recording of its case"),
     "datasets": ("stored:datasets", "list, show, export and delete stored datasets"),
     "jobs": ("stored:jobs", "list, show, export, cancel and delete jobs over stored datasets"),
+    "scores": ("stored:scores", "delete old scores of stored graders"),
     "review": ("review", "decide about the cells of a run that are held or flagged"),
     "graders": ("graders", "store, version, prove and use graders"),
     "endpoint": ("endpoint", "serve a grader over HTTP, to trainers and other systems"),

@@ -16,6 +16,7 @@ from assay.frozen import frozen
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from datetime import datetime
 
     from assay.graders.spec import GraderSpec
 
@@ -97,6 +98,37 @@ def actions(parser: ArgumentParser, common: Callable[[ArgumentParser], None]) ->
         return added
 
     return action
+
+
+_HOURS = {"h": 1, "d": 24, "w": 168}
+
+
+def moment(text: str) -> datetime:
+    """A time that an option names: a date, or how long ago it was; argparse's ``type``.
+
+    Raises:
+        ArgumentTypeError: If it names none.
+    """
+    return _moment(text, -1)
+
+
+def deadline(text: str) -> datetime:
+    """A time that an option names: a date, or how long from now; see `moment`."""
+    return _moment(text, 1)
+
+
+def _moment(text: str, way: int) -> datetime:
+    from argparse import ArgumentTypeError
+    from datetime import UTC, datetime, timedelta
+
+    if span := re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text):
+        return datetime.now(UTC) + way * timedelta(hours=int(span[1]) * _HOURS[span[2]])
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"{text!r} is neither a date such as 2026-11-21 nor a time such as 12h, 7d or 4w"
+        raise ArgumentTypeError(message) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def add_yes(parser: ArgumentParser) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias
 
 from assay.cli.options import (
@@ -16,6 +14,7 @@ from assay.cli.options import (
     add_json,
     add_yes,
     explain,
+    moment,
     positive,
     require_yes,
     state_home,
@@ -50,8 +49,6 @@ a process is at work on the run."""
 
 Status: TypeAlias = Literal["passed", "failed", "errors", "unfinished"]
 _STATUSES: tuple[Status, ...] = ("passed", "failed", "errors", "unfinished")
-_SPAN = re.compile(r"([1-9][0-9]{0,4})([hdw])")
-_HOURS = {"h": 1, "d": 24, "w": 168}
 _PAGE = 50
 
 
@@ -76,7 +73,7 @@ def _add_list(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--suite", default="", metavar="TEXT", help="only runs of paths that have it in them")
     add("--name", default="", metavar="TEXT", help="only runs whose label has it in it")
-    add("--since", type=_since, metavar="WHEN", help="only newer ones: 2026-11-21, 12h, 7d, 4w")
+    add("--since", type=moment, metavar="WHEN", help="only newer ones: 2026-11-21, 12h, 7d, 4w")
     add("--status", choices=_STATUSES, help="only those that ended so")
     add("--limit", type=positive, default=20, metavar="N", help="how many; 20 by default")
 
@@ -170,28 +167,13 @@ def _matching(given: Namespace, store: Store) -> Iterator[_Listed]:
     while page := store.runs(_PAGE, after=seen):
         seen += len(page)
         for run in page:
-            if given.since is not None and _moment(run.created_at) < given.since:
+            if given.since is not None and moment(run.created_at) < given.since:
                 return
             listed = _Listed(run, store.counts(run.id))
             if given.suite not in listed.suite or given.name not in run.label:
                 continue
             if given.status in (None, listed.status):
                 yield listed
-
-
-def _since(text: str) -> datetime:
-    if span := _SPAN.fullmatch(text):
-        return datetime.now(UTC) - timedelta(hours=int(span[1]) * _HOURS[span[2]])
-    try:
-        return _moment(text)
-    except ValueError:
-        message = f"{text!r} is neither a date such as 2026-11-21 nor a time such as 12h, 7d or 4w"
-        raise ArgumentTypeError(message) from None
-
-
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _export(given: Namespace, store: Store) -> int:

@@ -10,11 +10,13 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from assay.cli.options import explain, number_between, port, positive, state_home
+from assay.cli.options import deadline, explain, number_between, port, positive, state_home
 from assay.errors import InputError, MissingExtraError
 from assay.store.projects import KeyRecord, KeyRole
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from assay.server.app import Listening
 
 
@@ -32,7 +34,7 @@ A key is shown once, when it is made; of it only a hash is stored. A viewer read
 and grades, an admin also makes keys.
 """
 _KEYS = """\
-  assay keys create ci --role editor
+  assay keys create ci --role editor --expires 90d
   assay keys list
   assay keys revoke 1a2b3c4d5e6f"""
 
@@ -124,6 +126,9 @@ def add_keys(parser: ArgumentParser) -> None:
     create.add_argument(
         "--project", default="default", metavar="KEY", help="default by default; * for all"
     )
+    create.add_argument(
+        "--expires", type=deadline, metavar="WHEN", help="12h, 90d, 2027-01-31; never by default"
+    )
     listing = actions.add_parser("list", help="show the keys, without secrets", allow_abbrev=False)
     revoke = actions.add_parser("revoke", help="revoke a key for good", allow_abbrev=False)
     revoke.add_argument("id", metavar="ID", help="as `assay keys list` shows it")
@@ -207,8 +212,8 @@ def _require_store(where: str, host: str, *, needs_key: bool) -> None:
     from assay.store.projects import ApiKeys
 
     with Database.open(where) as database:
-        keys = ApiKeys(database).page(limit=1_000)
-    if needs_key and all(key.revoked_at for key in keys):
+        keys, now = ApiKeys(database).page(limit=1_000), database.now()
+    if needs_key and not any(key.is_good(now) for key in keys):
         raise InputError(
             f"others can reach {host}, and there is no API key yet",
             hint="add --create-key NAME, or make one with `assay keys create`",
@@ -243,8 +248,10 @@ def _log_changes(file: str | None) -> None:
     if file is None:
         audit.addHandler(logging.NullHandler())
         return
+    from logging.handlers import WatchedFileHandler  # which goes on when the file was moved away
+
     try:
-        handler = logging.FileHandler(file, encoding="utf-8")
+        handler = WatchedFileHandler(file, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write to {file}: {error.strerror}") from error
     handler.setFormatter(logging.Formatter("%(message)s"))
@@ -256,7 +263,9 @@ def run_keys(given: Namespace) -> int:
     """Make, list or revoke keys."""
     where = _location(given.db)
     if given.action == "create":
-        record, token = make_key(where, given.name, given.role, given.project)
+        record, token = make_key(
+            where, given.name, given.role, given.project, expires=given.expires
+        )
         if given.json:
             print(json.dumps({**record.to_dict(), "token": token}, indent=2))
         else:
@@ -268,7 +277,9 @@ def run_keys(given: Namespace) -> int:
     return 0
 
 
-def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRecord, str]:
+def make_key(
+    where: str, name: str, role: KeyRole, project: str, *, expires: datetime | None = None
+) -> tuple[KeyRecord, str]:
     """Make a key."""
     from assay.service.site import new_key
     from assay.store.database import Database
@@ -276,7 +287,9 @@ def make_key(where: str, name: str, role: KeyRole, project: str) -> tuple[KeyRec
 
     made = new_key()
     with Database.open(where) as database:
-        record = ApiKeys(database).create(name, role, project, made.hashed, made.prefix)
+        record = ApiKeys(database).create(
+            name, role, project, made.hashed, made.prefix, expires=expires
+        )
     return record, made.token
 
 
@@ -313,4 +326,6 @@ def _show_keys(keys: list[KeyRecord], *, as_json: bool) -> None:
 
 def _key_line(key: KeyRecord) -> str:
     state = f"revoked {key.revoked_at}" if key.revoked_at else f"used {key.last_used_at or 'never'}"
+    if key.expires_at:
+        state += f", expires {key.expires_at}"
     return f"{key.id}  {key.prefix}...  {key.role:<6}  {key.project:<12}  {key.name}  ({state})"

@@ -1,4 +1,4 @@
-"""``assay datasets`` and ``assay jobs``: what stored graders grade, and what came of it."""
+"""``assay datasets``, ``jobs`` and ``scores``: what stored graders grade, and what came of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from assay.cli.options import (
     add_yes,
     check_targets,
     explain,
+    moment,
     positive,
     require_yes,
     state_home,
@@ -51,6 +52,14 @@ _JOB_EXAMPLES = """\
   assay jobs --status failed
   assay jobs export 20261121-090830-ab12cd34 > scores.jsonl
   assay jobs delete 20261121-090830-ab12cd34 --yes"""
+_SCORES = f"""\
+What graders gave to requests, and what people wrote in. The scores of a job go with the job
+(`assay jobs delete`), and those of `assay run` and `assay grade` with the run.
+
+{_EXITS}"""
+_SCORE_EXAMPLES = """\
+  assay scores delete --before 90d
+  assay scores delete --before 2026-11-21 --grader review@3 --project qa --yes"""
 _STATUSES = ("queued", "running", "finished", "failed", "cancelled")
 _PAGE = 500
 
@@ -80,6 +89,18 @@ def add_jobs(parser: ArgumentParser) -> None:
     cancel.add_argument("key", metavar="ID")
     delete = action("delete", "delete jobs that have ended, with their scores")
     delete.add_argument("keys", nargs="+", metavar="ID")
+    add_yes(delete)
+
+
+def add_scores(parser: ArgumentParser) -> None:
+    """Add the commands below ``assay scores``."""
+    explain(parser, _SCORES, _SCORE_EXAMPLES)
+    action = actions(parser, _add_common)
+    delete = action("delete", "delete old scores that belong to no job", "", _SCORE_EXAMPLES)
+    delete.add_argument(
+        "--before", type=moment, required=True, metavar="WHEN", help="2026-11-21, 12h, 7d, 4w"
+    )
+    delete.add_argument("--grader", metavar="KEY", help="only those of this grader, or KEY@NUMBER")
     add_yes(delete)
 
 
@@ -115,6 +136,21 @@ def run_jobs(given: Namespace) -> int:
 
     with Database.open(given.db or state_home()) as database:
         return _JOB_ACTIONS[given.action](given, Jobs(database))
+
+
+def run_scores(given: Namespace) -> int:
+    """Delete scores."""
+    from assay.store.scores import Scores
+
+    with Database.open(given.db or state_home()) as database:
+        scores, whose = Scores(database), f" of {given.grader}" if given.grader else ""
+        found = scores.older(given.project, given.before, given.grader)
+        if found:
+            when = f"{given.before:%Y-%m-%d %H:%M}"
+            require_yes(f"Delete {count(found, 'score')}{whose} from before {when}?", yes=given.yes)
+            found = scores.delete(given.project, given.before, given.grader)
+    print(json.dumps({"deleted": found}) if given.json else f"deleted {count(found, 'score')}")
+    return 0
 
 
 def _list_datasets(given: Namespace, datasets: Datasets) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 
 from assay.client.errors import ArgumentError
-from assay.client.scope import Item, Scope, checked_calls, rows_of, warn_caller
+from assay.client.scope import Item, Scope, checked_calls, items_of, warn_caller
 from assay.scoring.json_safe import Json
 from assay.service.graders import create_grader
 from assay.types.codec import ShapeError, to_json
@@ -257,7 +257,7 @@ class AsyncGraderTypes:
         /,
         **said: str,
     ) -> GraderRecord:
-        rows = rows_of(samples)
+        rows = items_of(samples, "samples")
         made = await self._scope.call(
             create_grader,
             project,

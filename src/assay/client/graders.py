@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.client.errors import ServerError
 from assay.client.grader_types import AsyncGraderTypes, Function, function_definition
-from assay.client.scope import Item, Scope, checked_calls, every, rows_of, warn_caller
+from assay.client.scope import Item, Scope, checked_calls, every, items_of, warn_caller
 from assay.errors import InputError, NotFoundError
 from assay.scoring.graded import Graded
 from assay.service import graders as operations
@@ -155,7 +155,7 @@ class AsyncGraders:
             definition.to_dict(),
             note=note,
             expected=expected,
-            samples=rows_of(samples),
+            samples=items_of(samples, "samples"),
         )
         for warning in made.warnings if definition.kind != "custom" else ():
             warn_caller(f"grader {grader_key!r}: {warning}")
@@ -250,7 +250,7 @@ class AsyncGraders:
             project,
             definition.kind,
             definition.to_dict(),
-            rows_of(samples),
+            items_of(samples, "samples"),
         )
 
     async def grade(
@@ -275,7 +275,7 @@ class AsyncGraders:
         Raises:
             InputError: For an item that cannot be graded, named by its place, or two of one id.
         """
-        rows = rows_of(items)
+        rows = items_of(items, "items")
         if len(rows) > _AT_ONCE and version is None:
             present = await self._scope.call(operations.show_grader, project, grader_key)
             version = present.latest.number

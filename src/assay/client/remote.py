@@ -25,6 +25,8 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 from assay.service.data import ENDED
 from assay.service.operation import Operation, Page
 from assay.store import DatasetRecord, JobRecord
+from assay.store.checks import json_text
+from assay.store.datasets import MAX_ROW_BYTES
 from assay.types import codec
 from assay.types.codec import Problem, ShapeError
 from assay.version import __version__
@@ -187,10 +189,7 @@ def _mapping(answer: Json) -> Mapping[str, Json]:
 
 def _spool(rows: Iterable[Mapping[str, Json]], write: Callable[[bytes], object]) -> None:
     for number, row in enumerate(rows, 1):
-        try:
-            write(json.dumps(dict(row), allow_nan=False).encode("ascii") + b"\n")
-        except (TypeError, ValueError) as error:
-            raise InputError(f"row {number} is not JSON: {error}") from error
+        write(json_text(row, f"row {number}", most=MAX_ROW_BYTES).encode() + b"\n")
 
 
 # Requests: one connection pool, bounded retries, typed refusals
@@ -236,6 +235,11 @@ class Transport:
         timing: Timing | None = None,
     ) -> None:
         self._base = checked_url(base_url)
+        if api_key and not (api_key.isascii() and api_key.isprintable()):
+            raise InputError(
+                "api_key must be one line of printable ASCII",
+                hint="a key that was read from a file may end with its newline: strip it",
+            )
         self._headers = {"User-Agent": f"assay/{__version__}"}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
@@ -262,7 +266,7 @@ class Transport:
             UnreachableError: No answer came.
         """
         sent = dict(headers or {})
-        if method == "POST":
+        if method != "GET":
             sent.setdefault("Idempotency-Key", uuid.uuid4().hex)
         for number in range(1, _TRIES + 1):
             status, problem, wait = await self._try(method, path, query, body, sent)
@@ -390,8 +394,9 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 def _encoded(body: Json) -> bytes:
     try:
         return json.dumps(body, allow_nan=False).encode("ascii")
-    except ValueError as error:
-        raise InputError(f"cannot be sent as JSON: {error}", hint="NaN is not a score") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        hint = "NaN is not a score" if isinstance(error, ValueError) else ""
+        raise InputError(f"cannot be sent as JSON: {error}", hint=hint) from error
 
 
 async def _json_of(response: aiohttp.ClientResponse) -> Json:

@@ -14,11 +14,13 @@ from functools import wraps
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from assay.client.errors import ArgumentError
-from assay.errors import InputError, nearest
+from assay.errors import InputError, Location, nearest
 from assay.scoring.json_safe import Json
 from assay.service.operation import Operation, Page
+from assay.store.checks import json_text
 from assay.store.datasets import DatasetRecord
 from assay.store.jobs import JobRecord
+from assay.tasks.rows import read_row
 from assay.types.submission import Submission
 from assay.types.thread import StringThread
 
@@ -140,6 +142,27 @@ def rows_of(items: Iterable[Item]) -> list[Mapping[str, Json]]:
                 f"item {number} has the id of item {seen[str(name)]}: {name!r:.100}",
                 hint="ids must differ",
             )
+    return rows
+
+
+_MOST_ROW_BYTES = 256 << 20
+
+
+def items_of(items: Iterable[Item], field: str) -> list[Mapping[str, Json]]:
+    """Rows that are to be graded, read before they are sent: wrong ones are told alike everywhere.
+
+    Args:
+        items: The rows.
+        field: What errors call the list.
+
+    Raises:
+        InputError: For a row that cannot be graded or is not JSON, named by its place.
+    """
+    rows = rows_of(items)
+    for number, row in enumerate(rows):
+        place = f"{field}[{number}]"
+        read_row(row, number + 1, Location(field=place))
+        json_text(row, place, most=_MOST_ROW_BYTES)
     return rows
 
 

@@ -104,7 +104,7 @@ class Access:
             record = await self._find(hashed)
             if record is None:
                 self._failed(address)
-                raise unauthorized("the API key is unknown or was revoked")
+                raise unauthorized("the API key is unknown or was revoked, or it has expired")
             self._remembered[hashed] = (record, self._clock() + _REMEMBERED_SECONDS)
             while len(self._remembered) > _MOST_SESSIONS:
                 self._remembered.popitem(last=False)

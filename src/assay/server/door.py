@@ -235,6 +235,8 @@ def _fault(error: Mapping[str, Any], body: object) -> Problem:
         return Problem(place, message, hint)
     unknown = place[-1:] if kind == "extra_forbidden" else ()
     known, model = _walked(body, place[: len(place) - len(unknown)])
+    if kind == "string_type" and known == place:  # not one of the types that it may be of
+        message = f"must be text, got {type(error.get('input')).__name__}"
     names = [] if model is None else list(model.model_fields)
     hint = nearest(str(unknown[0])[:100], names) if unknown else hint
     return Problem((*known, *(str(one)[:_LONGEST_NAME] for one in unknown)), message, hint)

@@ -11,6 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import RedirectResponse
 
+from assay.endpoint.serving import is_loopback
 from assay.errors import SandboxError, StoreError
 from assay.server.access import COOKIE
 from assay.server.context import address_of, context
@@ -125,13 +126,23 @@ async def _sandbox() -> str:
     },
 )
 async def show_metrics(request: Request) -> Response:
-    """Counts and times for Prometheus; needs a key where the server listens beyond this machine."""
+    """Counts and times for Prometheus; needs a key but for who asks from this machine itself."""
     server = context(request)
-    if not server.settings.is_local:
+    if not server.settings.is_local or _is_forwarded(request):
         await admit(request, "member")
     with suppress(StoreError):  # what else is counted is told also while the database is away
         server.metrics.waiting(await server.storage.run(_waiting, seconds=_DEADLINE_SECONDS))
     return Response(server.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+
+
+def _is_forwarded(request: Request) -> bool:
+    """Whether a proxy passes this on that nobody told us of: then this machine asks for others."""
+    return not is_loopback(request.url.hostname or "") or any(
+        name in request.headers for name in _FORWARDED
+    )
 
 
 def _waiting(database: Database) -> int:

@@ -150,8 +150,8 @@ async def _perform(operation: Operation[..., Any], given: dict[str, Any]) -> Res
         is_known = has is not None and _matches(has, tag)
         found = (Answer(None, 304, answer.headers) if is_known else answer).reply()
     is_change = operation.method != "GET" and operation not in _UNNOTED
-    if is_change and "Idempotent-Replayed" not in found.headers:
-        _note(request, operation, project, given)
+    if is_change:
+        note_change(request, found, operation.name, project, given)
     if operation is data.create_job:
         context(request).wake.set()
     if operation is site.revoke_key:
@@ -166,14 +166,16 @@ _NOTED = ("key", "id", "name", "role", "locked", "force", "grader", "dataset")
 _AUDIT = logging.getLogger("assay.audit")
 
 
-def _note(
-    request: Request, operation: Operation[..., Any], project: str, given: Mapping[str, Any]
+def note_change(
+    request: Request, found: Response, operation: str, project: str, given: Mapping[str, Any]
 ) -> None:
     """One line of JSON for each change that was made: who, what, when, from where."""
+    if "Idempotent-Replayed" in found.headers:
+        return
     who = caller(request)
     line = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "operation": operation.name,
+        "operation": operation,
         "project": project or EVERY_PROJECT,
         "what": {name: given[name] for name in _NOTED if name in given},
         "by": who.name,
@@ -373,6 +375,8 @@ def _again(before: tuple[str, int, bytes], asked: str) -> Answer:
 
 async def _fingerprint(request: Request, digest: str | None) -> str:
     whole = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
+    if (tag := request.headers.get("If-Match")) is not None:
+        whole.update(f"{tag}\n".encode())
     whole.update(digest.encode() if digest is not None else await request.body())
     return whole.hexdigest()
 

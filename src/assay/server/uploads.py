@@ -23,7 +23,7 @@ from assay.server.bodies import parse_line
 from assay.server.context import ServerSettings, context
 from assay.server.door import Door, needs
 from assay.server.openapi import problem_responses
-from assay.server.operations import Answer, Keep, Project, carry_out
+from assay.server.operations import Answer, Keep, Project, carry_out, note_change
 from assay.service.operation import KEY_PATTERN
 from assay.store.database import Database
 from assay.store.datasets import DatasetRecord, Datasets
@@ -208,7 +208,9 @@ async def create_dataset(
                 await server.storage.run(lambda database: keep(database, answer))
             return answer
 
-        return await carry_out(request, project, work, digest=upload.digest)
+        found = await carry_out(request, project, work, digest=upload.digest)
+    note_change(request, found, "create_dataset", project, {"key": key, "name": name})
+    return found
 
 
 def _store(location: str, project: str, key: str, name: str, upload: Upload) -> DatasetRecord:

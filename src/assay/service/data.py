@@ -116,7 +116,13 @@ def list_rows(
 
 
 @operation(
-    "DELETE", f"{_DATASETS}/{{key}}", "editor", tag="datasets", status=204, faults=(404, 409)
+    "DELETE",
+    f"{_DATASETS}/{{key}}",
+    "editor",
+    tag="datasets",
+    status=204,
+    repeatable=True,
+    faults=(404, 409),
 )
 def delete_dataset(desk: Desk, key: DatasetKey, *, force: Force = False) -> None:
     """Delete a dataset."""
@@ -250,7 +256,9 @@ def list_results(
     return Results(found.items, found.next_cursor, card)
 
 
-@operation("POST", f"{_JOBS}/{{id}}/cancel", "editor", tag="jobs", faults=(404, 409))
+@operation(
+    "POST", f"{_JOBS}/{{id}}/cancel", "editor", tag="jobs", repeatable=True, faults=(404, 409)
+)
 def cancel_job(desk: Desk, id: _Id) -> JobRecord:  # noqa: A002 - its name in the path
     """End a job before its time; what was graded stays."""
     show_job.function(desk, id)

@@ -362,7 +362,13 @@ def show_grader(desk: Desk, key: GraderKey, version: _Wanted = None) -> GraderDe
 
 
 @waiting_operation(
-    "PUT", _ONE, "editor", tag="graders", faults=(404, 412, 423, 428, 503), headers=_etag
+    "PUT",
+    _ONE,
+    "editor",
+    tag="graders",
+    repeatable=True,
+    faults=(404, 412, 423, 428, 503),
+    headers=_etag,
 )
 async def update_grader(
     host: Host,
@@ -406,7 +412,9 @@ def describe_grader(
     return desk.graders.describe(key, name=name, description=description, feedback_key=feedback_key)
 
 
-@operation("DELETE", _ONE, "editor", tag="graders", status=204, faults=(404, 409, 423))
+@operation(
+    "DELETE", _ONE, "editor", tag="graders", status=204, repeatable=True, faults=(404, 409, 423)
+)
 def delete_grader(desk: Desk, key: GraderKey, *, force: Force = False) -> None:
     """Delete a grader; versions that gave scores can still be read by them."""
     desk.graders.delete(key, force=force)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal, TypeAlias, cast
 
 from assay.errors import ConflictError, InputError, Location, NotFoundError, nearest
@@ -114,7 +114,8 @@ class Projects:
 _ROLES = ("viewer", "editor", "admin")
 _TOUCHED = timedelta(minutes=1)
 _SELECT_KEYS = (
-    "SELECT id, name, role, project, prefix, created_at, last_used_at, revoked_at FROM api_key"
+    "SELECT id, name, role, project, prefix, created_at, last_used_at, revoked_at, expires_at "
+    "FROM api_key"
 )
 
 
@@ -133,7 +134,8 @@ class KeyRecord(Record):
         prefix: The beginning of the key, by which people know it again.
         created_at: ISO 8601, UTC.
         last_used_at: When it was used last, to the minute; empty if never.
-        revoked_at: When it was revoked; empty while it is good.
+        revoked_at: When it was revoked; empty if it was not.
+        expires_at: Until when it is good; empty for ever.
     """
 
     id: str
@@ -144,6 +146,11 @@ class KeyRecord(Record):
     created_at: str = ""
     last_used_at: str = ""
     revoked_at: str = ""
+    expires_at: str = ""
+
+    def is_good(self, now: str) -> bool:
+        """Whether it lets anybody in at a time, as `moment` writes it."""
+        return not self.revoked_at and (not self.expires_at or now < self.expires_at)
 
 
 class ApiKeys:
@@ -152,7 +159,16 @@ class ApiKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def create(self, name: str, role: KeyRole, project: str, hashed: str, prefix: str) -> KeyRecord:
+    def create(
+        self,
+        name: str,
+        role: KeyRole,
+        project: str,
+        hashed: str,
+        prefix: str,
+        *,
+        expires: datetime | None = None,
+    ) -> KeyRecord:
         """Store a key.
 
         Args:
@@ -161,9 +177,10 @@ class ApiKeys:
             project: Key of the project in which they may; ``*`` for all of them.
             hashed: Hash of the key.
             prefix: The beginning of the key, by which people know it again.
+            expires: Until when it is good; None for ever.
 
         Raises:
-            InputError: For an unknown role, or a text that is too long.
+            InputError: For an unknown role, an end that has come, or a text that is too long.
             StoreError: If the key is stored already, or the database cannot be written.
         """
         if role not in _ROLES:
@@ -172,30 +189,39 @@ class ApiKeys:
                 location=Location(field="role"),
                 hint="valid: viewer, editor, admin",
             )
+        now = self._database.now()
+        if expires is not None and moment(expires) <= now:
+            raise InputError(
+                f"the key would have expired at {moment(expires)}",
+                location=Location(field="expires"),
+                hint="such as 90d, or a date to come",
+            )
         record = KeyRecord(
             id=os.urandom(6).hex(),
             name=valid_text(name, "name", most=200),
             role=role,
             project=project,
             prefix=valid_text(prefix, "prefix", most=40),
-            created_at=self._database.now(),
+            created_at=now,
+            expires_at="" if expires is None else moment(expires),
         )
         with self._database.writing():
             if project != "*":
                 Projects(self._database).get(project)
             self._database.insert(
-                "INSERT INTO api_key (id, name, role, project, prefix, hashed, created_at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                *(record.id, record.name, role, project, record.prefix, hashed, record.created_at),
+                "INSERT INTO api_key "
+                "(id, name, role, project, prefix, hashed, created_at, expires_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                *(record.id, record.name, role, project, record.prefix, hashed, now),
+                record.expires_at,
             )
         return record
 
     def find(self, hashed: str) -> KeyRecord | None:
-        """The key of that hash, unless it was revoked."""
-        rows = self._database.rows(
-            f"{_SELECT_KEYS} WHERE hashed = ? AND revoked_at = ''", plain(hashed)
-        )
-        return KeyRecord.from_row(rows[0]) if rows else None
+        """The key of that hash, unless it was revoked or has expired."""
+        rows = self._database.rows(f"{_SELECT_KEYS} WHERE hashed = ?", plain(hashed))
+        found = KeyRecord.from_row(rows[0]) if rows else None
+        return found if found is not None and found.is_good(self._database.now()) else None
 
     def page(self, *, limit: int = 50, after: str = "") -> list[KeyRecord]:
         """Keys, newest first, with those that were revoked.

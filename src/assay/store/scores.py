@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
 from assay.scoring.graded import Graded
@@ -18,7 +19,7 @@ from assay.store.checks import (
     valid_number,
     valid_text,
 )
-from assay.store.database import Database, Record, Row, Scalar
+from assay.store.database import Database, Record, Row, Scalar, moment
 from assay.store.projects import Projects
 
 _MAX_REASON = 4_096
@@ -33,7 +34,8 @@ SELECT_SCORES = (
     "SELECT seq, project, item, job, source, grader_key, version, digest, status, score, evidence, "
     "created_at FROM score"
 )
-
+_COUNT = "SELECT count(*) FROM score"
+_DELETE = "DELETE FROM score"
 
 ScoreSource: TypeAlias = Literal["grader", "user", "sdk"]
 
@@ -89,6 +91,34 @@ class Scores:
             self._database.insert_many(INSERT_SCORES, rows)
         return len(rows)
 
+    def older(self, project: str, before: datetime, grader: str | None = None) -> int:
+        """How many scores of no job are older; see `delete`."""
+        where, values = self._older(project, before, grader)
+        return int(cast("int", self._database.rows(f"{_COUNT}{where}", *values)[0][0]))
+
+    def delete(self, project: str, before: datetime, grader: str | None = None) -> int:
+        """Remove old scores; those of a job go with the job.
+
+        Args:
+            project: Key of the project.
+            before: Those that were stored before.
+            grader: Only those of this grader: ``key``, or ``key@version``.
+
+        Returns:
+            How many there were.
+        """
+        where, values = self._older(project, before, grader)
+        with self._database.writing():
+            return self._database.change(f"{_DELETE}{where}", *values)
+
+    def _older(
+        self, project: str, before: datetime, grader: str | None
+    ) -> tuple[str, list[Scalar]]:
+        Projects(self._database).get(project)
+        whose, values = _of_grader(grader)
+        conditions = ["project = ?", "job IS NULL", "created_at < ?", *whose]
+        return f" WHERE {' AND '.join(conditions)}", [project, moment(before), *values]
+
     def page(
         self,
         project: str,
@@ -106,15 +136,9 @@ class Scores:
             after: ``seq`` of the last one seen.
             limit: Most to return, up to 1,000.
         """
-        conditions = ["project = ? AND seq > ?"]
-        values: list[Scalar] = [project, valid_number(after, "after")]
-        if grader is not None:
-            key, version = _split(grader)
-            conditions.append("grader_key = ?")
-            values.append(key)
-            if version is not None:
-                conditions.append("version = ?")
-                values.append(version)
+        whose, wanted = _of_grader(grader)
+        conditions = ["project = ? AND seq > ?", *whose]
+        values: list[Scalar] = [project, valid_number(after, "after"), *wanted]
         if item is not None:
             conditions.append("item = ?")
             values.append(plain(item))
@@ -204,6 +228,16 @@ def _evidence(graded: Graded) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
+
+
+def _of_grader(grader: str | None) -> tuple[list[str], list[Scalar]]:
+    """Conditions for the scores of a grader, ``key`` or ``key@version``, and their values."""
+    if grader is None:
+        return [], []
+    key, version = _split(grader)
+    if version is None:
+        return ["grader_key = ?"], [key]
+    return ["grader_key = ?", "version = ?"], [key, version]
 
 
 def _split(grader: str) -> tuple[str, int | None]:
