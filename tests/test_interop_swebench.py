@@ -274,6 +274,24 @@ def test_a_project_in_src_that_nothing_put_on_the_path_got_everybody_0(tmp_path:
     assert environment.env == {"PYTHONPATH": "/workspace/src"}
 
 
+def test_pytests_own_repository_was_judged_by_another_pytest(tmp_path: Path) -> None:
+    """By the index's, in which the bug is mended: doing nothing got 1, or the reference 0."""
+    whole = tmp_path / "base"
+    (whole / "src" / "_pytest").mkdir(parents=True)
+    (whole / "src" / "_pytest" / "__init__.py").write_text("x = 1\n")
+    patch = "--- a/src/_pytest/__init__.py\n+++ b/src/_pytest/__init__.py\n"
+    patch += "@@ -1,1 +1,1 @@\n-x = 1\n+x = 2\n"
+    tests = "--- /dev/null\n+++ b/testing/test_x.py\n@@ -0,0 +1,1 @@\n+def test_x(): pass\n"
+    into = tmp_path / "bug"
+    lists: dict[str, Json] = {"FAIL_TO_PASS": ["testing/test_x.py::test_x"], "PASS_TO_PASS": []}
+    convert(into, Source(path=str(whole)), patch=patch, test_patch=tests, version="9.2", **lists)
+    environment = load_case(str(into)).environment
+    assert environment is not None
+    assert environment.install == "editable"
+    assert "pytest" not in environment.requirements
+    assert environment.env == {"SETUPTOOLS_SCM_PRETEND_VERSION": "9.2"}
+
+
 def test_without_a_source_the_case_says_what_is_missing_and_does_not_load(tmp_path: Path) -> None:
     into = tmp_path / "bug"
     (note,) = convert(into, None)
