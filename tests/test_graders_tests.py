@@ -203,7 +203,6 @@ class TestOptions:
         ("kind", "options", "words"),
         [
             (TestsGrader, {}, "cmd"),
-            (TestsGrader, {"cmd": "cargo test"}, "junit_xml"),
             (TestsGrader, {"cmd": "python3 run_tests.py"}, "junit_xml"),
             (TestsGrader, {"cmd": "pytest a && pytest b"}, "2 test runners"),
             (TestsGrader, {"cmd": "pytest 'a"}, "shell line"),
