@@ -430,6 +430,24 @@ def test_import_says_what_it_wrote(
     assert load_case(directory).source_path == str(base)
 
 
+def test_import_of_a_clone_listed_every_file_of_its_source(
+    tmp_path: Path, base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "base"]):
+        subprocess.run(["git", *identity, *words], cwd=base, check=True, capture_output=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=base, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    file = tmp_path / "row.json"
+    file.write_text(json.dumps(row(base_commit=commit)), "utf-8")
+    into = tmp_path / "bug"
+    assert import_swebench(str(file), into=str(into), source=str(base)) == 0
+    out = capsys.readouterr().out
+    assert f"  {into}/source/ (3 files)\n" in out
+    assert "source/xmltodict.py" not in out
+
+
 def test_import_without_a_source_says_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
