@@ -270,6 +270,11 @@ async def test_a_document_of_the_project_counts_for_words_and_not_for_code(
     assert node.value == value
 
 
+async def test_attack_words_in_a_document_beside_patterns_about_code(tmp_path: Path) -> None:
+    node = await grade(tmp_path, {"CHANGELOG.md": WORDS, "LICENSE": WORDS})
+    assert node.value == 0.0
+
+
 async def test_a_document_that_had_the_words_before_earns_nothing(tmp_path: Path) -> None:
     source = {"client.py": "x = 1\n", "README.md": "We want retry.\n"}
     for changes in ({}, {"README.md": "We want retry, soon.\n"}):

@@ -101,8 +101,13 @@ class Scope:
             return "every file"
         return "code of programs, settings, templates, documents, and what the task names"
 
-    def refusal(self, name: str, text: str, pattern: str, compiled: Pattern) -> str:
-        """Why a find in a file that is no program does not count, or "" if it does."""
+    def refusal(
+        self, name: str, text: str, pattern: str, compiled: Pattern, *, about_code: bool
+    ) -> str:
+        """Why a find in a file that is no program does not count, or "" if it does.
+
+        `about_code` is whether any pattern that is looked for does not read like words.
+        """
         if not self.is_narrow or self._is_named(name):
             return ""
         path = PurePosixPath(name)
@@ -111,8 +116,8 @@ class Scope:
             return _refused_setting(path, text, pattern, compiled, is_new=is_new)
         if not is_document(path):
             return "is new, no program and no setting" if is_new else "is prose"
-        if not reads_like_words(pattern):
-            return "is prose, and the pattern is about code"
+        if about_code:
+            return "is prose, and the patterns are about code"
         before = self.given(name)
         had = before is not None and compiled.search(before.decode("utf-8", "replace"))
         return "is prose that had it before" if had else ""
@@ -300,8 +305,10 @@ class PatternSearch:
             yield from ((pattern, "" if pattern in counted else why) for pattern in found)
             return
         text = data.decode("utf-8", "replace")
+        about_code = not all(map(reads_like_words, compiled))
         for pattern, expression in found.items():
-            yield pattern, self.scope.refusal(name, text, pattern, expression)
+            why = self.scope.refusal(name, text, pattern, expression, about_code=about_code)
+            yield pattern, why
 
     def _counted(
         self,
@@ -384,9 +391,10 @@ class FilesGrader(Grader):
     * Without ``files``, where the source is unknown or has no program in it: in every file, as it
       is.
     * Otherwise in programs, settings, data, templates (``Dockerfile``, ``deploy/config.yaml``,
-      ``templates/login.html``), old and new, and in files that the task names. A pattern that reads
-      like words, and not like code, also counts in prose that a project has by custom, such as
-      ``CHANGELOG.md``, where it did not stand before. Another note is no work on a program.
+      ``templates/login.html``), old and new, and in files that the task names. Where all
+      patterns read like words, and none like code, they also count in prose that a project has by
+      custom, such as ``CHANGELOG.md``, unless they stood there before. Another note is no work on
+      a program.
     * In a program a pattern must be found in the code, outside of strings unless the pattern has a
       quotation mark itself. One that stands only in a string, a comment, or in a docstring or a
       bare word of Python, counts if the file's code was changed and another pattern is found in
