@@ -120,3 +120,14 @@ def test_what_makes_no_sense_is_refused(suite: Path, words: tuple[str, ...], say
     done = assay(*words, cwd=suite)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_who_deletes_a_tool_of_the_task_s_own_is_worth_nothing_the_second_time_too(
+    suite: Path,
+) -> None:
+    change_case(suite, '"grep -q 2 kit.py"', '"python3 -m nox"')
+    (suite / "evals/kit/source/nox.py").write_text("import kit; assert kit.x == 2\n")
+    (suite / "evals/kit/recordings/bad/deleted.txt").write_text("nox.py\n")
+    before = result(suite, "run", "evals")
+    assert rewards(before) == {"good": 1.0, "bad": 0.33}
+    assert rewards(result(suite, "regrade", "latest")) == rewards(before)

@@ -21,6 +21,7 @@ from assay.eval.regrade import plan_regrade
 from assay.store.kept import at_work, delete_run
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
+from assay.types.codec import from_json
 from tests.command_line import assay, result, write_case
 
 CASE = """
@@ -200,6 +201,41 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(exported: Path, tmp_pa
     done = assay("runs", "import", "out", cwd=tmp_path)
     assert (done.returncode, "is not what its name says" in done.stderr) == (3, True)
     assert ids(tmp_path) == []
+
+
+@pytest.mark.parametrize("field", ["source", "snapshot"])
+def test_deleting_a_forged_import_removes_nothing_outside_the_store(
+    exported: Path,
+    tmp_path: Path,
+    field: str,
+) -> None:
+    shutil.copytree(exported, tmp_path / "out", ignore=shutil.ignore_patterns("snapshots"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    results = tmp_path / "out" / "results.jsonl"
+    lines = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+    forged = {"source": str(tmp_path / "mine"), "snapshot": f"..{tmp_path}/mine"}[field]
+    for line in lines:
+        place = line["detail"]["metadata"] if field == "source" else line
+        assert len(place[field]) == 64
+        place[field] = forged
+    results.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    taken = assay("runs", "import", "out", cwd=tmp_path)
+    if field == "snapshot":
+        assert (taken.returncode, "is not a digest" in taken.stderr) == (2, True)
+    else:  # rows have sources of their own
+        assert taken.returncode == 0
+        assert assay("runs", "delete", "latest", "--yes", cwd=tmp_path).returncode == 0
+
+    run = RunRecord(id="x", created_at="2026-11-21T09:00:00+00:00", label="", config={}, planned=1)
+    with Store.open(str(tmp_path / ".assay")) as store:  # as an earlier version would have taken it
+        store.create_run(run)
+        for line in lines:
+            cell = from_json(CellRecord, {**line["cell"], "run_id": "x"})
+            store.add_cell(cell, line["detail"], line["snapshot"])
+        store.finish_run("x")
+        delete_run(store, "x")
+    assert (tmp_path / "mine" / "thesis.txt").exists()
 
 
 def test_what_another_run_needs_outlives_a_deletion(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from assay.store.runs import Store
+from assay.types.trace import AgentStep, Trace
 from tests.command_line import assay, result
 
 CASE = """\
@@ -78,7 +79,7 @@ def test_a_promoted_cell_is_played_with_the_same_score_and_the_same_work(suite: 
     assert "assay run evals/kit --harness replay --model kept/one" in done.stdout
     assert "left out: out: it leads out of the directory" in done.stderr
     (after,) = cells(suite, "--harness", "replay", "--model", "kept/one")
-    assert (before["reward"], after["reward"]) == (1.0, 1.0)
+    assert (before["reward"], after["reward"]) == (1.0, 1.0), (before["error"], after["error"])
     assert [part["value"] for part in after["subscores"]] == [1.0, 1.0, 1.0]
     assert after["answer"] == before["answer"]
     del left["out"]
@@ -165,3 +166,22 @@ def test_a_trace_that_is_none_is_an_error_that_names_the_file(tmp_path: Path, te
     (cell,) = cells(root, "--harness", "replay", "--model", "kept", "--trials", "1")
     assert cell["status"] == "error"
     assert "trace.json: not a trace" in cell["error"]
+
+
+def test_a_promoted_cell_takes_as_long_as_the_work_did(tmp_path: Path) -> None:
+    budget = CASE.replace("source: {path: source}\n", "").partition("graders:")[0]
+    budget += "graders:\n  - {type: trace, name: quick, max_seconds: 100}\n"
+    write(tmp_path, "case.yaml", budget)
+    step = AgentStep(
+        content="It is done.",
+        done=True,
+        started_at="2026-11-21T09:00:00+00:00",
+        ended_at="2026-11-21T09:00:50+00:00",
+    )
+    text = json.dumps(Trace(steps=[step]).to_dict())
+    write(tmp_path, "recordings/work/trace.json", text)
+    (before,) = cells(tmp_path)
+    promoted = assay("promote", "latest", "kit", "--as", "kept", cwd=tmp_path)
+    assert promoted.returncode == 0, promoted.stderr
+    (after,) = cells(tmp_path, "--harness", "replay", "--model", "kept")
+    assert (before["reward"], after["reward"]) == (1.0, 1.0), (before["error"], after["error"])

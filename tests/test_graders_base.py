@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import pytest
@@ -176,6 +177,22 @@ async def test_what_a_grader_raises_becomes_an_error_with_its_node() -> None:
     assert node.reason.startswith("ZeroDivisionError: oops (tests/test_graders_base.py:")
     assert "in compute_score" in str((node.metadata or {})["traceback"])
     assert "_parameters" in (node.metadata or {})
+
+
+class _MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def test_an_exception_that_cannot_say_what_it_is_is_an_error_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(GraderError, match="raising: _MuteError: it cannot be shown") as caught:
+        await Raising.grade(error=_MuteError())
+    assert isinstance(caught.value.subscore, SubScore)
 
 
 async def test_an_error_of_ours_keeps_its_words() -> None:

@@ -221,6 +221,20 @@ async def test_the_caller_s_home_and_programs_are_there_as_in_a_login_shell(
     assert "ASSAY_PATH" not in str(evidence(node)["stdout"])
 
 
+@pytest.mark.parametrize("place", ["", ".", "bin", "{workspace}/bin"])
+async def test_a_program_that_the_graded_directory_holds_stands_in_for_no_other(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    for stand_in in (workspace / "false", workspace / "bin" / "false"):
+        stand_in.parent.mkdir(exist_ok=True)
+        stand_in.write_text("#!/bin/sh\nexit 0\n")
+        stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place.format(workspace=workspace)}:{os.environ['PATH']}")
+    monkeypatch.chdir(workspace)
+    node = await bash("command env false", workspace)
+    assert (node.value, evidence(node)["exit_code"]) == (0.0, 1)
+
+
 async def test_a_virtual_environment_s_pytest_is_found(workspace: Path) -> None:
     node = await bash("command -v pytest", workspace)
     assert evidence(node)["stdout"] == f"{sys.prefix}/bin/pytest\n"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -99,6 +102,15 @@ async def test_slow_jobs_of_one_project_hold_up_no_other(
         never.set_result(None)
 
 
+@asynccontextmanager
+async def slot(turns: Turns, project: str) -> AsyncGenerator[None]:
+    await turns.come(project)
+    try:
+        yield
+    finally:
+        turns.give_back(project)
+
+
 async def test_there_is_a_slot_for_whoever_has_none() -> None:
     turns = Turns(8, most_waiting=10)
     for project, most in (("a", 4), ("b", 2), ("c", 1), ("d", 1)):
@@ -112,7 +124,7 @@ async def test_slots_are_given_to_those_who_have_fewest_and_lost_to_nobody() -> 
     turns, order, go_on = Turns(2, most_waiting=2), list[str](), asyncio.Event()
 
     async def one(project: str) -> None:
-        async with turns.turn(project):
+        async with slot(turns, project):
             order.append(project)
             await go_on.wait()
 
@@ -126,5 +138,88 @@ async def test_slots_are_given_to_those_who_have_fewest_and_lost_to_nobody() -> 
     await asyncio.gather(*tasks, return_exceptions=True)
     assert sorted(order) == ["a", "a", "b", "b"]
     assert turns.sated() == []
-    async with turns.turn("a"):
+    async with slot(turns, "a"):
         pass
+
+
+async def test_who_goes_away_while_a_slot_is_given_back_takes_none_with_him() -> None:
+    turns, go_on = Turns(1, most_waiting=2), asyncio.Event()
+
+    async def one() -> None:
+        async with slot(turns, "a"):
+            await go_on.wait()
+
+    tasks = [asyncio.create_task(one()) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()  # gives its slot back first, before the next one knows that it is cancelled
+    tasks[1].cancel()
+    go_on.set()
+    await asyncio.wait(tasks, timeout=5)
+    assert [task.done() and task.cancelled() for task in tasks] == [True, True, False]
+    assert turns.sated() == []
+    async with asyncio.timeout(5), slot(turns, "a"):
+        pass
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_whoever_comes_and_goes_in_whatever_order_all_slots_are_free_at_the_end(
+    seed: int,
+) -> None:
+    draw = random.Random(seed)
+    slots, has_slot = draw.randint(1, 6), set[object]()
+    turns = Turns(slots, most_waiting=draw.randint(0, 5))
+
+    async def one(project: str) -> None:
+        with contextlib.suppress(ProblemError):
+            async with slot(turns, project):
+                has_slot.add(me := object())
+                assert len(has_slot) <= slots
+                try:
+                    for _ in range(draw.randint(0, 4)):
+                        await asyncio.sleep(0)
+                finally:
+                    has_slot.discard(me)
+
+    tasks: list[asyncio.Task[None]] = []
+    for _ in range(60):
+        tasks.append(asyncio.create_task(one(draw.choice("abcd"))))
+        await asyncio.sleep(0)
+        for _ in range(draw.randint(0, 2)):
+            draw.choice(tasks).cancel()
+    await asyncio.wait(tasks, timeout=5)
+    assert [task for task in tasks if not task.cancelled() and task.exception()] == []
+    async with asyncio.timeout(5), slot(turns, "a"):
+        assert turns.sated() == (["a"] if slots < 3 else [])
+
+
+async def test_who_goes_away_gives_no_slot_back_before_his_thread_is_free(tmp_path: Path) -> None:
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    async def compute() -> None:
+        begun.release()
+        go_on.wait(20)
+
+    async def score() -> float:
+        return 1.0
+
+    async with serving(str(tmp_path)) as site:
+        lanes = context_of(site.app).lanes
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            for may_begin in (True, False):
+                new = [
+                    asyncio.create_task(lanes.run("comparisons", "noisy", compute))
+                    for _ in range(SLOTS["comparisons"])
+                ]
+                await asyncio.sleep(0)
+                for _ in range(SLOTS["comparisons"] // 2 * may_begin):
+                    await asyncio.to_thread(begun.acquire, timeout=5)
+                for task in new:
+                    task.cancel()
+                await asyncio.wait(new, timeout=5)
+                tasks += new
+            async with asyncio.timeout(5):
+                assert await lanes.run("comparisons", "quiet", score) == 1.0
+        finally:
+            go_on.set()
+            await asyncio.gather(*tasks, return_exceptions=True)

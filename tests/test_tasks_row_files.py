@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ import zstandard
 
 from assay.errors import InputError
 from assay.scoring import Json
-from assay.tasks import row_files
-from assay.tasks.row_files import AS_IT_IS, Reading
+from assay.tasks import row_files, rows
+from assay.tasks.row_files import AS_IT_IS, Reading, RowFile, opened
 from assay.tasks.rows import Row, as_json_lines, read_rows
 
 _ROWS: list[Json] = [
@@ -222,6 +223,25 @@ def test_what_is_malformed_is_left_out_where_that_is_asked(tmp_path: Path) -> No
     told.clear()
     assert len(read(tmp_path / "r.csv", "answer,x\na,b\nc\nd,e\n", reading)) == 2
     assert "r.csv:3: the row has 1 cells" in told[0]
+
+
+def test_a_file_that_holds_everything_twice_is_not_read_again_for_each_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings: list[str] = []
+
+    def counted(file: str, reading: Reading) -> AbstractContextManager[RowFile]:
+        readings.append(file)
+        return opened(file, reading)
+
+    monkeypatch.setattr(rows, "opened", counted)
+    told: list[str] = []
+    reading = Reading(on_bad_row=lambda error: told.append(str(error)))
+    once = "".join(f'{{"answer": "a", "id": "r{n}"}}\n' for n in range(100))
+    assert len(read(tmp_path / "r.jsonl", once + once, reading)) == len(told) == 100
+    assert ":101: id 'r0' is also that of line 1" in told[0]
+    assert ":200: id 'r99' is also that of one above" in told[-1]
+    assert len(readings) == 21
 
 
 def test_jsonl_is_taken_as_it_is_and_everything_else_is_gone_afterwards(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -167,3 +168,11 @@ def test_a_long_answer_is_shown_by_its_ends() -> None:
     read = said("exact_match", answer="a" * 5_000, expected="b").partition(" | ")[0]
     assert len(read) < 450
     assert "4,600 characters" in read
+
+
+def test_an_answer_that_misses_very_many_alternatives_is_not_told_each() -> None:
+    schema = {"items": {"oneOf": [{"type": "string"}] * 300}}
+    told = explain("json_schema", 0.0, {"answer": json.dumps([1] * 450), "schema": schema})
+    assert "it may take long to find out where" in told["decided"]
+    told = explain("json_schema", 0.0, {"answer": "[1]", "schema": schema})
+    assert "[0]: " in told["decided"]

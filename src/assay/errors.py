@@ -17,6 +17,7 @@ it is a score of 0 whose metadata says why.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Literal, TypeAlias
 
 from assay.frozen import frozen
@@ -262,7 +263,11 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, AssayError):
         return str(error)
     place = _place_of(error)
-    return f"{type(error).__name__}: {error}{f' ({place})' if place else ''}"
+    try:
+        said = str(error)
+    except Exception as fault:  # it is somebody's own class
+        said = f"it cannot be shown ({type(fault).__name__})"
+    return f"{type(error).__name__}: {said}{f' ({place})' if place else ''}"
 
 
 def traceback_of(error: BaseException) -> str:
@@ -293,8 +298,10 @@ def _place_of(error: BaseException) -> str:
     while step is not None:
         code = step.tb_frame.f_code
         if _is_foreign(code.co_filename):
-            file = os.path.relpath(code.co_filename)
-            file = code.co_filename if file.startswith("..") else file
+            file = code.co_filename
+            with suppress(OSError):  # the working directory may be gone
+                below = os.path.relpath(file)
+                file = file if below.startswith("..") else below
             place = f"{file}:{step.tb_lineno} in {code.co_name}"
         step = step.tb_next
     return place

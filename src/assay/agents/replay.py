@@ -186,9 +186,10 @@ def _read_trace(file: Path, run: Run) -> None:
 
 def _whole(text: str, file: Path) -> Trace:
     try:
-        return from_json(Trace, read_json(text, nan=True))
+        trace = from_json(Trace, read_json(text, nan=True))
     except (ValueError, InputError, RecursionError) as error:
         raise AgentError(f"{file}: not a trace: {error}") from error
+    return replace(trace, steps=trace.work)  # what a runner put around it is put there again
 
 
 def _step(line: str, where: str) -> Step:

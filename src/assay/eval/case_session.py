@@ -125,7 +125,7 @@ async def kept_session(
             lambda: restore_snapshot(home, kept.snapshot, workspace.path, source=kept.source)
         )
         entries = await asyncio.to_thread(read_snapshot, home, kept.source)
-        await require_programs(case.graders, workspace, case=case.id)
+        await require_programs(case.graders, workspace, case=case.id, given=entries)
         source = KeptSource(kept.source, entries, {})
         yield CaseSession(case, workspace, home, source, snapshot=kept.snapshot, keep=keep)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from assay.errors import ProvisionError
@@ -72,12 +72,23 @@ def stand_ins(
 
 
 async def require_programs(
-    graders: Sequence[GraderSpec], workspace: Workspace, *, case: str
+    graders: Sequence[GraderSpec],
+    workspace: Workspace,
+    *,
+    case: str,
+    given: Container[str] | None = None,
 ) -> None:
     """Refuse a case whose commands need what their sandbox lacks, before anybody works on it.
 
     That is a program on the PATH, or a tool that Python is to run as a module. What a submission
     can bring itself is left to it.
+
+    Args:
+        graders: The case's.
+        workspace: Where its commands will run.
+        case: Its id.
+        given: The files that an agent starts from; by default what is in the workspace. What an
+            agent left must not decide: whoever deletes a tool would not be graded.
 
     Raises:
         ProvisionError: If something is not there. No submission could have passed.
@@ -86,20 +97,23 @@ async def require_programs(
     from assay.graders.testing.commands import programs_of
     from assay.graders.testing.runners import equipped, has_module, has_program
 
+    def is_given(name: str) -> bool:
+        return Path(workspace.path, name).exists() if given is None else name in given
+
     for spec in graders:
         line = spec.options.get("cmd")
         if not isinstance(line, str) or spec.type not in ("command", "tests", "pytest"):
             continue
         place = equipped(line, workspace)
-        given = _SHELL_OWN if spec.type == "command" else _SHELL_OWN | _RUNNERS
-        doubtful = [name for name in programs_of(line) if name not in given]
+        sure = _SHELL_OWN if spec.type == "command" else _SHELL_OWN | _RUNNERS
+        doubtful = [name for name in programs_of(line) if name not in sure]
         doubtful = [name for name in doubtful if has_program(place, name) is False]
         if missing := await _missing(_LOOK, doubtful, place):
             raise _lacking(case, spec, line, missing)
         if spec.type != "command" or "PATH" in line or has_program(place, "python3") is None:
             continue  # the runner has a Python of its own, or who knows which it is
         for python, tool in _TOOLS.findall(line):
-            brought = any(Path(workspace.path, name).exists() for name in (tool, f"{tool}.py"))
+            brought = any(is_given(name) for name in (tool, f"{tool}.py"))
             look = f"cd /tmp && {python} -c 'import {tool}' || echo {tool}"
             if brought or has_module(place, tool):
                 continue

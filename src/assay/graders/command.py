@@ -43,8 +43,9 @@ class BashGrader(Grader):
 
     Standard input is closed and the whole process tree is killed when the command ends. HOME is
     the caller's, unless it lies in the graded directory: then an empty one, so that no dot-file of
-    the work decides the exit. The programs of Python's environment and of the caller's PATH come
-    before those of the login shell's. The clean environment is the sandbox's.
+    the work decides the exit. The programs of Python's environment and of the caller's PATH, but
+    for places in the graded directory, come before those of the login shell's. The clean
+    environment is the sandbox's.
     """
 
     name: ClassVar[str] = "BashGrader"
@@ -175,7 +176,9 @@ async def _run_on_host(
     # A login shell sets PATH anew. What is put before it stands on the command's own line, so that
     # its messages count lines as its author does.
     argv = [shell, option, f'PATH="$ASSAY_PATH${{PATH:+:$PATH}}"; unset ASSAY_PATH; {command}']
-    env["ASSAY_PATH"] = ":".join(_caller_path())
+    own = os.environ.get("PATH", os.defpath).split(":")
+    env["PATH"] = ":".join(place for place in own if not _is_of(cwd, place))
+    env["ASSAY_PATH"] = ":".join(filter(None, (_virtual_environment(), env["PATH"])))
     home = home or _home_outside(cwd)
     if home is not None:
         return await run_on_host(argv, cwd=str(cwd), env={**env, "HOME": str(home)}, limits=limits)
@@ -189,18 +192,21 @@ async def _run_on_host(
             await remove_tree(empty)
 
 
-def _caller_path() -> list[str]:
-    """Where programs are looked for first: Python's virtual environment, then the caller's PATH."""
-    venv = [f"{sys.prefix}/bin"] if sys.prefix != sys.base_prefix else []
-    return list(dict.fromkeys([*venv, *os.environ.get("PATH", os.defpath).split(":")]))
+def _virtual_environment() -> str:
+    """Where Python's virtual environment, if it is one, has its programs."""
+    return f"{sys.prefix}/bin" if sys.prefix != sys.base_prefix else ""
+
+
+def _is_of(cwd: Path, place: str) -> bool:
+    """Whether what is graded could have written what is at a place."""
+    inside = Path(os.path.realpath(place)).is_relative_to(os.path.realpath(cwd))
+    return not os.path.isabs(place) or inside  # noqa: PTH117 - Path("") is a directory
 
 
 def _home_outside(cwd: Path) -> str | None:
-    """The caller's HOME, unless what is graded could have written its dot-files."""
+    """The caller's HOME, unless its dot-files may be those of what is graded."""
     home = os.environ.get("HOME")
-    if not home or Path(os.path.realpath(home)).is_relative_to(os.path.realpath(cwd)):
-        return None
-    return home
+    return None if not home or _is_of(cwd, home) else home
 
 
 async def _run_isolated(

@@ -339,6 +339,8 @@ def test_evidence(run: TestRun, *, cmd: str, hidden: Mapping[str, str]) -> dict[
     return evidence
 
 
+_LONGEST_LINE = 200
+"""Characters of a line: the output may ask for the same one again and again."""
 _LOST = re.compile(r"^(> +)\?\?\?$", re.MULTILINE)
 _PLACE = re.compile(r"^(?:\./)?([^\s:][^\n:]*):(\d+): ", re.MULTILINE)
 
@@ -357,7 +359,9 @@ def _with_lines(output: str, hidden: Mapping[str, str]) -> str:
             return lost[0]
         lines = _lines_of(path)
         number = int(place[2]) if len(place[2]) < 9 else 0
-        return f"{lost[1]}{lines[number - 1].strip()}" if 0 < number <= len(lines) else lost[0]
+        if not 0 < number <= len(lines):
+            return lost[0]
+        return lost[1] + lines[number - 1].strip()[:_LONGEST_LINE]
 
     return _LOST.sub(line, output)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from assay.endpoint.problems import ProblemError
@@ -58,9 +58,8 @@ class Turns:
     def _allows(self, project: str) -> bool:
         return self._free > 0 and self._taken[project] < max(self._free, 1)
 
-    @asynccontextmanager
-    async def turn(self, project: str) -> AsyncGenerator[None]:
-        """Wait for a slot, and have it.
+    async def come(self, project: str) -> None:
+        """Wait for a slot, and keep it until it is given back.
 
         Raises:
             ProblemError: 429 if too many of the project wait.
@@ -69,10 +68,6 @@ class Turns:
             self.take(project)
         else:
             await self._wait(project)
-        try:
-            yield
-        finally:
-            self.give_back(project)
 
     def take(self, project: str) -> None:
         """Take a slot that is allowed."""
@@ -92,7 +87,7 @@ class Turns:
         return [project for project in self._taken if not self._allows(project)]
 
     async def _wait(self, project: str) -> None:
-        line = self._waiting.setdefault(project, deque())
+        line = self._waiting.get(project) or deque()
         if len(line) >= self._most_waiting:
             raise ProblemError(
                 429,
@@ -101,12 +96,13 @@ class Turns:
             )
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(called)
+        self._waiting[project] = line
         try:
             await called
         except asyncio.CancelledError:
             if called.done() and not called.cancelled():  # called in the same moment
                 self.give_back(project)
-            else:
+            elif called in line:
                 line.remove(called)
                 if not line:
                     del self._waiting[project]
@@ -122,8 +118,9 @@ class Turns:
             called = line.popleft()
             if line:
                 self._waiting[project] = line  # behind those with as few
-            self.take(project)
-            called.set_result(None)
+            if not called.cancelled():  # else whoever waited goes away, and is about to learn it
+                self.take(project)
+                called.set_result(None)
 
 
 class Lanes:
@@ -150,8 +147,15 @@ class Lanes:
         Raises:
             ProblemError: 429 if too many of the project wait.
         """
-        async with self._turns[lane].turn(project):
-            return await _apart(self._threads[lane], work)
+        turns, loop = self._turns[lane], asyncio.get_running_loop()
+
+        def give_back(_: object) -> None:
+            with suppress(RuntimeError):  # the server's loop has ended
+                loop.call_soon_threadsafe(turns.give_back, project)
+
+        await turns.come(project)
+        # A thread that computes cannot be cancelled: the slot is taken for as long as it is.
+        return await _apart(self._threads[lane], work, give_back)
 
     def close(self) -> None:
         """Begin nothing more."""
@@ -159,7 +163,11 @@ class Lanes:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-async def _apart(threads: ThreadPoolExecutor, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def _apart(
+    threads: ThreadPoolExecutor,
+    work: Callable[[], Coroutine[Any, Any, T]],
+    ended: Callable[[object], None],
+) -> T:
     """Run something on a loop and a thread of its own; when whoever waits is cancelled, so is it.
 
     Some graders compute for seconds, and nobody else's request may wait for that.
@@ -175,8 +183,13 @@ async def _apart(threads: ThreadPoolExecutor, work: Callable[[], Coroutine[Any, 
         return await work()
 
     try:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(threads, lambda: asyncio.run(run()))
+        future = threads.submit(lambda: asyncio.run(run()))
+    except RuntimeError:  # the lane is closed
+        ended(None)
+        raise
+    future.add_done_callback(ended)
+    try:
+        return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         is_cancelled = True
         for loop, task in running:

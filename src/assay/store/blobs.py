@@ -191,8 +191,13 @@ def write_all(fd: int, content: bytes) -> None:
         content = content[os.write(fd, content) :]
 
 
+def is_digest(text: str) -> bool:
+    """Whether a text names an artifact, and so no place anywhere else."""
+    return _DIGEST.match(text) is not None
+
+
 def _place(digest: str) -> str:
-    if not _DIGEST.match(digest):
+    if not is_digest(digest):
         raise StoreError(f"{digest!r} is not the digest of an artifact")
     return f"{digest[:2]}/{digest[2:]}"
 

@@ -27,7 +27,7 @@ from typing import BinaryIO
 from assay.errors import InputError, Location, StoreError
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.strict_json import NotJsonError, decode_json
-from assay.store.blobs import CHUNK, Blobs, disk_faults
+from assay.store.blobs import CHUNK, Blobs, disk_faults, is_digest
 from assay.store.kept import at_work, source_of
 from assay.store.records import CellRecord, RunRecord
 from assay.store.restore import File, checked_tree, read_snapshot, restore_entries
@@ -181,6 +181,9 @@ def _results(file: Path, run_id: str) -> Iterator[tuple[CellRecord, str, dict[st
                 raise InputError(error.message, location=where, hint=error.hint) from error
             if cell.run_id != run_id or not isinstance(snapshot, str):
                 raise InputError(f"not a result of run {run_id}", location=where)
+            if snapshot and not is_digest(snapshot):
+                where = replace(where, field="snapshot")
+                raise InputError(f"{snapshot!r:.100} is not a digest", location=where)
             yield cell, snapshot, _mapping(detail, str(file), number)
 
 

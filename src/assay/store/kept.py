@@ -18,7 +18,7 @@ from typing import TypeGuard
 
 from assay.errors import ConflictError
 from assay.scoring.json_safe import Json
-from assay.store.blobs import disk_faults
+from assay.store.blobs import disk_faults, is_digest
 from assay.store.restore import read_snapshot
 from assay.store.runs import Store
 
@@ -45,10 +45,13 @@ def at_work(home: str) -> Generator[None]:
 
 
 def source_of(detail: dict[str, Json]) -> str:
-    """The digest of the source that a cell's work started from, as its detail has it."""
+    """The digest of the source that a cell's work started from, as its detail has it.
+
+    Whatever else stands there is none: files are deleted by that name.
+    """
     metadata = detail.get("metadata")
     found = metadata.get("source") if isinstance(metadata, dict) else None
-    return found if isinstance(found, str) else ""
+    return found if isinstance(found, str) and is_digest(found) else ""
 
 
 def delete_run(store: Store, run_id: str, *, keep_files: bool = False) -> Freed:
@@ -118,10 +121,10 @@ def _is_locked(path: Path) -> bool:
 
 def _doomed(store: Store, run_id: str) -> Iterator[Path]:
     """The files that only this run needs."""
-    snapshots, sources = store.snapshots(run_id), _sources(store, run_id)
+    snapshots, sources = _snapshots(store, run_id), _sources(store, run_id)
     kept, kept_sources = set[str](), set[str]()
     for other in _others(store, run_id):
-        kept |= store.snapshots(other)
+        kept |= _snapshots(store, other)
         if sources - kept_sources:
             kept_sources |= _sources(store, other)
     home = Path(store.home)
@@ -142,6 +145,10 @@ def _others(store: Store, run_id: str) -> Iterator[str]:
     while page := store.runs(100, after=seen):
         seen += len(page)
         yield from (run.id for run in page if run.id != run_id)
+
+
+def _snapshots(store: Store, run_id: str) -> set[str]:
+    return set(filter(is_digest, store.snapshots(run_id)))
 
 
 def _sources(store: Store, run_id: str) -> set[str]:

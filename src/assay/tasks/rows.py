@@ -63,7 +63,7 @@ def read_rows(
 def _checked(
     file: str, graders: tuple[GraderSpec, ...], label: str | None, reading: Reading
 ) -> Iterator[tuple[int, bytes, Row]]:
-    seen = SeenIds()
+    seen, twins = SeenIds(), 0
     reading = _with_label(reading, label)
     with opened(file, reading) as found:
         unit = found.unit
@@ -73,7 +73,10 @@ def _checked(
                     raise _at(line, place_of(found.name, number, unit))
                 row = parse_row(line, number, found.name, graders=graders, label=label, unit=unit)
                 if not seen.add(row.id):
-                    _refuse_twin(row, number, found.name, file, reading)
+                    twins += 1
+                    where = place_of(found.name, number, unit)
+                    may_look = twins <= _MOST_LOOKED_UP
+                    _refuse_twin(row, number, where, file if may_look else None, reading)
             except InputError as error:
                 if reading.on_bad_row is None:
                     raise
@@ -82,12 +85,24 @@ def _checked(
                 yield number, line, row
 
 
+_MOST_LOOKED_UP = 20
+"""Rows with the id of another one that is looked up, which takes a reading of the file each. The
+hashes of so many cannot all be those of other ids."""
+
+
 def _with_label(reading: Reading, label: str | None) -> Reading:
     return reading if label is None else replace(reading, labels=(*reading.labels, label))
 
 
-def _refuse_twin(row: Row, number: int, name: str, file: str, reading: Reading) -> None:
-    """Refuse a row whose id another has, too; there is none where only the hashes are the same."""
+def _refuse_twin(
+    row: Row, number: int, where: Location, file: str | None, reading: Reading
+) -> None:
+    """Refuse a row whose id another has, too; there is none where only the hashes are the same.
+
+    Without the file nothing is looked up.
+    """
+    if file is None:
+        raise InputError(f"id {row.id!r} is also that of one above", location=where)
     with opened(file, reading) as found:
         for earlier, line in found.lines:
             if earlier == number:
@@ -99,8 +114,7 @@ def _refuse_twin(row: Row, number: int, name: str, file: str, reading: Reading) 
             identity = given.get("id")
             if row.id == (str(earlier) if identity is None else str(identity)):
                 raise InputError(
-                    f"id {row.id!r} is also that of {found.unit} {earlier}",
-                    location=place_of(name, number, found.unit),
+                    f"id {row.id!r} is also that of {found.unit} {earlier}", location=where
                 )
 
 

@@ -185,6 +185,8 @@ def _leaves(value: Json) -> int:
 
 _SECONDS = 5.0
 _MOST_WORK = 10_000_000
+_MOST_TOLD = 2_000_000
+"""Less, since each alternative of a schema makes a fault of its own, and all are made at once."""
 _PLAIN = frozenset(
     {"title", "description", "type", "const", "minimum", "maximum", "exclusiveMinimum"}
     | {"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties"}
@@ -259,7 +261,7 @@ def schema_faults(found: Json, schema: Mapping[str, Json] | bool) -> Iterator[st
     """What keeps the JSON of an answer from being valid, a line for each fault."""
     text = json.dumps(schema if isinstance(schema, bool) else dict(schema))
     value = _written(found)
-    if not _is_quick(text, value):
+    if len(text) * len(value) > _MOST_TOLD or not _is_quick(text, value):
         yield "the value is not valid by the schema, in which it may take long to find out where"
         return
     for fault in _validator(text).iter_errors(json.loads(value)):
