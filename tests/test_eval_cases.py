@@ -13,6 +13,7 @@ import pytest
 
 from assay.agents import CommandAgent, EchoAgent
 from assay.errors import InputError
+from assay.eval import provision
 from assay.eval.case_session import case_session
 from assay.eval.matrix import options_of
 from assay.eval.rollout import Cell, rollout
@@ -281,3 +282,32 @@ async def test_an_environment_that_cannot_be_built_is_an_error(
     run = await run_case(case)
     assert run.grade.is_error
     assert "no no-such-requirement here" in str(run.grade.content)
+
+
+async def test_an_editable_build_saw_none_of_the_environments_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build that asks git for its version has no repository: a variable tells it."""
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    python = venv / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "$VERSION $*" > /workspace/built\n')
+    python.chmod(0o755)
+
+    async def made(*_: object) -> Path:
+        return venv
+
+    monkeypatch.setattr(provision, "_virtual_environment", made)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "kit.py").touch()
+    (tmp_path / "case.yaml").write_text(
+        "id: built\ntask: {prompt: x}\nsource: {path: source}\n"
+        "environment: {kind: pip-venv, install: editable, env: {VERSION: '9.2'}}\n"
+        "matrix: {harnesses: [echo], models: [m]}\n"
+        "graders: [{type: files, patterns: [x]}]\n"
+    )
+    case = load_case(str(tmp_path / "case.yaml"))
+    workspace = await provision.lay_out(case, tmp_path / "left", str(tmp_path / "cache"))
+    built = Path(workspace.path, "built").read_text()
+    assert built.startswith("9.2 -m pip install")
+    assert "--editable /workspace" in built

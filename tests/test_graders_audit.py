@@ -437,6 +437,7 @@ async def test_what_cannot_be_read_is_a_sign_and_what_does_not_parse_is_none(
     [
         ({"net.py": "def get(u):\n    return u\n\n\ndef _(): return 'retry'\n"}, ["keywords"]),
         ({"notes.txt": "retry\n"}, ["keywords"]),
+        ({"retry.toml": "[retry]\n", "CHANGELOG.md": "Added retry\n"}, []),
         ({"net.py": "def retry(f):\n    return f()\n"}, []),
         ({"net.py": "import sys\nsys.argv.append('--retry')\n"}, []),
     ],

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from assay.graders.testing.console import read_console
-from assay.graders.testing.reports import Canary, plant_canary, without_canaries
+from assay.graders.testing.reports import Canary, plant_canary, stands_in, without_canaries
 from assay.graders.testing.runners import tools_for
 from assay.graders.testing.static_ids import read_static_tests, unheard
 from assay.graders.tests import TestsGrader
@@ -272,6 +272,61 @@ async def test_each_ecosystem(
     )
     assert node.value == expected, node.reason
     assert node.passed == (expected == 1.0)
+
+
+DECLARED = {
+    "plain": "package org.junit.jupiter.api;\npublic class Assertions {}",
+    "spaced": "/* Ours */ package org . junit\n. jupiter.api ; class A {}",
+    "escaped": "\\u0070ackage org.\\uu006aunit.jupiter.api; class A {}",
+    "commented": "package/**/org./* x */junit; class A {}",
+    "behind_a_text": 'package /* " */ org.opentest4j; class A { String s = "//"; }',
+}
+
+
+@pytest.mark.parametrize("text", DECLARED.values(), ids=DECLARED)
+def test_attack_assertions_of_its_own_in_java(tmp_path: Path, text: str) -> None:
+    """Wherever the file lies: a compiler goes by what stands in it."""
+    place, source = tmp_path / "tree", tmp_path / "source"
+    for root in (place, source):
+        root.mkdir()
+    (place / "Kit.java").write_text(text)
+    changed = Workspace(path=str(place), source=str(source), changes=("Gone.java", "Kit.java"))
+    assert "which is a test library's" in stands_in(changed)
+    library = source / "src/org/junit/Test.java"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    is_junit = "opentest4j" not in text
+    assert bool(stands_in(changed)) is not is_junit, "the library itself may have it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "package kit; // package org.junit\nclass A {}",
+        'package kit; import org.junit.Test; class A { String s = "package org.junit"; }',
+        "package org.junitish; class A {}",
+        "",
+    ],
+)
+def test_honest_java_stands_in_for_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "Kit.java").write_text(text)
+    honest = Workspace(path=str(tmp_path), source=str(tmp_path), changes=("Kit.java",))
+    assert stands_in(honest) == ""
+
+
+async def test_a_run_with_assertions_of_its_own_is_void(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "Kit.java").write_text(DECLARED["plain"])
+    report = '<testsuite><testcase classname="K" name="adds"/></testsuite>'
+    score = await TestsGrader.grade(
+        workspace=Workspace(path=str(tree), source=str(tmp_path), changes=("Kit.java",)),
+        cmd=f"echo '{report}' > TEST.xml",
+        junit_xml="TEST.xml",
+        expected_ids=["K.adds"],
+    )
+    assert (score.value, score.passed) == (0.0, False)
+    assert "is a test library's" in str(score.flags)
 
 
 class TestCanaries:

@@ -274,6 +274,24 @@ def test_a_project_in_src_that_nothing_put_on_the_path_got_everybody_0(tmp_path:
     assert environment.env == {"PYTHONPATH": "/workspace/src"}
 
 
+def test_pytests_own_repository_was_judged_by_another_pytest(tmp_path: Path) -> None:
+    """By the index's, in which the bug is mended: doing nothing got 1, or the reference 0."""
+    whole = tmp_path / "base"
+    (whole / "src" / "_pytest").mkdir(parents=True)
+    (whole / "src" / "_pytest" / "__init__.py").write_text("x = 1\n")
+    patch = "--- a/src/_pytest/__init__.py\n+++ b/src/_pytest/__init__.py\n"
+    patch += "@@ -1,1 +1,1 @@\n-x = 1\n+x = 2\n"
+    tests = "--- /dev/null\n+++ b/testing/test_x.py\n@@ -0,0 +1,1 @@\n+def test_x(): pass\n"
+    into = tmp_path / "bug"
+    lists: dict[str, Json] = {"FAIL_TO_PASS": ["testing/test_x.py::test_x"], "PASS_TO_PASS": []}
+    convert(into, Source(path=str(whole)), patch=patch, test_patch=tests, version="9.2", **lists)
+    environment = load_case(str(into)).environment
+    assert environment is not None
+    assert environment.install == "editable"
+    assert "pytest" not in environment.requirements
+    assert environment.env == {"SETUPTOOLS_SCM_PRETEND_VERSION": "9.2"}
+
+
 def test_without_a_source_the_case_says_what_is_missing_and_does_not_load(tmp_path: Path) -> None:
     into = tmp_path / "bug"
     (note,) = convert(into, None)
@@ -410,6 +428,24 @@ def test_import_says_what_it_wrote(
     assert f"{directory}/hidden/tests/test_dicttoxml.py\n" in out
     assert out.endswith(f"\nTry:  assay run {directory}\n")
     assert load_case(directory).source_path == str(base)
+
+
+def test_import_of_a_clone_listed_every_file_of_its_source(
+    tmp_path: Path, base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "base"]):
+        subprocess.run(["git", *identity, *words], cwd=base, check=True, capture_output=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=base, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    file = tmp_path / "row.json"
+    file.write_text(json.dumps(row(base_commit=commit)), "utf-8")
+    into = tmp_path / "bug"
+    assert import_swebench(str(file), into=str(into), source=str(base)) == 0
+    out = capsys.readouterr().out
+    assert f"  {into}/source/ (3 files)\n" in out
+    assert "source/xmltodict.py" not in out
 
 
 def test_import_without_a_source_says_what_to_do(

@@ -53,6 +53,18 @@ _KEPT = [
 ]
 
 
+def test_attack_assertions_of_its_own_in_java() -> None:
+    """Its classes are found before the library's; the library's own repository may have them."""
+    own = "src/main/java/org/junit/jupiter/api/Assertions.java"
+    rules = Rules(source=["pom.xml", "src/main/java/Kit.java"])
+    assert rules.decide(own) == ("protected", "a package of a test library")
+    assert rules.sign(own) == "a new package has the name of a test library's"
+    assert rules.decide("src/main/java/org/junitish/Kit.java")[0] == "taken"
+    library = Rules(source=["src/main/java/org/junit/jupiter/api/Test.java"])
+    assert library.decide(own)[0] == "taken"
+    assert library.decide("src/main/java/org/hamcrest/Is.java")[0] == "protected"
+
+
 @pytest.mark.parametrize("path", _TAKEN)
 def test_work_is_taken(path: str) -> None:
     assert Rules().decide(path) == ("taken", "")

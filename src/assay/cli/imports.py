@@ -54,7 +54,10 @@ def import_swebench(
         cache_dir=str(Path(state_home(), "cache")),
     )
     for name in written.files:
-        print(f"  {directory}/{name}")
+        if not name.startswith("source/"):  # a clone's: there may be thousands
+            print(f"  {directory}/{name}")
+    if copied := sum(name.startswith("source/") for name in written.files):
+        print(f"  {directory}/source/ ({copied} files)")
     for note in written.notes:
         print(f"note: {note}", file=sys.stderr)
     if written.runnable:

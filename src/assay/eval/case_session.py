@@ -224,7 +224,7 @@ class CaseSession:
             self._left_out += kept.dropped
         asked_for = grading_tree.asked_for(home, digest, entries)
         modules = stand_ins(self._case.graders, entries, self._workspace)
-        rules = Rules(self._case.submission, asked_for=asked_for, stand_ins=modules)
+        rules = Rules(self._case.submission, asked_for=asked_for, stand_ins=modules, source=entries)
         chosen = grading_tree.plan(entries, left, rules)
         self.notes["snapshot"] = self._snapshot
         self.notes["source"] = digest

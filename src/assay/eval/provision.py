@@ -38,12 +38,14 @@ async def provision(case: Case, workspace: Workspace, cache: str) -> Workspace:
     """
     spec = case.environment
     assert spec is not None
+    venv = None
     if spec.kind != "command" and spec.venv:
         venv = await _virtual_environment(spec, case, Path(cache, "environments"))
         workspace = _use(venv, workspace)
-        if spec.install == "editable":
-            workspace = await _install_editable(workspace, venv, spec)
     workspace = replace(workspace, env={**workspace.env, **spec.env})
+    if venv is not None and spec.install == "editable":
+        # After the variables: a build without a repository is told its version by one.
+        workspace = await _install_editable(workspace, venv, spec)
     for line in spec.commands:
         await _run_inside(["/bin/sh", "-c", line], workspace, spec.timeout_s)
     return workspace

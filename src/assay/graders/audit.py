@@ -19,7 +19,14 @@ from typing import ClassVar
 from assay.errors import InputError, nearest
 from assay.frozen import frozen
 from assay.graders.base import Grader
-from assay.graders.languages import BROUGHT_IN, BUILT, is_test, language_of
+from assay.graders.languages import (
+    BROUGHT_IN,
+    BUILT,
+    is_document,
+    is_test,
+    is_working,
+    language_of,
+)
 from assay.graders.signs import HEADERS, SIGNS, TEST_LIBRARIES, Sign, names_a_test, summary
 from assay.graders.spec import GraderSpec
 from assay.graders.stubs.reader import SourceReader
@@ -265,7 +272,9 @@ class Search:
             inside = re.split(r"['\"]", line)
             if match and (said := next(filter(None, map(summary, inside)), None)):
                 self._add("report", path, number, said[0], lines)
-        if self.patterns and before is None and not is_run and path not in self.question:
+        named = PurePosixPath(path)
+        counts = is_run or is_working(named) or is_document(named) or path in self.question
+        if self.patterns and before is None and not counts:
             self._idle.append((path, "\n".join(lines)))
 
     def _keywords(self) -> None:

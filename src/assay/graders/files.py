@@ -12,7 +12,14 @@ from typing import ClassVar
 
 from assay.errors import InputError
 from assay.graders.base import Grader
-from assay.graders.languages import comment_style, language_of
+from assay.graders.languages import (
+    comment_style,
+    has_known_name,
+    is_document,
+    is_prose,
+    is_working,
+    language_of,
+)
 from assay.graders.paths import CasePath
 from assay.graders.stubs.reader import SourceReader
 from assay.graders.tree import is_small, read_regular, regular_files
@@ -25,27 +32,39 @@ __all__ = ["FilesGrader", "Scope", "without_comments"]
 _MAX_NAMED = 20_000
 _MAX_SOURCE = 1 << 20
 
-_PROSE = frozenset(
-    {".txt", ".md", ".markdown", ".mdx", ".rst", ".adoc", ".org", ".log", ".text", ""}
+_NAMEABLE = frozenset({"LICENSE", "README", "CHANGELOG"})
+
+_LINES_OF_YAML = r"(?m)^[ \t]*+(?:-[ \t]|[^\s#-][^\n:]*+:(?:[ \t\r]|$))"
+_KEY = r"[\w.\"'-]++[ \t]*+[=:]"
+_MARKUP = r"<[!/\w]|\{[{%]"
+_LAID_OUT = {
+    **dict.fromkeys((".json", ".jsonl"), r"\A\s*+[\[{]"),
+    **dict.fromkeys((".yaml", ".yml"), _LINES_OF_YAML),
+    **dict.fromkeys((".toml", ".ini", ".cfg"), rf"(?m)^[ \t]*+(?:\[|{_KEY})"),
+    **dict.fromkeys((".html", ".htm", ".xml", ".svg"), _MARKUP),
+}
+"""What a file of a format has at least, which a list of keywords does not."""
+
+_HASHED = frozenset({".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env", ".properties"})
+_CODE_WORDS = r"(?:class|const|def|fn|from|func|function|import|let|return|var)(?:\\s| )"
+_WORDS = re.compile(
+    r"(?:\(\?[a-zA-Z]+\)|\\[bBsSwWdDAz]|\\[-.,:#!?\[\]]|[^\W_]|[- ,:#!?.^$*+()|\[\]{}])*+"
 )
-_DATA = frozenset(
-    {
-        *(".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"),
-        *(".csv", ".tsv", ".xml", ".html", ".css", ".scss", ".svg"),
-    }
-)
-_NAMEABLE = _PROSE - {""} | _DATA
-_WELL_KNOWN = frozenset(
-    {
-        *("Dockerfile", "Containerfile", "Makefile", "Procfile", "Jenkinsfile", "Vagrantfile"),
-        *("Gemfile", "Rakefile", "LICENSE", "README", "CHANGELOG", "CODEOWNERS"),
-        *(".gitignore", ".dockerignore", ".env", ".editorconfig"),
-    }
-)
+
+
+def reads_like_words(pattern: str) -> bool:
+    """Whether a pattern looks for words of a text, and not for anything that only code has.
+
+    Such as a name in two parts, a call, an operator, an attribute or a quotation mark.
+    """
+    if re.match(_CODE_WORDS, pattern) or not _WORDS.fullmatch(pattern):
+        return False
+    plain = re.sub(r"\\[a-zA-Z]", " ", pattern)
+    return not re.search(r"[a-z][A-Z]|[a-zA-Z]\\\.[a-zA-Z]|[a-zA-Z]\(\)", plain)
 
 
 class Scope:
-    """Which files of a submission are searched, and how.
+    """Which files of a submission count, and for which patterns.
 
     Args:
         source: The tree that the agent was given; None where it is unknown.
@@ -73,13 +92,35 @@ class Scope:
         """Whether the scope is ours to choose: the author names none, and the task is a program."""
         return not self._globs and any(language_of(name) for name in self._given)
 
-    def refusal(self, name: str) -> str:
-        """Why a file is not searched, or "" if it is; a glob's own choice is not worth a word."""
-        if not self.is_narrow or language_of(name) or self._is_named(name):
+    @property
+    def looked_in(self) -> str:
+        """Where a find counts, in words."""
+        if self._globs:
+            return f"files that match {', '.join(self._globs)}"
+        if not self.is_narrow:
+            return "every file"
+        return "code of programs, settings, templates, documents, and what the task names"
+
+    def refusal(
+        self, name: str, text: str, pattern: str, compiled: Pattern, *, about_code: bool
+    ) -> str:
+        """Why a find in a file that is no program does not count, or "" if it does.
+
+        `about_code` is whether any pattern that is looked for does not read like words.
+        """
+        if not self.is_narrow or self._is_named(name):
             return ""
-        if name not in self._given:
-            return "is new and no program"
-        return "is prose" if PurePosixPath(name).suffix.lower() in _PROSE else ""
+        path = PurePosixPath(name)
+        is_new = name not in self._given
+        if is_working(path) or not (is_new or is_prose(path)):
+            return _refused_setting(path, text, pattern, compiled, is_new=is_new)
+        if not is_document(path):
+            return "is new, no program and no setting" if is_new else "is prose"
+        if about_code:
+            return "is prose, and the patterns are about code"
+        before = self.given(name)
+        had = before is not None and compiled.search(before.decode("utf-8", "replace"))
+        return "is prose that had it before" if had else ""
 
     def leaves_out(self, name: str) -> bool:
         """Whether the author's globs do not match a file."""
@@ -103,12 +144,27 @@ class Scope:
         names = [path.name]
         if name in self._given:
             names += [path.stem, *path.parts[:-1]]
-        elif path.suffix.lower() not in _NAMEABLE and path.name not in _WELL_KNOWN:
+        elif not ((path.suffix and is_prose(path)) or is_working(path) or path.name in _NAMEABLE):
             return False
         return any(len(n) >= 3 and self._mentions(n.casefold()) for n in names)
 
     def _mentions(self, word: str) -> bool:
         return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", self._task) is not None
+
+
+def _refused_setting(
+    path: PurePosixPath, text: str, pattern: str, compiled: Pattern, *, is_new: bool
+) -> str:
+    """Why a find in settings, data or a template does not count."""
+    suffix = path.suffix.lower()
+    if is_new and suffix in _LAID_OUT and not re.search(_LAID_OUT[suffix], text):
+        return f"is new and no {suffix[1:].upper()}"
+    if "#" in pattern or reads_like_words(pattern):
+        return ""
+    if suffix not in _HASHED and not has_known_name(path):
+        return ""
+    code = without_comments(text, "other-hashes")
+    return "" if compiled.search(code) else "has it in comments alone"
 
 
 # Each alternative takes text until it ends or the line does, closed or not, and gives none of it
@@ -192,69 +248,96 @@ class PatternSearch:
     Attributes:
         root: The tree that is searched.
         scope: Which of its files count.
-        not_searched: Gets a line for each that could not be searched, or does not count.
+        not_searched: Gets a line for each that could not be searched.
     """
 
     root: Path
     scope: Scope
     not_searched: list[str]
-    _patterns: Sequence[str] = ()
 
     def find(self, patterns: Sequence[str]) -> list[Json]:
-        """Look for each pattern; the evidence says in which file it was found first.
+        """Look for each pattern.
+
+        The evidence says in which file it was found first, or why no find counts.
 
         Raises:
             InputError: For a pattern that RE2 does not take.
             GraderError: If the process that reads Python does not start.
         """
-        compiled = [compile_pattern(pattern) for pattern in patterns]
-        self._patterns = patterns
-        where: dict[int, str] = {}
+        compiled = dict(zip(patterns, map(compile_pattern, patterns), strict=True))
+        where: dict[str, str] = {}
+        refused: dict[str, list[str]] = {pattern: [] for pattern in compiled}
+        searched = 0
         with SourceReader() as reader:
             for name, data in self._files():
+                searched += 1
                 text = data.decode("utf-8", "replace")
-                found = [n for n, p in enumerate(compiled) if n not in where and p.search(text)]
-                if found and self.scope.is_narrow and language_of(name):
-                    found = self._counted(compiled, found, name, data, reader)
-                where.update(dict.fromkeys(found, name))
+                found = {p: c for p, c in compiled.items() if p not in where and c.search(text)}
+                if not found:
+                    continue
+                for pattern, why in self._refusals(compiled, found, name, data, reader):
+                    if not why:
+                        where[pattern] = name
+                    else:
+                        refused[pattern].append(f"{name} {why}")
                 if len(where) == len(compiled):
                     break
-        return [
-            {"check": "pattern", "pattern": pattern, "ok": n in where, "file": where.get(n)}
-            for n, pattern in enumerate(patterns)
-        ]
+        rows: list[Json] = []
+        for pattern in patterns:
+            row: dict[str, Json] = {"check": "pattern", "pattern": pattern, "ok": pattern in where}
+            row["file"] = where.get(pattern)
+            if pattern not in where:
+                row["why"] = _not_found(refused[pattern], searched)
+            rows.append(row)
+        return rows
 
-    def _counted(
+    def _refusals(
         self,
-        compiled: Sequence[Pattern],
-        found: list[int],
+        compiled: Mapping[str, Pattern],
+        found: Mapping[str, Pattern],
         name: str,
         data: bytes,
         reader: SourceReader,
-    ) -> list[int]:
-        """Those of the patterns found in a program that count."""
+    ) -> Iterator[tuple[str, str]]:
+        """Each pattern that was found in a file, and why that does not count; "" where it does."""
+        if self.scope.is_narrow and language_of(name):
+            counted, why = self._counted(compiled, list(found), name, data, reader)
+            yield from ((pattern, "" if pattern in counted else why) for pattern in found)
+            return
+        text = data.decode("utf-8", "replace")
+        about_code = not all(map(reads_like_words, compiled))
+        for pattern, expression in found.items():
+            why = self.scope.refusal(name, text, pattern, expression, about_code=about_code)
+            yield pattern, why
+
+    def _counted(
+        self,
+        compiled: Mapping[str, Pattern],
+        found: list[str],
+        name: str,
+        data: bytes,
+        reader: SourceReader,
+    ) -> tuple[list[str], str]:
+        """Those of the patterns found in a program that count, and why the others do not."""
         given = self.scope.given(name)
         code = _code(data, name, reader)
         before = None if given is None else _code(given, name, reader)
         if code is None:
             if given is not None and before is None:
-                return found  # what was given does not parse either
-            self.not_searched.append(f"{name} does not parse")
-            return []
+                return found, ""  # what was given does not parse either
+            return [], "does not parse"
         bare = _code(data, name, reader, texts=False) or ""
         in_code = [
-            n
-            for n, pattern in enumerate(compiled)
-            if pattern.search(code if _QUOTES & set(self._patterns[n]) else bare)
+            pattern
+            for pattern, expression in compiled.items()
+            if expression.search(code if _QUOTES & set(pattern) else bare)
         ]
-        counted = [n for n in found if n in in_code]
+        counted = [pattern for pattern in found if pattern in in_code]
         if len(counted) < len(found):
             if in_code and (before is None or squeezed(before) != squeezed(code)):
-                return found
-            self.not_searched.append(
-                f"the comments and strings of {name}, without code that matches"
-            )
-        return counted
+                return found, ""
+            return counted, "has it in comments and strings alone, without code that matches"
+        return counted, ""
 
     def _files(self) -> Iterator[tuple[str, bytes]]:
         total = 0
@@ -265,16 +348,20 @@ class PatternSearch:
             name = str(relative)
             if self.scope.leaves_out(name):
                 continue
-            refusal = self.scope.refusal(name)
-            if refusal:
-                self.not_searched.append(f"{name} {refusal}")
-                continue
             data = read_regular(self.root, relative, limit=min(_MAX_FILE, _MAX_TOTAL - total))
             if isinstance(data, bytes):
                 total += len(data)
                 yield name, data
             else:
                 self.not_searched.append(f"{name} {data}")
+
+
+def _not_found(refused: Sequence[str], searched: int) -> str:
+    """Why a check of a pattern failed: where a find did not count, or where there was none."""
+    if not refused:
+        return f"in none of the {searched} files that were searched" if searched else "no such file"
+    more = f", and {len(refused) - 3} more" if len(refused) > 3 else ""
+    return f"found where it does not count: {'; '.join(refused[:3])}{more}"
 
 
 def _code(data: bytes, name: str, reader: SourceReader, *, texts: bool = True) -> str | None:
@@ -303,12 +390,19 @@ class FilesGrader(Grader):
     * In the files that ``files`` names, as they are.
     * Without ``files``, where the source is unknown or has no program in it: in every file, as it
       is.
-    * Otherwise in programs, old and new; in other files that the source has, prose excepted; and in
-      files that the task names. A new ``notes.txt`` is no work on a program. In a program a pattern
-      must be found in the code, outside of strings unless the pattern has a quotation mark itself.
-      One that stands only in a string, a comment, or in a docstring or a bare word of Python,
-      counts if the file's code was changed and another pattern is found in that code. A Python
-      file that does not parse is not a program.
+    * Otherwise in programs, settings, data, templates (``Dockerfile``, ``deploy/config.yaml``,
+      ``templates/login.html``), old and new, and in files that the task names. Where all
+      patterns read like words, and none like code, they also count in prose that a project has by
+      custom, such as ``CHANGELOG.md``, unless they stood there before. Another note is no work on
+      a program.
+    * In a program a pattern must be found in the code, outside of strings unless the pattern has a
+      quotation mark itself. One that stands only in a string, a comment, or in a docstring or a
+      bare word of Python, counts if the file's code was changed and another pattern is found in
+      that code. A Python file that does not parse is not a program.
+    * New JSON, YAML, TOML, INI and markup must have something of its format; in settings, comments
+      that begin with ``#`` do not count for a pattern about code.
+
+    The evidence says where each pattern was found, or why a find does not count.
     """
 
     name: ClassVar[str] = "files"
@@ -353,13 +447,16 @@ class FilesGrader(Grader):
         if expect_dir is not None:
             checks.extend(_expected(Path(expect_dir), root))
         not_searched: list[str] = []
+        evidence: dict[str, Json] = {}
         if patterns:
             import asyncio
 
             from assay.graders.languages import language_of
 
             source = None if workspace.source is None else Path(workspace.source)
-            search = PatternSearch(root, Scope(source, files, question or ""), not_searched)
+            scope = Scope(source, files, question or "")
+            search = PatternSearch(root, scope, not_searched)
+            evidence["looked_in"] = scope.looked_in
             if is_small(root) and not any(map(language_of, map(str, regular_files(root)))):
                 checks.extend(search.find(patterns))
             else:
@@ -367,7 +464,7 @@ class FilesGrader(Grader):
         if not checks:
             raise InputError("files needs expect_dir or patterns")
         passed = sum(1 for check in checks if isinstance(check, dict) and check["ok"] is True)
-        evidence: dict[str, Json] = {"checks": checks}
+        evidence["checks"] = checks
         if not_searched:
             evidence["not_searched"] = list[Json](not_searched[:20])
         return passed / len(checks), evidence

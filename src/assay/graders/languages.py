@@ -1,11 +1,21 @@
-"""Which files are source code, and in which language, by their names."""
+"""Which files are source code, in which language, and what the others are for, by their names."""
 
 from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
 
-__all__ = ["BROUGHT_IN", "BUILT", "comment_style", "is_test", "language_of"]
+__all__ = [
+    "BROUGHT_IN",
+    "BUILT",
+    "comment_style",
+    "has_known_name",
+    "is_document",
+    "is_prose",
+    "is_test",
+    "is_working",
+    "language_of",
+]
 
 _LANGUAGES = {
     "python": "py pyw",
@@ -57,6 +67,39 @@ _TEST_NAME = (
 )
 
 
+_PROSE = frozenset(
+    {".txt", ".md", ".markdown", ".mdx", ".rst", ".adoc", ".org", ".log", ".text", ""}
+)
+_WORKING = frozenset(
+    {
+        *(".json", ".jsonl", ".json5", ".jsonc", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"),
+        *(".env", ".properties", ".xml", ".xsd", ".xsl", ".csv", ".tsv", ".lock", ".ipynb", ".rc"),
+        *(".html", ".htm", ".css", ".scss", ".sass", ".less", ".svg", ".vue", ".svelte", ".astro"),
+        *(".jinja", ".jinja2", ".j2", ".tmpl", ".tpl", ".template", ".erb", ".ejs", ".hbs"),
+        *(".mako", ".mustache", ".liquid", ".pug", ".haml", ".in", ".po", ".pot", ".plist"),
+        *(".tf", ".tfvars", ".hcl", ".nix", ".bzl", ".bazel", ".cmake", ".mk", ".gradle", ".sbt"),
+        *(".mod", ".sum", ".gemspec", ".csproj", ".sln", ".bat", ".cmd", ".dockerfile", ".service"),
+        *(".timer", ".socket", ".desktop", ".rules", ".graphql", ".gql", ".prisma", ".patch"),
+    }
+)
+"""Suffixes of files that are no programs and no prose either: something reads and uses them."""
+
+_WELL_KNOWN = (
+    r"(?:Dockerfile|Containerfile|Makefile|Procfile|Jenkinsfile|Vagrantfile|Gemfile|Rakefile"
+    r"|Brewfile|Justfile|Pipfile|Caddyfile|Tiltfile|CODEOWNERS|BUILD|WORKSPACE)(?:\.[\w-]+)?"
+    r"|(?:requirements|constraints)(?:[-_.][\w-]+)?\.txt|CMakeLists\.txt|robots\.txt"
+    r"|\.env(?:\.[\w-]+)?|\.[\w-]+(?:rc|ignore|attributes|modules|config|version)"
+)
+"""Names that say so where a suffix does not."""
+
+_DOCUMENTS = (
+    r"(?i)(?:readme|change(?:log|s)|history|news|release(?:s|[-_]notes)|licen[sc]e|copying|notice"
+    r"|authors|contribut(?:ors|ing)|maintainers|security|support|code[-_]of[-_]conduct"
+    r"|governance|install|upgrading|migration|roadmap)(?:\.\w+)*"
+)
+"""Prose that a project has by custom: a note that an agent leaves is called otherwise."""
+
+
 def language_of(name: str) -> str | None:
     """The programming language of a file, or None for prose, data and configuration."""
     return _BY_SUFFIX.get(PurePosixPath(name).suffix.lower())
@@ -73,3 +116,25 @@ def is_test(name: str) -> bool:
     return (
         not _TEST_DIRECTORIES.isdisjoint(directories) or re.fullmatch(_TEST_NAME, file) is not None
     )
+
+
+def is_prose(path: PurePosixPath) -> bool:
+    """Whether a file is called as prose is, or in no way at all."""
+    return path.suffix.lower() in _PROSE
+
+
+def has_known_name(path: PurePosixPath) -> bool:
+    """Whether a file's name, not its suffix, says that a tool reads it."""
+    return re.fullmatch(_WELL_KNOWN, path.name) is not None
+
+
+def is_working(path: PurePosixPath) -> bool:
+    """Whether a file that is no program is used by one: settings, data, templates."""
+    return path.suffix.lower() in _WORKING or has_known_name(path)
+
+
+def is_document(path: PurePosixPath) -> bool:
+    """Whether prose is what a project has by custom, not a note."""
+    if not is_prose(path) or not (path.suffix or path.name.isupper()):
+        return False
+    return re.fullmatch(_DOCUMENTS, path.name) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -149,6 +150,7 @@ class _Parts:
         source: The block ``source`` of the case.
         hidden: Paths of the test files that are injected.
         in_src: Whether the project's packages are below ``src``.
+        is_pytest: Whether the project is pytest itself.
         runnable: Whether these files are there.
         notes: See `WrittenCase`.
     """
@@ -156,6 +158,7 @@ class _Parts:
     source: dict[str, Json]
     hidden: tuple[str, ...] = ()
     in_src: bool = False
+    is_pytest: bool = False
     runnable: bool = False
     notes: list[str] = field(default_factory=list[str])
 
@@ -233,6 +236,7 @@ def _write_parts(
         Path(tree).mkdir()
         _fetch(source, tree, cache_dir)
         parts.in_src = _is_in_src(Path(tree))
+        parts.is_pytest = any(Path(tree, name).is_dir() for name in ("src/_pytest", "_pytest"))
         if _is_clone(source):
             shutil.copytree(tree, case / "source", symlinks=True)
         tests = apply_patch(instance.test_patch, tree, what=f"test_patch of {instance.instance_id}")
@@ -325,6 +329,27 @@ _SRC = """\
   # The project's packages are below src.
   env: {PYTHONPATH: /workspace/src}
 """
+_PYTEST = """
+# This is pytest's own repository: its tests have to run under the pytest that is graded. It is
+# built in place, in the sandbox, with what is listed here. Add what its tests need, and pin it.
+environment:
+  kind: pip-venv
+  install: editable
+  requirements:
+    - setuptools>=77
+    - setuptools-scm>=6.2.3
+    - wheel
+    # What it needs itself, and its tests.
+    - iniconfig
+    - packaging
+    - pluggy
+    - pygments
+    - attrs
+    - hypothesis
+    - xmlschema
+  pip_args: [--no-build-isolation]
+  env: {{SETUPTOOLS_SCM_PRETEND_VERSION: {version}}}
+"""
 _MATRIX = """
 # Two recordings prove the case: the project's own repair has to pass and doing nothing has to fail.
 # Add your agents to harnesses.yaml and to this list.
@@ -340,6 +365,12 @@ _NOT_THERE = """\
 # NOT THERE YET: the files under `inject`. They are those of the base commit with hidden/test.patch
 # applied; until then this case does not load. Import again with --source to have them written.
 """
+
+
+def _environment(instance: SweBenchInstance, parts: _Parts) -> str:
+    if parts.is_pytest:
+        return _PYTEST.format(version=json.dumps(instance.version or "0"))
+    return _ENVIRONMENT + (_SRC if parts.in_src else "")
 
 
 def _case_text(instance: SweBenchInstance, parts: _Parts) -> str:
@@ -362,8 +393,7 @@ def _case_text(instance: SweBenchInstance, parts: _Parts) -> str:
             _yaml({"task": {"prompt": _tidy(instance.problem_statement)}}),
             "\n# Where the agent starts: before the repair.\n",
             _yaml({"source": parts.source}),
-            _ENVIRONMENT,
-            _SRC if parts.in_src else "",
+            _environment(instance, parts),
             _MATRIX,
             _GRADERS,
             "" if parts.runnable else _NOT_THERE,

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 from assay.frozen import frozen
+from assay.graders.signs import JAVA_TEST_LIBRARIES
 from assay.tasks.document import refuse, texts
 from assay.types.codec import Problem
 
@@ -179,11 +180,13 @@ KEPT_FROM_SOURCE: Mapping[str, tuple[str, ...]] = {
 }
 """What a submission cannot change unless its case includes it: what it is, and the patterns."""
 
+_LIBRARIES = "a package of a test library"
 _HOOKS = "start-up hooks"
 _TARGETS = "a target of the makefile"
 _STAND_INS = "a module in place of Python's own or an installed one"
 _SIGNS = {
     _HOOKS: "planted a start-up hook",
+    _LIBRARIES: "a new package has the name of a test library's",
     _STAND_INS: "a new module has the name of one that is not the submission's",
 }
 _MODULE = re.compile(r"(.*?)(?:/__init__)?(?:\.pyc?|(?:\.[^/]*)?\.so)", re.DOTALL)
@@ -229,6 +232,8 @@ class Rules:
         spec: What the case says.
         asked_for: Paths that commands build or are called by, and that the source does not have: a
             file there would stand for work that was never done.
+        source: Paths of the source. Packages of Java's test libraries are kept from a submission,
+            whose classes would be found first, unless the source has some of that library itself.
         stand_ins: Modules of Python that a module at this path, without its suffix, would replace.
     """
 
@@ -238,6 +243,7 @@ class Rules:
         *,
         asked_for: Iterable[str] = (),
         stand_ins: Iterable[str] = (),
+        source: Iterable[str] = (),
     ) -> None:
         spec = spec or SubmissionSpec()
         self._include = _matcher(spec.include)
@@ -245,6 +251,10 @@ class Rules:
         self._protect = _matcher(spec.protect)
         self._defaults = [(what, _matcher(globs)) for what, globs in KEPT_FROM_SOURCE.items()]
         self._defaults.append((_TARGETS, _matcher(f"/{path}" for path in asked_for)))
+        given = "\n".join(f"/{path}" for path in source)
+        libraries = (name.replace(".", "/") for name in JAVA_TEST_LIBRARIES)
+        kept = (f"**/{path}" for path in libraries if f"/{path}/" not in given)
+        self._defaults.append((_LIBRARIES, _matcher(kept)))
         self._stand_ins = frozenset(map(_fold, stand_ins))
 
     def decide(self, path: str) -> tuple[Verdict, str]:

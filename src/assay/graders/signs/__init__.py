@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["HEADERS", "SIGNS", "TEST_LIBRARIES", "Sign", "names_a_test", "summary", "words_of"]
+__all__ = [
+    "HEADERS",
+    "JAVA_TEST_LIBRARIES",
+    "SIGNS",
+    "TEST_LIBRARIES",
+    "Sign",
+    "names_a_test",
+    "summary",
+    "words_of",
+]
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -52,6 +61,12 @@ TEST_LIBRARIES = words_of(
     "pytest_asyncio anyio.pytest_plugin xdist coverage assay"
 )
 """Python's libraries of tests, by the first part of their names."""
+
+JAVA_TEST_LIBRARIES = (
+    *("org.junit", "org.opentest4j", "junit.framework", "org.testng", "org.hamcrest"),
+    *("org.assertj", "org.mockito", "kotlin.test", "io.kotest"),
+)
+"""Packages of Java's and Kotlin's libraries of tests, by how their names begin."""
 
 _SUMMARY = (
     r"(?m)\b\d+ passed\b|\btest result: ok|^#? ?(?:pass|tests) \d+$|^ok \d+\b|\bTests run: ?\d+"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from assay.graders.languages import is_test
-from assay.graders.signs import Sign, names_a_test, summary, words_of
+from assay.graders.signs import JAVA_TEST_LIBRARIES, Sign, names_a_test, summary, words_of
 from assay.graders.stubs.treesitter import parse
 from assay.graders.stubs.treesitter_bodies import Node, text_of
 
@@ -244,9 +244,7 @@ _RUST_MACROS = words_of(
     "assert assert_eq assert_ne debug_assert debug_assert_eq panic matches debug_assert_ne "
     "println print vec format unreachable todo test"
 )
-_JAVA_PACKAGES = re.compile(
-    r"(?:org\.(?:junit|testng|hamcrest|assertj|mockito|opentest4j)|javax?)\b"
-)
+_JAVA_PACKAGES = re.compile(rf"(?:{'|'.join(map(re.escape, JAVA_TEST_LIBRARIES))}|javax?)\b")
 _EQUALS = frozenset({"eq", "equals", "Equals", "Equal", "isEqual", "operator==", "deepEqual"})
 _PRINTS = re.compile(
     r"console\.\w+|process\.stdout\.write|v?f?printf|puts|fputs|write|print(?:ln)?!?|eprintln!"

@@ -12,6 +12,7 @@ packed into one file of ours.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import tempfile
@@ -21,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from assay.errors import GraderError, InputError
+from assay.graders.files import without_comments
+from assay.graders.signs import JAVA_TEST_LIBRARIES
 from assay.graders.testing.attempt import Plan, TestCommand, attempt
 from assay.graders.testing.authors import kind_of, read_authors
 from assay.graders.testing.channel import Channel
@@ -30,7 +33,9 @@ from assay.graders.testing.hidden import language_of, source_text
 from assay.graders.testing.outcomes import TestOutcome, TestRun
 from assay.graders.testing.run import conclude
 from assay.graders.testing.static_ids import matches_id, read_static_tests
+from assay.graders.tree import read_regular, regular_files
 from assay.sandbox import CommandResult, Mount
+from assay.types.submission import Workspace
 
 __all__ = [
     "PACKED",
@@ -41,6 +46,7 @@ __all__ = [
     "plant_canary",
     "read_packed",
     "run_reported",
+    "stands_in",
     "without_canaries",
     "wrapped",
 ]
@@ -57,6 +63,8 @@ _GO_TESTING = re.compile(r'^\s*(?:import\s+)?(?:(?P<alias>\w+)\s+)?"testing"', r
 PACKED = "/opt/assay/reports"
 """Where the sandbox shows the file that the reports are packed into."""
 
+_JAVA = (".java", ".kt", ".kts", ".groovy", ".scala")
+_MOST_SOURCE = 16 << 20
 _MOST_FILES = 100
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_OPTIONAL = 3
@@ -196,6 +204,7 @@ async def _judge(
     if channel.connected:
         return await conclude(plan, channel, result, {})
     outcomes, tampered = foreknown.sift(_outcomes(plan.command, result, reports))
+    tampered = tampered or await asyncio.to_thread(stands_in, plan.workspace)
     notes: tuple[str, ...] = ()
     if plan.command.ids:
         outcomes = answer_given(plan.command.ids, outcomes)
@@ -232,6 +241,39 @@ async def _judge(
         result=result,
         notes=notes,
     )
+
+
+def stands_in(workspace: Workspace) -> str:
+    """Which file of the submission is of a package of Java's test libraries; empty if none is.
+
+    Its classes are found before the library's: an ``Assertions`` of its own agrees with everything.
+    Where a file lies says nothing, ``javac`` goes by what stands in it. A source that has some of
+    that library itself is the library.
+    """
+    changed = [path for path in workspace.changes or () if path.endswith(_JAVA)]
+    if not changed or workspace.source is None:
+        return ""
+    given = "\n".join(f"/{path.as_posix()}" for path in regular_files(Path(workspace.source)))
+    names = [name for name in JAVA_TEST_LIBRARIES if f"/{name.replace('.', '/')}/" not in given]
+    said = "|".join(r"`?\s*\.\s*`?".join(name.split(".")) for name in names)
+    declared = re.compile(rf"\bpackage\s+`?({said})\b")
+    root = Path(workspace.path).resolve()
+    for path in changed if names else ():
+        real = (root / path).resolve()  # a compiler follows links
+        if not (real.is_file() and real.is_relative_to(root)):
+            continue
+        data = read_regular(root, real.relative_to(root), limit=_MOST_SOURCE)
+        if isinstance(data, str):
+            return f"{path} {data}"
+        text = re.sub(
+            r"\\u+([0-9a-fA-F]{4})",
+            lambda one: chr(int(one[1], 16)),
+            data.decode("utf-8", "replace"),
+        )
+        if found := declared.search(without_comments(text, "java", texts=False)):
+            library = re.sub(r"[`\s]", "", found[1])
+            return f"{path} is of the package {library}, which is a test library's"
+    return ""
 
 
 def _outcomes(
