@@ -35,6 +35,7 @@ __all__ = [
     "of_sample",
     "read_recordings",
     "read_transcript",
+    "recording_of",
 ]
 
 MOST_BYTES = 64 << 20
@@ -147,7 +148,7 @@ _READERS: Mapping[str, Callable[[Iterable[Json], Notes], Transcript]] = {
 
 def _read(found: TranscriptFormat, values: Iterator[Json], notes: Notes) -> Iterator[Recording]:
     if found in _READERS:
-        yield _recording(_READERS[found](values, notes))
+        yield recording_of(_READERS[found](values, notes))
     elif found == "inspect":
         for value in values:
             for sample in inspect_log.samples_of_log(value):
@@ -156,10 +157,10 @@ def _read(found: TranscriptFormat, values: Iterator[Json], notes: Notes) -> Iter
         yield from _read_spans(values, notes)
     elif found == "openai-agents":
         for name, group in _groups(values, openai_agents.group_of).items():
-            yield _recording(openai_agents.read(group, notes.copy()), name)
+            yield recording_of(openai_agents.read(group, notes.copy()), name)
     elif found == "atif":
         for value in [value for value in values if atif.is_trajectory(value)]:
-            yield _recording(atif.read(value, notes.copy()), _name_of(value))
+            yield recording_of(atif.read(value, notes.copy()), _name_of(value))
     else:
         yield from _read_chats(values, notes)
 
@@ -170,18 +171,18 @@ def _read_spans(values: Iterable[Json], notes: Notes) -> Iterator[Recording]:
     for span in spans:
         groups.setdefault(span.trace, []).append(span)
     for name, group in groups.items():
-        yield _recording(otel.read(group, notes.copy()), name)
+        yield recording_of(otel.read(group, notes.copy()), name)
 
 
 def _read_chats(values: Iterable[Json], notes: Notes) -> Iterator[Recording]:
     loose: list[Json] = []
     for value in list(values):
         if "messages" in mapping(value):
-            yield _recording(openai_chat.read([value], notes.copy()), _name_of(value))
+            yield recording_of(openai_chat.read([value], notes.copy()), _name_of(value))
         else:
             loose.append(value)
     if loose:
-        yield _recording(openai_chat.read(loose, notes))
+        yield recording_of(openai_chat.read(loose, notes))
 
 
 def _groups(values: Iterable[Json], name_of: Callable[[Json], str]) -> dict[str, list[Json]]:
@@ -199,7 +200,8 @@ def _name_of(value: Json) -> str:
     return ""
 
 
-def _recording(transcript: Transcript, name: str = "") -> Recording:
+def recording_of(transcript: Transcript, name: str = "") -> Recording:
+    """One run that a transcript tells of, with what was asked."""
     asked = (
         text_of(mapping(message).get("content"))
         for step in transcript.trace.steps
