@@ -62,7 +62,7 @@ def agent_spans(answer: str = "4", trace: str = TRACE) -> list[dict[str, Json]]:
         operation__name="execute_tool", tool__name="bash", tool__call__id="c",
         tool__call__result="4",
     )  # fmt: skip
-    asked = [{"role": "user", "parts": [question]}, {"role": "assistant", "parts": [call]},
+    asked: Json = [{"role": "user", "parts": [question]}, {"role": "assistant", "parts": [call]},
              {"role": "tool", "parts": [told]}]  # fmt: skip
     last = span(
         4, 1, "chat m", trace,

@@ -36,9 +36,11 @@ def test_a_trace_that_was_sent_is_the_row_that_its_file_is() -> None:
     assert "incomplete" not in cast("dict[str, Any]", row["trace"])["extra"]
 
 
-DEEP: Json = {"stringValue": "x"}
-for _ in range(40):
-    DEEP = {"arrayValue": {"values": [DEEP]}}
+def _deep(times: int) -> Json:
+    inner: Json = {"stringValue": "x"} if times == 0 else _deep(times - 1)
+    return {"arrayValue": {"values": [inner]}}
+
+
 BAD: dict[str, tuple[dict[str, Json], str, bool]] = {
     "no trace": ({"traceId": None}, "traceId", False),
     "a trace in base64, as protobuf's JSON has it": ({"traceId": "W47/95gDgQPSabYzgT/GDA=="},
@@ -48,7 +50,7 @@ BAD: dict[str, tuple[dict[str, Json], str, bool]] = {
     "no span": ({"spanId": ""}, "spanId", True),
     "a span of zeros": ({"spanId": "0" * 16}, "spanId", True),
     "a parent that is none": ({"parentSpanId": 7}, "parentSpanId", True),
-    "an attribute that is too deep": ({"attributes": [{"key": "k", "value": DEEP}]},
+    "an attribute that is too deep": ({"attributes": [{"key": "k", "value": _deep(40)}]},
                                       "too deeply", True),
 }  # fmt: skip
 
@@ -101,7 +103,7 @@ def test_what_is_no_request_is_refused_whole(value: Json) -> None:
 def test_a_request_has_no_end_of_spans() -> None:
     assert list(sent_spans({})) == []
     with pytest.raises(InputError, match="more than 10,000 spans"):
-        list(sent_spans(otlp_request([{}] * (MOST_SPANS + 1))))
+        list(sent_spans(otlp_request([span(1)] * (MOST_SPANS + 1))))
 
 
 GAPS: dict[str, tuple[list[dict[str, Json]], str]] = {

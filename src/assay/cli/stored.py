@@ -281,7 +281,8 @@ def _collect(given: Namespace, database: Database) -> int:
     desk = local_desk(database, given.project)
     chosen = {"unfinished": given.unfinished, "clear": given.clear}
     made = asyncio.run(ask(collect_traces, desk, given.key, given.name, **chosen))
-    return _shown(given, made)
+    print(json.dumps(made.to_dict()) if given.json else f"{made.key}: {count(made.rows, 'row')}")
+    return 0
 
 
 def _delete_traces(given: Namespace, database: Database) -> int:
