@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-from assay.errors import InputError, Location
+from assay.errors import InputError, Location, StoreError
 from assay.scoring.json_safe import Json
 from assay.service.operation import (
     Cursor,
@@ -30,7 +30,7 @@ from assay.service.operation import (
     waiting_operation,
 )
 from assay.store.changes import ChangeRecord
-from assay.store.checks import json_text
+from assay.store.checks import json_text, read_json
 from assay.store.datasets import DatasetRecord, Datasets
 from assay.store.traces import NewSpan, Received, TraceLimits, TraceRecord, Traces, Whole
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from assay.agents.transcripts.otlp import SentSpan
 
 _TRACES = "/projects/{project}/traces"
-_AT_ONCE = 20
+_AT_ONCE = 8
 
 _Id = Annotated[
     str,
@@ -169,7 +169,8 @@ async def collect_traces(
     clear: Annotated[bool, Spec(description="Delete the traces that are now in it.")] = False,
 ) -> DatasetRecord:
     """Make a dataset of the traces that tell of a model, a tool or an agent: a row for each."""
-    rows: list[Mapping[str, Json]] = []
+    import tempfile
+
     taken: list[TraceRecord] = []
     after = waiting = 0
 
@@ -186,24 +187,35 @@ async def collect_traces(
         waiting += len(found) - len(chosen)
         return [traces.with_spans(trace) for trace in chosen]
 
-    while (part := await host.run(some)) is not None:
-        rows += await _rows(host, part)
-        taken += [trace for trace, _ in part]
-    if not rows:
-        raise InputError(
-            f"there is no trace to collect; {waiting} wait for their outermost span"
-            if waiting
-            else "there is no trace to collect that tells of a model, a tool or an agent",
-            hint="collect them as they are with `unfinished`" if waiting else "",
-        )
+    with tempfile.TemporaryFile() as spool:  # objects take ten times the memory of their JSON
+        while (part := await host.run(some)) is not None:
+            lines = await _lines(host, part)
+            try:
+                spool.writelines(lines)
+            except OSError as error:
+                raise StoreError(f"traces cannot be set aside: {error.strerror}") from error
+            taken += [trace for trace, _ in part]
+        if not taken:
+            raise _nothing(waiting)
+        spool.seek(0)
 
-    def keep(desk: Desk) -> DatasetRecord:
-        made = Datasets(desk.database).create(desk.project, key, name, rows)
-        if clear:
-            Traces(desk.database).delete_collected(taken)
-        return made
+        def keep(desk: Desk) -> DatasetRecord:
+            rows = (read_json(line.decode()) for line in spool)
+            made = Datasets(desk.database).create(desk.project, key, name, rows)
+            if clear:
+                Traces(desk.database).delete_collected(taken)
+            return made
 
-    return await host.finish(keep)
+        return await host.finish(keep)
+
+
+def _nothing(waiting: int) -> InputError:
+    if not waiting:
+        return InputError("there is no trace to collect that tells of a model, a tool or an agent")
+    return InputError(
+        f"there is no trace to collect; {waiting} without their outermost span",
+        hint="collect them as they are with `unfinished`",
+    )
 
 
 @waiting_operation("GET", f"{_TRACES}/{{id}}", "viewer", tag="traces", faults=(404,))
@@ -215,8 +227,8 @@ async def show_trace(host: Host, id: _Id) -> TraceDetail:  # noqa: A002 - its na
         return traces.with_spans(traces.get(desk.project, id))
 
     found = await host.run(one)
-    (row,) = await _rows(host, [found])
-    return TraceDetail(found[0], row)
+    (line,) = await _lines(host, [found])
+    return TraceDetail(found[0], read_json(line.decode()))
 
 
 @operation(
@@ -233,19 +245,20 @@ def delete_trace(desk: Desk, id: _Id) -> None:  # noqa: A002 - its name in the p
     Traces(desk.database).delete(desk.project, id)
 
 
-async def _rows(host: Host, traces: Sequence[Whole]) -> list[dict[str, Json]]:
+async def _lines(host: Host, traces: Sequence[Whole]) -> list[bytes]:
     """Traces as rows: read where that holds up nobody, as a stranger says how long they are."""
 
-    async def read() -> list[dict[str, Json]]:
-        return [_row(trace, spans) for trace, spans in traces]
+    async def read() -> list[bytes]:
+        return [json.dumps(_row(*whole)).encode() + b"\n" for whole in traces]
 
     return await host.apart(read)
 
 
-def _row(trace: TraceRecord, spans: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+def _row(trace: TraceRecord, texts: Sequence[str]) -> dict[str, Json]:
     from assay.agents.transcripts.otlp import gap
     from assay.agents.transcripts.rows import row_of_spans
 
+    spans = [read_json(text) for text in texts]
     if trace.rewritten:
         missing = "a span came again and said something else"
     elif trace.refused:

@@ -6,15 +6,14 @@ first of an id is kept: one that comes later and says something else is counted,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias, cast
 
 from assay.errors import NotFoundError
 from assay.frozen import frozen
-from assay.scoring.json_safe import Json
-from assay.store.checks import plain, read_json, valid_limit, valid_number
+from assay.store.checks import plain, valid_limit, valid_number
 from assay.store.database import Database, Record, Row, Scalar, moment
 from assay.store.projects import Projects
 
@@ -131,8 +130,8 @@ class Received:
         self.why[why] = None
 
 
-Whole: TypeAlias = "tuple[TraceRecord, Sequence[Mapping[str, Json]]]"
-"""A trace and its spans, in the order in which they came."""
+Whole: TypeAlias = "tuple[TraceRecord, Sequence[str]]"
+"""A trace and the JSON of its spans, in the order in which they came."""
 
 
 class Traces:
@@ -213,7 +212,7 @@ class Traces:
     def with_spans(self, record: TraceRecord) -> Whole:
         """A trace with its spans, as far as they are known when this is asked."""
         rows = self._database.rows("SELECT data FROM span WHERE trace = ? ORDER BY seq", record.seq)
-        return record, [read_json(cast("str", data)) for (data,) in rows]
+        return record, [cast("str", data) for (data,) in rows]
 
     def delete(self, project: str, trace: str) -> None:
         """Remove a trace; spans of it that come later begin it anew.
