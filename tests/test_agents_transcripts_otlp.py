@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.agents.transcripts import otel
-from assay.agents.transcripts.otlp import MOST_SPANS, gap, sent_spans
+from assay.agents.transcripts.otlp import MOST_SPANS, MOST_TRACES, gap, sent_spans
 from assay.agents.transcripts.otlp_protobuf import decode_request, encode
 from assay.agents.transcripts.reading import read_recordings
 from assay.agents.transcripts.rows import row_of_spans
@@ -102,8 +102,14 @@ def test_what_is_no_request_is_refused_whole(value: Json) -> None:
 
 def test_a_request_has_no_end_of_spans() -> None:
     assert list(sent_spans({})) == []
-    with pytest.raises(InputError, match="more than 10,000 spans"):
-        list(sent_spans(otlp_request([span(1)] * (MOST_SPANS + 1))))
+    for spans in (
+        [span(1)] * (MOST_SPANS + 1),
+        [span(1, trace=f"{n:032x}") for n in range(1, MOST_TRACES + 2)],
+    ):
+        with pytest.raises(
+            InputError, match="more than 10,000 spans, or of more than 1,000 traces"
+        ):
+            list(sent_spans(otlp_request(spans)))
 
 
 GAPS: dict[str, tuple[list[dict[str, Json]], str]] = {

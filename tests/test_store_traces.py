@@ -31,7 +31,7 @@ def database(location: str) -> Iterator[Database]:
 def _span(trace: str, number: int, text: str = '{"a":"\\u0000é"}', why: str = "") -> NewSpan:
     return NewSpan(
         trace=trace, id=f"{number:016x}", text=text, digest=text, name="n\0me",
-        is_outermost=number == 1, tells=number == 2, why=why,
+        is_outermost=number == 1, gen_ai=number == 2, why=why,
     )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def test_spans_are_kept_counted_and_never_rewritten(database: Database) -> None:
     second = [_span(ONE, 2, '{"a":"other"}'), _span(ONE, 1)]
     assert _told(traces.add("default", second, LIMITS)) == (0, 1, 0, 1, 0)
     record, spans = traces.with_spans(traces.get("default", ONE))
-    assert (record.whole, record.models, record.spans) == (True, True, 2)
+    assert (record.whole, record.gen_ai, record.spans) == (True, True, 2)
     assert (record.rewritten, record.refused, record.size) == (1, 1, 2 * len(b'{"a":"\\u0000xx"}'))
     assert [json.loads(text) for text in spans] == [{"a": "\0é"}] * 2
     assert [one.id for one in traces.to_collect("default")] == [ONE]

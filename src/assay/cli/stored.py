@@ -32,7 +32,7 @@ from assay.store.database import moment as written
 if TYPE_CHECKING:
     from assay.store.datasets import Datasets
     from assay.store.jobs import Jobs
-    from assay.store.traces import Traces
+    from assay.store.traces import TraceRecord, Traces
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ _DATASET_EXAMPLES = """\
   assay datasets delete qa --yes"""
 _TRACES = f"""\
 What OpenTelemetry exporters sent to `assay serve`. A trace is whole once its outermost span has
-come. `collect` makes a dataset of those that tell of a model, a tool or an agent, to be graded.
+come. `collect` makes a dataset of those with any gen_ai.*, to be graded.
 Without an action it lists them, newest first.
 
 {_EXITS}"""
@@ -248,17 +248,23 @@ def _list_traces(given: Namespace, traces: Traces) -> int:
             one_line(each.name, 40),
             f"{each.spans:,}",
             "whole" if each.whole else "not whole",
-            ", ".join(
-                f"{number:,} {what}"
-                for number, what in ((each.rewritten, "rewritten"), (each.refused, "refused"))
-                if number
-            ),
+            ", ".join(_flags(each)),
             each.updated_at[:16],
         )
         for each in found
     ]
     header = ("trace", "name", "spans", "state", "flags", "last span")
     return _listed(given, "traces", found, header, rows, more=more)
+
+
+def _flags(trace: TraceRecord) -> Iterator[str]:
+    """What makes a trace unfit to be graded."""
+    if trace.rewritten:
+        yield f"{trace.rewritten:,} rewritten"
+    if trace.refused:
+        yield f"{trace.refused:,} refused"
+    if not trace.gen_ai:
+        yield "no gen_ai.*"
 
 
 def _show_trace(given: Namespace, database: Database) -> int:

@@ -127,7 +127,7 @@ class AsyncTraces:
         clear: bool = False,
         project: str | None = None,
     ) -> DatasetRecord:
-        """Make a dataset of them, a row for each that tells of a model, a tool or an agent.
+        """Make a dataset of them, a row for each that is whole and has any ``gen_ai.*``.
 
         Args:
             key: What the dataset is called.

@@ -92,7 +92,7 @@ def new_spans(sent: Iterable[SentSpan], limits: TraceLimits) -> tuple[list[NewSp
                 digest=_digest(span.data),
                 name=span.name,
                 is_outermost=span.is_outermost,
-                tells=span.tells,
+                gen_ai=span.gen_ai,
                 why=why,
             )
         )
@@ -168,7 +168,7 @@ async def collect_traces(
     ] = False,
     clear: Annotated[bool, Spec(description="Delete the traces that are now in it.")] = False,
 ) -> DatasetRecord:
-    """Make a dataset of the traces that tell of a model, a tool or an agent: a row for each."""
+    """Make a dataset of the traces that are whole, a row for each; those without any `gen_ai.*` are left out."""
     import tempfile
 
     taken: list[TraceRecord] = []
@@ -211,7 +211,7 @@ async def collect_traces(
 
 def _nothing(waiting: int) -> InputError:
     if not waiting:
-        return InputError("there is no trace to collect that tells of a model, a tool or an agent")
+        return InputError("there is no trace to collect with any `gen_ai.*`")
     return InputError(
         f"there is no trace to collect; {waiting} without their outermost span",
         hint="collect them as they are with `unfinished`",

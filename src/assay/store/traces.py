@@ -18,11 +18,11 @@ from assay.store.database import Database, Record, Row, Scalar, moment
 from assay.store.projects import Projects
 
 _NAMES = (
-    "seq, project, id, name, whole, models, spans, size, rewritten, refused, created_at, updated_at"
+    "seq, project, id, name, whole, gen_ai, spans, size, rewritten, refused, created_at, updated_at"
 )
 _SELECT = f"SELECT {_NAMES} FROM trace"  # noqa: S608 - the names above
 _COUNTS = (
-    "UPDATE trace SET name = ?, whole = ?, models = ?, spans = ?, size = ?, rewritten = ?, "
+    "UPDATE trace SET name = ?, whole = ?, gen_ai = ?, spans = ?, size = ?, rewritten = ?, "
     "refused = ?, updated_at = ? WHERE seq = ?"
 )
 
@@ -37,7 +37,7 @@ class TraceRecord(Record):
         id: 32 hexadecimal digits.
         name: Of its outermost span; empty until that came.
         whole: Whether its outermost span has come, which ends after those inside.
-        models: Whether a span of it tells of a model, a tool or an agent.
+        gen_ai: Whether a span of it keeps to the conventions for generative AI (``gen_ai.*``).
         spans: How many are kept.
         size: Bytes of the spans.
         rewritten: Spans that came again and said something else; the first one is kept.
@@ -51,7 +51,7 @@ class TraceRecord(Record):
     id: str
     name: str = ""
     whole: bool = False
-    models: bool = False
+    gen_ai: bool = False
     spans: int = 0
     size: int = 0
     rewritten: int = 0
@@ -71,7 +71,7 @@ class NewSpan:
         digest: SHA-256 of what it says.
         name: What it is called.
         is_outermost: Whether no span is around it.
-        tells: Whether it tells of a model, a tool or an agent.
+        gen_ai: Whether it keeps to the conventions for generative AI.
         why: Why it is refused.
     """
 
@@ -81,7 +81,7 @@ class NewSpan:
     digest: str = ""
     name: str = ""
     is_outermost: bool = False
-    tells: bool = False
+    gen_ai: bool = False
     why: str = ""
 
 
@@ -202,9 +202,9 @@ class Traces:
         return [_record(row) for row in rows]
 
     def to_collect(self, project: str, *, after: int = 0, limit: int = 50) -> list[TraceRecord]:
-        """Traces that tell of a model, a tool or an agent, in the order in which they began."""
+        """Traces with any ``gen_ai.*``, in the order in which they began."""
         rows = self._database.rows(
-            f"{_SELECT} WHERE project = ? AND models = 1 AND seq > ? ORDER BY seq LIMIT ?",
+            f"{_SELECT} WHERE project = ? AND gen_ai = 1 AND seq > ? ORDER BY seq LIMIT ?",
             *(project, valid_number(after, "after"), valid_limit(limit)),
         )
         return [_record(row) for row in rows]
@@ -252,12 +252,12 @@ class Traces:
         if not self._database.change(touch, now, project, trace):
             if not may_begin:
                 return None
-            self._database.change(
+            if not self._database.change(
                 "INSERT INTO trace (project, id, created_at, updated_at) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (project, id) DO NOTHING",
                 *(project, trace, now, now),
-            )
-            self._database.change(touch, now, project, trace)
+            ):  # somebody else has just begun it
+                self._database.change(touch, now, project, trace)
         return self.get(project, trace)
 
     def _add(
@@ -275,7 +275,7 @@ class Traces:
                 self._database.rows("SELECT id, digest FROM span WHERE trace = ?", record.seq),
             )
         )
-        name, whole, models, size = record.name, record.whole, record.models, 0
+        name, whole, gen_ai, size = record.name, record.whole, record.gen_ai, 0
         rewritten, refused = received.rewritten, received.refused
         new: list[tuple[Scalar, ...]] = []
         for span in spans:
@@ -298,7 +298,7 @@ class Traces:
                 known[span.id] = span.digest
                 new.append((record.seq, span.id, span.digest, span.text))
                 size += length
-                models = models or span.tells
+                gen_ai = gen_ai or span.gen_ai
                 if span.is_outermost and not whole:
                     name, whole = plain(span.name[:200]), True
         if new:
@@ -306,7 +306,7 @@ class Traces:
         received.stored += len(new)
         self._database.change(
             _COUNTS,
-            *(name, int(whole), int(models), record.spans + len(new), record.size + size),
+            *(name, int(whole), int(gen_ai), record.spans + len(new), record.size + size),
             record.rewritten + received.rewritten - rewritten,
             record.refused + received.refused - refused,
             *(record.updated_at, record.seq),

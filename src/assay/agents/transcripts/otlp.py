@@ -15,10 +15,13 @@ from assay.errors import InputError, Location
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 
-__all__ = ["MOST_SPANS", "SentSpan", "gap", "sent_spans"]
+__all__ = ["MOST_SPANS", "MOST_TRACES", "SentSpan", "gap", "sent_spans"]
 
 MOST_SPANS = 10_000
 """Spans of one request."""
+
+MOST_TRACES = 1_000
+"""Traces of one request, each of which is looked up."""
 
 _TRACE = re.compile(r"[0-9a-fA-F]{32}")
 _SPAN = re.compile(r"[0-9a-fA-F]{16}")
@@ -34,7 +37,7 @@ class SentSpan:
         id: Its own; empty for one that is refused.
         name: What it is called.
         is_outermost: Whether no span is around it.
-        tells: Whether it tells of a model, a tool or an agent.
+        gen_ai: Whether it keeps to the conventions for generative AI.
         data: The span as OTLP writes it, its ids in small letters.
         why: Why it is refused; empty for a good one.
     """
@@ -43,7 +46,7 @@ class SentSpan:
     id: str = ""
     name: str = ""
     is_outermost: bool = False
-    tells: bool = False
+    gen_ai: bool = False
     data: Mapping[str, Json]
     why: str = ""
 
@@ -52,7 +55,7 @@ def sent_spans(value: Json) -> Iterator[SentSpan]:
     """The spans of a request.
 
     Raises:
-        InputError: If it is none, or one of more than `MOST_SPANS` spans.
+        InputError: If it is none, or one of too many spans or traces.
     """
     if not isinstance(value, dict) or not isinstance(value.get("resourceSpans", []), list):
         raise InputError(
@@ -60,10 +63,16 @@ def sent_spans(value: Json) -> Iterator[SentSpan]:
             location=Location(field="resourceSpans"),
             hint='send {"resourceSpans": [...]}',
         )
+    traces: set[str] = set()
     for number, span in enumerate(otel.otlp_entries(value), 1):
-        if number > MOST_SPANS:
-            raise InputError(f"more than {MOST_SPANS:,} spans", hint="send smaller batches")
-        yield _sent(span)
+        sent = _sent(span)
+        traces.add(sent.trace)
+        if number > MOST_SPANS or len(traces) > MOST_TRACES:
+            raise InputError(
+                f"more than {MOST_SPANS:,} spans, or of more than {MOST_TRACES:,} traces",
+                hint="send smaller batches",
+            )
+        yield sent
 
 
 def _sent(span: Mapping[str, Json]) -> SentSpan:
@@ -86,7 +95,7 @@ def _sent(span: Mapping[str, Json]) -> SentSpan:
         id=name,
         name=text_of(data.get("name")) or "",
         is_outermost=not parent,
-        tells=otel.tells(otel.otlp_span(data)),
+        gen_ai=otel.tells(otel.otlp_span(data)),
         data=data,
     )
 

@@ -6,7 +6,7 @@ CREATE TABLE trace (
   id         TEXT   COLLATE "C" NOT NULL,
   name       TEXT   COLLATE "C" NOT NULL DEFAULT '',
   whole      BIGINT NOT NULL DEFAULT 0 CHECK (whole IN (0, 1)),
-  models     BIGINT NOT NULL DEFAULT 0 CHECK (models IN (0, 1)),
+  gen_ai     BIGINT NOT NULL DEFAULT 0 CHECK (gen_ai IN (0, 1)),
   spans      BIGINT NOT NULL DEFAULT 0,
   size       BIGINT NOT NULL DEFAULT 0,
   rewritten  BIGINT NOT NULL DEFAULT 0,

@@ -6,7 +6,7 @@ CREATE TABLE trace (
   id         TEXT    NOT NULL,             -- 32 hexadecimal digits
   name       TEXT    NOT NULL DEFAULT '',  -- of its outermost span
   whole      INTEGER NOT NULL DEFAULT 0 CHECK (whole IN (0, 1)),
-  models     INTEGER NOT NULL DEFAULT 0 CHECK (models IN (0, 1)),
+  gen_ai     INTEGER NOT NULL DEFAULT 0 CHECK (gen_ai IN (0, 1)),
   spans      INTEGER NOT NULL DEFAULT 0,
   size       INTEGER NOT NULL DEFAULT 0,   -- bytes of the spans as they are stored
   rewritten  INTEGER NOT NULL DEFAULT 0,   -- spans that came again, and said something else
