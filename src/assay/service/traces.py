@@ -168,7 +168,7 @@ async def collect_traces(
     ] = False,
     clear: Annotated[bool, Spec(description="Delete the traces that are now in it.")] = False,
 ) -> DatasetRecord:
-    """Make a dataset of the traces that are whole, a row for each; those without any `gen_ai.*` are left out."""
+    """Make a dataset of the traces that are whole and have any `gen_ai.*`: a row for each."""
     import tempfile
 
     taken: list[TraceRecord] = []
