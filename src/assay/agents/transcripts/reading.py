@@ -33,9 +33,9 @@ __all__ = [
     "Transcript",
     "detect",
     "of_sample",
+    "of_spans",
     "read_recordings",
     "read_transcript",
-    "recording_of",
 ]
 
 MOST_BYTES = 64 << 20
@@ -148,7 +148,7 @@ _READERS: Mapping[str, Callable[[Iterable[Json], Notes], Transcript]] = {
 
 def _read(found: TranscriptFormat, values: Iterator[Json], notes: Notes) -> Iterator[Recording]:
     if found in _READERS:
-        yield recording_of(_READERS[found](values, notes))
+        yield _recording(_READERS[found](values, notes))
     elif found == "inspect":
         for value in values:
             for sample in inspect_log.samples_of_log(value):
@@ -157,10 +157,10 @@ def _read(found: TranscriptFormat, values: Iterator[Json], notes: Notes) -> Iter
         yield from _read_spans(values, notes)
     elif found == "openai-agents":
         for name, group in _groups(values, openai_agents.group_of).items():
-            yield recording_of(openai_agents.read(group, notes.copy()), name)
+            yield _recording(openai_agents.read(group, notes.copy()), name)
     elif found == "atif":
         for value in [value for value in values if atif.is_trajectory(value)]:
-            yield recording_of(atif.read(value, notes.copy()), _name_of(value))
+            yield _recording(atif.read(value, notes.copy()), _name_of(value))
     else:
         yield from _read_chats(values, notes)
 
@@ -171,18 +171,18 @@ def _read_spans(values: Iterable[Json], notes: Notes) -> Iterator[Recording]:
     for span in spans:
         groups.setdefault(span.trace, []).append(span)
     for name, group in groups.items():
-        yield recording_of(otel.read(group, notes.copy()), name)
+        yield _recording(otel.read(group, notes.copy()), name)
 
 
 def _read_chats(values: Iterable[Json], notes: Notes) -> Iterator[Recording]:
     loose: list[Json] = []
     for value in list(values):
         if "messages" in mapping(value):
-            yield recording_of(openai_chat.read([value], notes.copy()), _name_of(value))
+            yield _recording(openai_chat.read([value], notes.copy()), _name_of(value))
         else:
             loose.append(value)
     if loose:
-        yield recording_of(openai_chat.read(loose, notes))
+        yield _recording(openai_chat.read(loose, notes))
 
 
 def _groups(values: Iterable[Json], name_of: Callable[[Json], str]) -> dict[str, list[Json]]:
@@ -200,8 +200,14 @@ def _name_of(value: Json) -> str:
     return ""
 
 
-def recording_of(transcript: Transcript, name: str = "") -> Recording:
-    """One run that a transcript tells of, with what was asked."""
+def of_spans(spans: Iterable[Mapping[str, Json]], name: str, notes: Notes) -> Recording:
+    """The spans of one trace, as OTLP's JSON writes them."""
+    from assay.agents.transcripts.otel import otlp_span, read
+
+    return _recording(read(map(otlp_span, spans), notes), name)
+
+
+def _recording(transcript: Transcript, name: str = "") -> Recording:
     asked = (
         text_of(mapping(message).get("content"))
         for step in transcript.trace.steps

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from assay.agents.transcripts import inspect_log, otel
+from assay.agents.transcripts import inspect_log
 from assay.agents.transcripts.document import Notes, mapping, parse
 from assay.agents.transcripts.reading import (
     MOST_BYTES,
     Recording,
     detect,
     of_sample,
+    of_spans,
     read_recordings,
-    recording_of,
 )
 from assay.errors import InputError, Location
 from assay.graders.usage import missing_part
@@ -105,10 +105,10 @@ def row_of_spans(
     notes = Notes()
     if missing:
         notes.lack(missing)
-    transcript = otel.read(map(otel.otlp_span, spans), notes)
+    recording = of_spans(spans, name, notes)
     if missing:
-        transcript.trace.content = None
-    return _row(recording_of(transcript, name), "")
+        recording.transcript.trace.content = None
+    return _row(recording, "")
 
 
 def _files(root: Path) -> list[Path]:
