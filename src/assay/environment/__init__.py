@@ -3,5 +3,6 @@
 from assay.environment.answer import Answer
 from assay.environment.environment import Environment
 from assay.environment.template import Template
+from assay.types.run import Observation
 
-__all__ = ["Answer", "Environment", "Template"]
+__all__ = ["Answer", "Environment", "Observation", "Template"]

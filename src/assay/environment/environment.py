@@ -67,6 +67,7 @@ class Environment:
         description: str = "",
         input: object = None,
         returns: object = None,
+        max_steps: int | None = None,
     ) -> Callable[[TemplateFunction[P]], Template[P]]: ...
 
     def template(
@@ -77,19 +78,24 @@ class Environment:
         description: str = "",
         input: object = None,  # noqa: A002 - as above
         returns: object = None,
+        max_steps: int | None = None,
     ) -> Template[P] | Callable[[TemplateFunction[P]], Template[P]]:
-        """Declare a template on an async generator function that yields exactly twice.
+        """Declare a template on an async generator function: it yields a prompt, and a reward.
 
         Args:
             function: What is declared, where nothing else is said: ``@env.template``.
             id: Unique id; the function's name by default.
             description: What the task is; the docstring's first line by default.
             input: Type of the structured input, for the manifest.
-            returns: Type that the answer is parsed into; it then arrives as an `Answer`.
+            returns: Type that the answer is parsed into, and every other action; it then arrives
+                as an `Answer`.
+            max_steps: Most actions that the agent may take, for a template that yields
+                observations between prompt and reward. The answer is the last of them.
 
         Raises:
-            InputError: For a duplicate id, a function that is not an async generator, or one with
-                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``).
+            InputError: For a duplicate id, a function that is not an async generator, one with
+                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``), or
+                steps that are no whole number above 0.
         """
 
         def declare(function: TemplateFunction[P]) -> Template[P]:
@@ -101,10 +107,12 @@ class Environment:
                 )
             if name in self._templates:
                 raise InputError(f"environment {self.name!r} already has a template {name!r}")
+            if max_steps is not None and (type(max_steps) is not int or max_steps < 1):
+                raise InputError(f"template {name!r}: max_steps must be at least 1")
             require_named_parameters(name, function)
             text = description or (inspect.getdoc(function) or "").partition("\n")[0]
             template: Template[P] = Template(
-                name, text, function, self.name, input, returns, self.start, self.mcp
+                name, text, function, self.name, input, returns, self.start, max_steps, self.mcp
             )
             self._templates[name] = template
             return template
