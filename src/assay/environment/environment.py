@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from asyncio import AbstractEventLoop, Lock, get_running_loop
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
 
+from assay.environment.state import Resource, State
 from assay.environment.template import (
     Hook,
     Template,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Environment"]
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Environment:
@@ -53,6 +55,7 @@ class Environment:
         self._templates: dict[str, Template[...]] = {}
         self._initialize: list[Hook] = []
         self._shutdown: list[Hook] = []
+        self._resources: list[Resource[Any]] = []
         self._started = False
         self._starting: WeakKeyDictionary[AbstractEventLoop, Lock] = WeakKeyDictionary()
         self._active_session: _ScenarioSession | None = None
@@ -186,6 +189,36 @@ class Environment:
         rows: list[Json] = [template.manifest() for template in self._templates.values()]
         return {"name": self.name, "version": self.version, "templates": rows}
 
+    def state(self, make: Callable[[], T]) -> State[T]:
+        """Declare what every session has of its own.
+
+        Returns:
+            A function that gives the object of the session in which it is called: in a template, or
+            in a tool. It is made by ``make`` when it is first asked for, and goes with the session.
+
+        Raises:
+            InputError: If ``make`` takes arguments, or is async.
+        """
+        return State(make)
+
+    def resource(self, function: Callable[[], AsyncGenerator[T, None]]) -> Resource[T]:
+        """Declare what all sessions share, such as a database: ``@env.resource``.
+
+        Args:
+            function: An async generator function that makes it, yields it once, and closes it. It
+                is run once, before the first task begins; `stop` goes on with it. If it fails, no
+                task begins, and each has an error.
+
+        Returns:
+            A function that gives what was yielded.
+
+        Raises:
+            InputError: If it is no async generator function, or takes arguments.
+        """
+        resource = Resource(function)
+        self._resources.append(resource)
+        return resource
+
     def initialize(self, hook: Callable[[], object]) -> Callable[[], object]:
         """Declare an async function to run once, before the first task begins."""
         self._initialize.append(_hook(hook))
@@ -197,17 +230,32 @@ class Environment:
         return hook
 
     async def start(self) -> None:
-        """Run the initialize hooks, once; whoever comes meanwhile waits for them."""
-        if self._started:
+        """Run the initialize hooks and start the resources, once; who comes meanwhile waits."""
+        if self._started and all(resource.is_ready for resource in self._resources):
             return
         async with self._starting.setdefault(get_running_loop(), Lock()):
             if not self._started:
                 for hook in self._initialize:
                     await hook()
                 self._started = True
+            for resource in self._resources:
+                await resource.start()
 
     async def stop(self) -> None:
-        """Run the shutdown hooks in reverse, if the environment was started."""
+        """Close the resources and run the shutdown hooks, each in reverse, if it was started."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._shut_down)
+            for resource in self._resources:
+                stack.push_async_callback(resource.stop)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _shut_down(self) -> None:
         if self._started:
             self._started = False
             for hook in reversed(self._shutdown):

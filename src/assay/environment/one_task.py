@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import Context
 from typing import Any, TypeAlias, TypeVar
 
 __all__ = ["OneTask"]
@@ -24,13 +25,14 @@ class OneTask:
 
     Args:
         generator: Closed when the task ends.
+        context: What it runs in; by default a copy of the present one.
     """
 
-    def __init__(self, generator: AsyncGenerator[object, object]) -> None:
+    def __init__(self, generator: AsyncGenerator[Any, Any], context: Context | None = None) -> None:
         self._generator = generator
         self._asked: asyncio.Queue[_Asked | None] = asyncio.Queue()
         self._at_work = False
-        self._task = asyncio.create_task(self._live())
+        self._task = asyncio.create_task(self._live(), context=context)
 
     @property
     def is_over(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.environment.answer import parse_answer
 from assay.environment.one_task import OneTask
+from assay.environment.state import context_of_session
 from assay.errors import AgentEndedError, AgentError, ScoreError, TaskEndedError, TemplateError
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, json_safe
@@ -42,7 +43,8 @@ class TemplateSession:
         self._adapter: TypeAdapter[object] | None = None
         if template.returns is not None:
             self._adapter = type_adapter(template.returns, what=f"{template.id} returns")
-        self._task = OneTask(generator)
+        self._context = context_of_session()
+        self._task = OneTask(generator, self._context)
         self._actions = 0
         self._newest: str | None = None
         self._seen: Observation | None = None  # after the newest action; None where it is the last
