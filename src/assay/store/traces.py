@@ -239,6 +239,8 @@ class Traces:
                 )
 
     def _remove(self, where: str, *values: Scalar) -> int:
+        # Locked first: on PostgreSQL a span might come in between.
+        self._database.change(f"UPDATE trace SET size = size WHERE {where}", *values)  # noqa: S608 - ours
         self._database.change(
             f"DELETE FROM span WHERE trace IN (SELECT seq FROM trace WHERE {where})",  # noqa: S608 - ours
             *values,
