@@ -183,7 +183,7 @@ REQUESTS: dict[str, tuple[bytes, Mapping[str, str], int, str]] = {
     "a bomb": (gzip.compress(b"[" * (2 << 20)),
                {"Content-Type": "application/json", "Content-Encoding": "gzip"},
                413, "unpacks"),
-    "large": (b"x" * (2 << 20), {"Content-Type": "application/json"}, 413, ""),
+    "large": (b"x" * (2 << 20), {"Content-Type": "application/json"}, 413, "larger"),
     "a question": (b"{}", {"Content-Type": "application/json"}, 400, "unknown query"),
 }  # fmt: skip
 
@@ -196,8 +196,8 @@ async def test_what_cannot_be_read_is_refused_as_otlp_says(tmp_path: Path, name:
     async with serving(str(tmp_path), small) as site:
         answer = await site.admin.post("/v1/traces", content=body, headers=headers, params=query)
         assert answer.status_code == status
-        if why:
-            assert why in str(body_of(answer)["message"])
+        assert why in str(body_of(answer)["message"])
+        assert body_of(answer)["code"] == 3
         assert items_of(await site.get("traces")) == []
 
 
@@ -284,7 +284,10 @@ async def test_other_signals_and_methods_say_what_to_do(site: Site) -> None:
         answer = await site.post(f"/v1/{signal}", {})
         assert answer.status_code == 404
         assert f"OTEL_{signal.upper()}_EXPORTER=none" in str(body_of(answer)["message"])
-    assert (await site.get("/v1/traces")).status_code == 405
+    asked = await site.get("/v1/traces")
+    assert (asked.status_code, body_of(asked)["code"]) == (405, 3)
+    strange = await site.post("/v1/traces", {}, Host="elsewhere.example")
+    assert (strange.status_code, "not known" in str(body_of(strange)["message"])) == (421, True)
 
 
 async def test_times_that_are_none_delete_nothing(site: Site) -> None:

@@ -21,7 +21,7 @@ from assay.server.bodies import parse
 from assay.server.context import ServerSettings, caller, context
 from assay.server.door import QUICK_BYTES, Door, needs
 from assay.server.operations import Project, desk_of, log_changes
-from assay.server.problems import reply
+from assay.server.problems import PROTOBUF, TRACES, otlp_refusal, reply
 from assay.service.operation import EVERY_PROJECT
 from assay.service.traces import new_spans, receive
 from assay.store.changes import ChangeRecord
@@ -29,16 +29,10 @@ from assay.store.database import Database
 from assay.store.traces import NewSpan, Received
 from assay.types.codec import Problem
 
-_PATH = "/v1/traces"
-_PROTOBUF = "application/x-protobuf"
 _JSON = "application/json"
 _ENCODINGS: Mapping[str, int] = {"gzip": 31, "deflate": 47}  # as zlib's `wbits`
 _LONGEST = 1_000
 _Form: TypeAlias = Literal["json", "protobuf"]
-
-# Codes of gRPC's Status, which OTLP answers with.
-_INVALID, _INTERNAL, _UNAVAILABLE = 3, 13, 14
-_CODES: Mapping[int, int] = {401: 16, 403: 7, 404: 5, 429: 8, 500: _INTERNAL, 503: _UNAVAILABLE}
 
 
 class OtlpStatusShown(BaseModel):
@@ -71,12 +65,14 @@ class OtlpReplyShown(BaseModel):
 
 
 def refuse_signal(problem: ProblemError, path: str) -> Response | None:
-    """The reply to the other signals of an exporter of all of them; None for other paths."""
+    """The reply to what exporters ask in vain, such as other signals; None for other paths."""
+    if path.endswith(TRACES):
+        return otlp_refusal(problem)
     signal = path.rpartition("/v1/")[2]
     if problem.status != HTTPStatus.NOT_FOUND or signal not in ("metrics", "logs"):
         return None
     said = f"only traces are received here: set OTEL_{signal.upper()}_EXPORTER=none"
-    return _refusal(ProblemError(problem.status, said, headers=problem.headers), "json")
+    return otlp_refusal(ProblemError(problem.status, said, headers=problem.headers))
 
 
 class _OtlpDoor(Door):
@@ -84,19 +80,7 @@ class _OtlpDoor(Door):
 
     def refuse(self, problem: ProblemError, request: Request) -> Response:
         """As OTLP says: a Status, in the encoding of the request."""
-        is_protobuf = _media_type(request) == _PROTOBUF
-        return _refusal(problem, "protobuf" if is_protobuf else "json")
-
-
-def _refusal(problem: ProblemError, form: _Form) -> Response:
-    # What can be mended is 400 to an exporter, whatever is wrong with it.
-    status = 400 if problem.status == HTTPStatus.UNPROCESSABLE_ENTITY else problem.status
-    code = _CODES.get(status, _INTERNAL if status > 503 else _INVALID)
-    message = problem.message[:_LONGEST]
-    if form == "json":
-        return reply({"code": code, "message": message}, status, problem.headers)
-    body = encode((1, code), (2, message))
-    return Response(body, status, problem.headers, _PROTOBUF)
+        return otlp_refusal(problem, is_protobuf=_media_type(request) == PROTOBUF)
 
 
 router = APIRouter(
@@ -106,7 +90,7 @@ router = APIRouter(
         200: {"model": OtlpReplyShown, "description": "Kept, or what was not."},
         **{
             status: {"model": OtlpStatusShown, "description": HTTPStatus(status).phrase}
-            for status in (400, 401, 403, 404, 413, 415, 429, 500, 503)
+            for status in (400, 401, 403, 404, 413, 415, 421, 429, 500, 503)
         },
     },
 )
@@ -147,7 +131,7 @@ _BODY: dict[str, Json] = {
 
 
 @router.post(
-    _PATH,
+    TRACES,
     response_class=Response,
     openapi_extra=needs("editor", project="own", requestBody=_BODY),
 )
@@ -158,7 +142,7 @@ async def receive_traces(request: Request) -> Response:
 
 
 @router.post(
-    f"/api/v1/projects/{{project}}/otlp{_PATH}",
+    f"/api/v1/projects/{{project}}/otlp{TRACES}",
     response_class=Response,
     openapi_extra=needs("editor", requestBody=_BODY),
 )
@@ -196,7 +180,7 @@ def _answer(received: Received, form: _Form) -> Response:
         told: Json = {"rejectedSpans": str(rejected), "errorMessage": why}
         return reply({"partialSuccess": told} if rejected else {})
     partial_success = encode((1, rejected), (2, why))
-    return Response(encode((1, partial_success)), media_type=_PROTOBUF)
+    return Response(encode((1, partial_success)), media_type=PROTOBUF)
 
 
 def _media_type(request: Request) -> str:
@@ -205,12 +189,12 @@ def _media_type(request: Request) -> str:
 
 def _form(request: Request) -> _Form:
     given = _media_type(request)
-    if given in (_JSON, _PROTOBUF):
+    if given in (_JSON, PROTOBUF):
         return "json" if given == _JSON else "protobuf"
-    fault = Problem(("Content-Type",), f"{given!r:.100}", f"send {_JSON} or {_PROTOBUF}")
+    fault = Problem(("Content-Type",), f"{given!r:.100}", f"send {_JSON} or {PROTOBUF}")
     raise ProblemError(
         415,
-        f"the body must be {_JSON} or {_PROTOBUF}: set OTEL_EXPORTER_OTLP_PROTOCOL=http/json or "
+        f"the body must be {_JSON} or {PROTOBUF}: set OTEL_EXPORTER_OTLP_PROTOCOL=http/json or "
         "http/protobuf",
         errors=[fault],
     )
