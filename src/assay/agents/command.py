@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from assay.agents.transcripts import MOST_BYTES, Transcript, read_transcript
+from assay.agents.transcripts.telling import root_id
 from assay.errors import AgentError, AgentTimeoutError, InputError
 from assay.frozen import frozen
 from assay.gateway import Gateway
@@ -98,6 +99,8 @@ class CommandAgent:
         own: dict[str, str] = {}
         if gateway is not None:
             own = {**gateway.environment(address), _MODEL: _name_of(run.model)}
+        if run.told is not None and run.trace_id:  # what it exports itself is part of the same
+            own["TRACEPARENT"] = f"00-{run.trace_id}-{root_id(run.trace_id)}-01"
         env = {**workspace.env, **own, **self.spec.env, **self._passed()}
         workspace = replace(workspace, env=env)
         await self._require_program(lines[0], workspace, mounts)
