@@ -137,9 +137,7 @@ def _handler(found: Collector) -> type[BaseHTTPRequestHandler]:
                 found.take(gzip.decompress(body) if is_packed else body)
                 self.answer(200, b"")
 
-        def answer(
-            self, status: int, body: bytes, headers: dict[str, str] | None = None
-        ) -> None:
+        def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
                 self.send_header(name, value)
