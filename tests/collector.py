@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry on a real socket: it keeps the spans that it takes, and has faults."""
+"""A collector of OpenTelemetry on a real socket: it keeps spans that it takes, and has faults."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ def _handler(found: Collector) -> type[BaseHTTPRequestHandler]:
             except OSError:  # whoever asked reads no more of it
                 self.close_connection = True
 
-        def log_message(self, *given: object) -> None:
-            del given
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+            del format, args
 
     return cast("type[BaseHTTPRequestHandler]", Handler)
 

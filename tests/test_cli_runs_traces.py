@@ -47,7 +47,7 @@ TRACE = Trace(
 )  # fmt: skip
 TOLD = Told(
     id="case", run="r", trace=TRACE, agent="a", model="m", reward=0.5,
-    scores=(ToldScore("tests", 0.5, "1 of 2", "fail"), ToldScore("judge", None, "no model", "error")),
+    scores=(ToldScore("tests", 0.5, "1 of 2", "fail"), ToldScore("judge", None, "no", "error")),
     label="fail",
     began="2026-01-01T00:00:00+00:00",
 )  # fmt: skip

@@ -6,8 +6,7 @@ import asyncio
 import json
 import signal
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +20,7 @@ from assay.store import Store
 from assay.testing import FakeModel, calls
 from assay.types import AgentStep, Run, ToolCall, ToolResult, ToolStep
 from assay.types.trace import Step, SubagentStep, Trace
-from tests.children import Children
+from tests.children import Children, alone
 from tests.collector import Collector, Taken, collector
 from tests.command_line import COMMAND, assay, echo_case, environment, write_case
 
@@ -30,7 +29,7 @@ CALL = ToolCall(name="bash", arguments={"command": "ls"}, id="c")
 
 
 @env.template()
-async def count() -> Any:
+async def count() -> AsyncGenerator[Any, Any]:
     answer = yield "How many letters are in strawberry?"
     yield 1.0 if answer == "10" else 0.0
 
@@ -110,6 +109,10 @@ async def test_attack_no_collector_delays_or_changes_a_run(
             job = await count().run(_agent)
             worked = job.runs[0].seconds
         assert str(export).startswith(said.replace("ADDRESS", f"{url}/v1/traces"))
+        found.let_go.set()
+        assert export._thread is not None
+        export._thread.join(20)
+        assert not export._thread.is_alive()
     assert (job.reward, job.runs[0].trace.error) == (1.0, None)
     assert worked < 5
     assert caplog.text == ""  # it is said once, by who exports
@@ -194,7 +197,10 @@ def test_an_address_is_what_an_address_looks_like(monkeypatch: pytest.MonkeyPatc
 def test_without_the_extra_it_is_said_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(span_export, "find_spec", lambda _: None)
+    def nothing(name: str) -> None:
+        del name
+
+    monkeypatch.setattr(span_export, "find_spec", nothing)
     with pytest.raises(MissingExtraError):
         SpanExport()
     echo_case(tmp_path)
@@ -353,13 +359,16 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
 
         (loaded,) = load_cases([str(tmp_path / "evals")])
 
+        def done(trial: Trial, run: Run) -> None:
+            assert (trial.name, run.trace.content) == ("reference", "the solution")
+
         async def reference(run: Run) -> str:
             run.record(AgentStep(content="the solution"))
             return "the solution"
 
         async with SpanExport(found.url), arena(cache=str(tmp_path / "c"), workers=1) as place:
             trial = Trial(case=loaded, name="reference", agent=reference)
-            await place.run([trial], lambda *_: None)
+            await place.run([trial], done)
 
     asyncio.run(play())
     assert found.spans == []
@@ -367,29 +376,27 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
 
 def test_without_the_option_nothing_is_exported_or_loaded(tmp_path: Path) -> None:
     echo_case(tmp_path)
-    code = (
-        "import sys\nfrom assay.cli.main import main\n"
-        "try:\n    main(['run', 'evals'])\nexcept SystemExit:\n    pass\n"
-        "print([name for name in sys.modules if 'opentelemetry.sdk' in name or 'span_export' in name])"
-    )
-    import subprocess
-    import sys
-
-    around = {**environment(tmp_path), "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=around, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert done.stdout.endswith("[]\n")
+    code = f"""
+        import os, sys
+        from assay.cli.main import main
+        os.chdir({str(tmp_path)!r})
+        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:9"
+        os.environ["ASSAY_HOME"] = ".assay"
+        try:
+            main(["run", "evals"])
+        except SystemExit:
+            pass
+        known = ("opentelemetry.sdk", "assay.eval.span_export", "assay.agents.transcripts.telling")
+        print([name for name in sys.modules if name in known])
+    """
+    assert alone(code).endswith("[]\n")
 
 
 def test_an_export_ends_when_its_block_does(found: Collector) -> None:
-    before = threading.active_count()
     with SpanExport(found.url) as export:
         asyncio.run(count().run(_agent))
     asyncio.run(count().run(_agent))
     assert export.sent == 3
-    until = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < until:
-        time.sleep(0.001)
-    assert not [one for one in threading.enumerate() if one.name == "assay-spans"]
+    assert export._thread is not None
+    export._thread.join(20)
+    assert not export._thread.is_alive()

@@ -51,6 +51,7 @@ class Sender:
         self._everyones = Resource.create()
         self._resources: dict[tuple[str, str], Resource] = {}
         self._thread = threading.get_ident()
+        self._is_stopped = False
 
     def __enter__(self) -> Self:
         for name in _LOGGERS:
@@ -58,9 +59,15 @@ class Sender:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._exporter.shutdown()
+        self.stop()
         for name in _LOGGERS:
             logging.getLogger(name).removeFilter(self._is_others)
+
+    def stop(self) -> None:
+        """Try nothing again; from any thread."""
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._exporter.shutdown()
 
     def _is_others(self, record: logging.LogRecord) -> bool:
         return record.thread != self._thread

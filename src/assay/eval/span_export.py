@@ -12,12 +12,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import Token
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from assay.agents.transcripts.telling import Telling, ToldSpan, about_run, spans_of
@@ -31,6 +31,9 @@ from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
 from assay.types.run import Run
 from assay.types.trace import Step
+
+if TYPE_CHECKING:
+    from assay.eval.otlp_sender import Sender
 
 __all__ = ["SpanExport"]
 
@@ -86,6 +89,7 @@ class SpanExport:
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_ending = self._is_over = self._is_unreachable = False
+        self._sender: Sender | None = None
         self._token: Token[Watch | None] | None = None
 
     @property
@@ -133,11 +137,10 @@ class SpanExport:
         """It is graded."""
         run.told = None
         live = self._open.pop(run.trace_id or "", None)
-        if live is None:
-            self.tell(told_run(cell, run, ""))
-        else:
-            told = told_run(cell, run, live.began)
-            self._put((live.telling.whole(one) for one in (told,)), live.about)
+        name = name_of(cell.case, cell.harness, cell.model, cell.trial)
+        self._put(
+            _last_spans(run, cell, live), live.about if live else about_run(cell.run_id, name)
+        )
 
     def tell(self, told: Told) -> None:
         """Send all spans of what is over."""
@@ -181,13 +184,16 @@ class SpanExport:
             if not self._is_over:
                 self.problem = self.problem or "it did not answer in time"
             self._waiting.clear()
-            self._is_over = True
+            sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.stop()
 
     def _run(self) -> None:
         try:
             from assay.eval.otlp_sender import Sender
 
             with Sender(self.endpoint, self._failed) as sender:
+                self._sender = sender
                 while batch := self._next():
                     taken = sender.send(batch)
                     with self._change:
@@ -283,6 +289,14 @@ class _Live:
 
     def _tell(self, step: Step, line: int = 0) -> None:
         self._put(self.telling.tell(step, line), self.about)
+
+
+def _last_spans(run: Run, cell: CellRecord, live: _Live | None) -> Iterator[ToldSpan]:
+    """What is told of a run in the end; all of it, where nobody has seen it begin."""
+    if live is None:
+        yield from spans_of(told_run(cell, run, ""))
+    else:
+        yield live.telling.whole(told_run(cell, run, live.began))
 
 
 def _address(given: str) -> str:
