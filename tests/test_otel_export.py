@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import threading
+import urllib.request
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +20,7 @@ from assay.models.conversation import Conversation
 from assay.store import Store
 from assay.testing import FakeModel, calls
 from assay.types import AgentStep, Run, ToolCall, ToolResult, ToolStep
-from assay.types.trace import Step, SubagentStep, Trace
+from assay.types.trace import Step, SubagentStep, Trace, Usage
 from tests.children import Children, alone
 from tests.collector import Collector, Taken, collector
 from tests.command_line import COMMAND, assay, echo_case, environment, write_case
@@ -141,8 +142,8 @@ async def test_attack_what_cannot_be_told_harms_neither_run_nor_other_spans(
 ) -> None:
     async def agent(run: Run) -> str:
         run.record(AgentStep(content=cast("str", object())))  # no JSON
-        run.record(AgentStep(content="half \ud800", model="\udfff"))
-        run.record(Step(step_id=1 << 70, source="system", error="\ud800"))
+        run.record(AgentStep(content="half \ud800", usage=Usage(prompt_tokens=1 << 70)))
+        run.record(Step(source="system", error="\ud800"))
         return "10"
 
     async with SpanExport(found.url) as export:
@@ -189,6 +190,9 @@ def test_an_address_is_what_an_address_looks_like(monkeypatch: pytest.MonkeyPatc
     assert SpanExport().endpoint == "http://t/own"
     export = SpanExport("http://me:secret@d?key=secret")
     assert "secret" not in str(export)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    with pytest.raises(InputError, match="says grpc"):
+        SpanExport()
     for given in ("evals/", "localhost:4318", "ftp://d", "http://", "http://d:x"):
         with pytest.raises(InputError, match="is not the address of a collector"):
             SpanExport(given)
@@ -230,6 +234,77 @@ async def test_the_standard_variables_hold(
     async with SpanExport() as export:
         await count().run(_agent)
     assert (found.requests, export.sent, export.dropped) == (before, 0, 0)
+
+
+async def test_a_gateway_s_conversations_are_told_apart_and_told_once(found: Collector) -> None:
+    def ask(base: str, token: str, *said: str) -> str:
+        messages = [
+            {"role": role, "content": text}
+            for role, text in zip(("user", "assistant") * 2, said, strict=False)
+        ]
+        body = json.dumps({"model": "any", "messages": messages}).encode()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{base}/chat/completions", body, headers)
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            return json.load(reply)["choices"][0]["message"]["content"]
+
+    async def agent(run: Run) -> str:
+        assert run.gateway is not None
+        way = run.gateway.openai_url, run.gateway.token
+        one = await asyncio.to_thread(ask, *way, "count")
+        await asyncio.to_thread(ask, *way, "name this work")
+        two = await asyncio.to_thread(ask, *way, "count", one, "again")
+        run.record(AgentStep(content=one))  # it says so itself, too
+        return two
+
+    with FakeModel(["9", "letters", "10"]) as fake:
+        async with SpanExport(found.url):
+            job = await count().run(agent, model=fake.model)
+    assert job.reward == 1.0
+    spans = {span.id: span for span in found.of(job.runs[0].trace_id or "")}
+    (root,) = found.roots
+    (helper,) = [span for span in spans.values() if span.name == "invoke_agent subagent"]
+    assert helper.parent == root.id
+    within = {
+        parent: [
+            json.loads(span.about["gen_ai.output.messages"])[0]["parts"][0]["content"]
+            for span in found.spans
+            if span.parent == parent and span.name.startswith("chat")
+        ]
+        for parent in (root.id, helper.id)
+    }
+    assert within == {root.id: ["9", "10"], helper.id: ["letters"]}
+    assert len(spans) == len(found.spans) == 1 + 1 + 2 * 3
+
+
+@pytest.mark.sandbox
+def test_the_model_agent_s_steps_are_those_that_are_exported_later(
+    tmp_path: Path, found: Collector
+) -> None:
+    write_case(
+        tmp_path,
+        """
+        id: hello
+        task: {prompt: Write hello into a.txt.}
+        graders:
+          - {type: files, patterns: ["hello"], files: [a.txt]}
+        """,
+    )
+    with FakeModel([calls("write", path="a.txt", content="hello"), "It is written."]) as fake:
+        options = ("--model", fake.model, "--otel", found.url)
+        assert assay("run", "evals", *options, cwd=tmp_path).returncode == 0
+    assert _types(found.spans) == ["step", "agent", "tool", "agent", ""]
+    after = json.loads(assay("runs", "export", "latest", "--format", "otel", cwd=tmp_path).stdout)
+    resource = after["resourceSpans"][0]
+    later = {span["spanId"]: span for span in resource["scopeSpans"][0]["spans"]}
+    assert later.keys() == {span.id for span in found.spans}
+    for span in found.spans:
+        told = {one["key"]: next(iter(one["value"].values()))
+                for one in later[span.id]["attributes"]}  # fmt: skip
+        for written in ("assay.messages_are_new", "gen_ai.response.finish_reasons"):
+            told.pop(written, None)  # the same, in another form of JSON
+        mine = {key: str(one) for key, one in span.about.items() if key in told}
+        assert {key: str(one) for key, one in told.items()} == mine
 
 
 _CASE = """

@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import Token
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
@@ -285,7 +284,7 @@ class _Live:
 
     def _tell_line(self, line: int, steps: Sequence[Step]) -> None:
         for step in steps:
-            self._tell(replace(step, step_id=self.telling.told + 1), line)
+            self._tell(step, line)
 
     def _tell(self, step: Step, line: int = 0) -> None:
         self._put(self.telling.tell(step, line), self.about)
@@ -301,27 +300,30 @@ def _last_spans(run: Run, cell: CellRecord, live: _Live | None) -> Iterator[Told
 
 def _address(given: str) -> str:
     """The address that spans are sent to."""
-    variable = ""
-    if not given:
-        variable = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-        given = os.environ.get(variable, "")
-        if not given:
-            variable = "OTEL_EXPORTER_OTLP_ENDPOINT"
-            given = f"{(os.environ.get(variable) or _DEFAULT).rstrip('/')}{_PATH}"
-    elif not given.rstrip("/").endswith(_PATH):
-        given = f"{given.rstrip('/')}{_PATH}"
+    if given:
+        hint = "http://HOST:4318; without one, --otel stands behind the paths"
+        address = given.rstrip("/").removesuffix(_PATH) + _PATH
+    else:
+        hint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST:4318"
+        base = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or _DEFAULT
+        address = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or base.rstrip("/") + _PATH
+        protocols = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+        if any(os.environ.get(name) == "grpc" for name in protocols):
+            raise InputError(
+                "spans are sent over HTTP, and OTEL_EXPORTER_OTLP_PROTOCOL says grpc",
+                hint="name the collector's address for HTTP: --otel http://HOST:4318",
+            )
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(address)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
         is_address = is_address and (parts.port is None or parts.port > 0)
     except ValueError:
         is_address = False
     if not is_address:
         raise InputError(
-            f"{given.removesuffix(_PATH)!r:.200} is not the address of a collector",
-            hint=f"{f'{variable}=' if variable else ''}http://HOST:4318",
+            f"{(given or address)!r:.200} is not the address of a collector", hint=hint
         )
-    return given
+    return address
 
 
 def _without_password(address: str) -> str:

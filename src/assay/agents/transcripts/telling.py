@@ -97,7 +97,6 @@ class Telling:
 
     def __init__(self, trace_id: str, *, began: str = "", prompt: str = "") -> None:
         self.trace_id = trace_id
-        self.told = 0
         self._clock = _Clock(began)
         self._began = self._clock.now
         self._prompt = prompt
@@ -112,14 +111,12 @@ class Telling:
         """
         if line not in self._lines:
             self._lines[line] = self._helper(self._lines[0])
-        self.told += 1
         yield from self._tell(step, self._lines[line])
 
     def close(self) -> Iterator[ToldSpan]:
         """The spans around the conversations of helpers, once no more comes."""
         for line in list(self._lines.values())[1:]:
-            about = {"assay.schema": _SCHEMA, "assay.step.type": SubagentStep.TAG}
-            yield self._around(line, self._lines[0].parent, "subagent", about)
+            yield self._around(line, self._lines[0].parent)
 
     def whole(self, told: Told) -> ToldSpan:
         """The span around all, with what the graders gave as its events."""
@@ -147,24 +144,25 @@ class Telling:
         path = f"{line.path}.h{line.helpers}"
         return _Line(path, _digest(self.trace_id, path), self._clock.now)
 
-    def _around(self, line: _Line, parent: str, name: str, tags: Mapping[str, Json]) -> ToldSpan:
-        about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name, **tags}
+    def _around(self, line: _Line, parent: str, name: str = "") -> ToldSpan:
+        about: dict[str, Json] = {"gen_ai.operation.name": "invoke_agent"}
+        about["gen_ai.agent.name"] = name or "subagent"
         return ToldSpan(
             trace=self.trace_id,
             id=line.parent,
             parent=parent,
-            name=f"invoke_agent {name}",
+            name=f"invoke_agent {name or 'subagent'}",
             calls=True,
             start=line.began,
             end=self._clock.now,
-            attributes=about,
+            attributes={**about, **_tags(SubagentStep)},
         )
 
     def _tell(self, step: Step, line: _Line) -> Iterator[ToldSpan]:
         if isinstance(step, SubagentStep):
             inner = self._helper(line)
             spans = [span for one in step.subagent.steps for span in self._tell(one, inner)]
-            yield self._around(inner, line.parent, step.name or "subagent", _tags(step))
+            yield self._around(inner, line.parent, step.name)
             yield from spans
             return
         start, end = self._clock.span(step)
@@ -195,7 +193,7 @@ class Telling:
             calls=isinstance(step, AgentStep | ToolStep),
             start=start,
             end=end,
-            attributes={**about, **_tags(step)},
+            attributes={**about, **_tags(type(step)), "assay.step.id": line.steps},
             error=((step.error or "it failed") if step.error or failed else "")[:_MOST_ERROR],
         )
 
@@ -287,12 +285,8 @@ def _given(score: ToldScore) -> dict[str, Json]:
     }
 
 
-def _tags(step: Step) -> dict[str, Json]:
-    return {
-        "assay.schema": _SCHEMA,
-        "assay.step.type": step.TAG,
-        "assay.step.id": step.step_id,
-    }
+def _tags(kind: type[Step]) -> dict[str, Json]:
+    return {"assay.schema": _SCHEMA, "assay.step.type": kind.TAG}
 
 
 def _tool_attributes(step: ToolStep) -> dict[str, Json]:
