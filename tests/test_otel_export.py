@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from assay.environment import Environment
+from assay.environment import Environment, Observation
 from assay.errors import InputError, MissingExtraError
 from assay.eval import SpanExport, span_export
 from assay.models.conversation import Conversation
@@ -179,6 +179,33 @@ async def test_the_work_of_helpers_stands_within_its_span(found: Collector) -> N
         await count().run(agent)
     helper, step, root = found.spans
     assert (helper.name, helper.parent, step.parent) == ("invoke_agent helper", root.id, helper.id)
+
+
+async def test_actions_of_a_task_of_several_steps_leave_one_by_one(found: Collector) -> None:
+    games = Environment("games")
+
+    @games.template(max_steps=3)
+    async def guess() -> AsyncGenerator[Any, Any]:
+        said = yield "Guess."
+        while said != "7":
+            said = yield Observation("more", reward=-0.1)
+        yield 1.0
+
+    async def agent(run: Run) -> None:
+        await run.step("3")
+        found.wait_for(1)
+        run.record(AgentStep(content="I take 7"))
+        await run.step("7")
+
+    async with SpanExport(found.url):
+        job = await guess().run(agent)
+    assert job.reward == 1.0
+    first, turn, last, _ = found.spans
+    assert [span.name for span in (first, turn, last)] == ["chat", "chat", "step action"]
+    assert (first.about["assay.step.type"], first.about["assay.observation"]) == ("action", "more")
+    assert first.about["assay.reward"] == -0.1
+    said = json.loads(turn.about["gen_ai.input.messages"])
+    assert [message["parts"][0]["content"] for message in said] == ["more"]
 
 
 def test_an_address_is_what_an_address_looks_like(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
-from assay.types.run import Run
+from assay.types.run import Run, Stepping
 from assay.types.submission import Submission
 from assay.types.trace import PROMPT, Step, TaskCall, Trace
 
@@ -156,6 +156,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         watch = WATCH.get()
         live = None if watch is None or not cell.is_live else watch.begin(run, cell)
         progress.phase = "agent"
+        run.stepping = session if isinstance(session, Stepping) else None
         try:
             if cell.gateway is None:
                 await _let_agent_work(cell, run)
@@ -168,6 +169,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
                 async with witnessed(run, gateway):
                     await _let_agent_work(cell, run)
         finally:
+            run.stepping = None
             if live is not None:
                 live.worked()
         progress.phase = "grading"

@@ -29,7 +29,7 @@ from assay.gateway.trace import Lines
 from assay.scoring.json_safe import Json
 from assay.store.records import CellRecord
 from assay.types.run import Run
-from assay.types.trace import Step
+from assay.types.trace import ActionStep, Step
 
 if TYPE_CHECKING:
     from assay.eval.otlp_sender import Sender
@@ -255,7 +255,8 @@ class _Live:
 
     def recorded(self, step: Step) -> None:
         """The agent, or what runs it, recorded a step."""
-        if step.task_call is None and (self._lines is None or step.error):
+        is_told_here = self._lines is None or step.error or isinstance(step, ActionStep)
+        if is_told_here and step.task_call is None:
             self._recorded.append(step)
             self._tell(step)
 

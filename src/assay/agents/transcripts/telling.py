@@ -18,7 +18,7 @@ from assay.agents.transcripts.document import texts_of
 from assay.agents.transcripts.writing import Told, ToldScore, said_by
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
-from assay.types.trace import AgentStep, Step, SubagentStep, ToolStep
+from assay.types.trace import ActionStep, AgentStep, Step, SubagentStep, ToolStep
 from assay.version import __version__
 
 __all__ = [
@@ -81,6 +81,7 @@ class _Line:
     waiting: list[Json] = field(default_factory=list[Json])
     steps: int = 0
     helpers: int = 0
+    is_said: bool = False
 
 
 class Telling:
@@ -171,12 +172,17 @@ class Telling:
             name, about = f"execute_tool {step.call.name}", _tool_attributes(step)
             line.waiting += _response(step)
         elif isinstance(step, AgentStep):
-            if line.path == "0" and self._prompt:
-                line.waiting.insert(0, _message("user", {"type": "text", "content": self._prompt}))
-                self._prompt = ""
-            name = f"chat {step.model or ''}".strip()
-            about = _turn_attributes(step, line.waiting)
-            line.waiting = []
+            name, about = f"chat {step.model or ''}".strip(), self._turn(step, line)
+            line.is_said = True
+        elif isinstance(step, ActionStep):
+            # What the model said is not said again by the action that it was.
+            said = AgentStep(content=step.action)
+            name, about = ("step action", {}) if line.is_said else ("chat", self._turn(said, line))
+            seen = texts_of(step.observation)
+            about |= {"assay.observation": seen, "assay.reward": step.reward}
+            line.is_said = False
+            if seen:
+                line.waiting.append(_message("user", {"type": "text", "content": seen}))
         else:
             if step.source == "user" and line.path == "0":
                 self._prompt = ""  # the trace shows it
@@ -196,6 +202,13 @@ class Telling:
             attributes={**about, **_tags(type(step)), "assay.step.id": line.steps},
             error=((step.error or "it failed") if step.error or failed else "")[:_MOST_ERROR],
         )
+
+    def _turn(self, step: AgentStep, line: _Line) -> dict[str, Json]:
+        if line.path == "0" and self._prompt:
+            line.waiting.insert(0, _message("user", {"type": "text", "content": self._prompt}))
+            self._prompt = ""
+        waiting, line.waiting = line.waiting, []
+        return _turn_attributes(step, waiting)
 
 
 class _Clock:

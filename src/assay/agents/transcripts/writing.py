@@ -22,6 +22,7 @@ from assay.types.trace import (
     ToolResult,
     ToolStep,
     Trace,
+    as_turns,
 )
 
 __all__ = ["Told", "ToldScore", "as_atif", "as_chat", "said_by"]
@@ -108,7 +109,7 @@ def as_atif(told: Told) -> dict[str, Json]:
 def _trajectory(trace: Trace, name: str, agent: str, model: str) -> dict[str, Json]:
     steps: list[dict[str, Json]] = []
     inner: list[Json] = []
-    for step in trace.steps:
+    for step in as_turns(trace.steps):
         if isinstance(step, SubagentStep):
             called = step.name or f"subagent {len(inner) + 1}"
             inner.append(_trajectory(step.subagent, f"{name}/{len(inner)}", called, ""))
@@ -221,9 +222,9 @@ def _observe(steps: list[dict[str, Json]], step: ToolStep) -> None:
 
 def as_chat(told: Told) -> dict[str, Json]:
     """Messages as training takes them: each reply with its token ids, where they are known."""
-    messages = [message for step in told.trace.steps for message in _messages(step)]
-    roles = {str(message.get("role")) for message in messages}
-    if told.prompt and "user" not in roles:
+    messages = [message for step in as_turns(told.trace.steps) for message in _messages(step)]
+    before = (message for step in told.trace.steps for message in _messages(step))
+    if told.prompt and all(message["role"] != "user" for message in before):
         messages.insert(0, {"role": "user", "content": told.prompt})
     return {"id": told.id, "messages": list[Json](messages), "reward": told.reward}
 
