@@ -484,6 +484,45 @@ def test_agents_solve_a_case_in_an_image_through_their_gateway(
     assert "answer.txt:1:right" in str(told[4])
 
 
+def test_an_agent_that_an_image_brings_is_the_one_that_works_in_it(
+    engine: Podman, base: Path, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(base, tmp_path / "root", symlinks=True))
+    (root / "usr/bin/mini").write_text(f'#!/bin/bash\n[ "$1" = --help ] && exit 0\n{_ASKS}')
+    (root / "usr/bin/mini").chmod(0o755)
+    engine.add("agent:1", root, changes=["ENV A=image"])
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/mini").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin/mini").chmod(0o755)
+    env = {**engine.env(), "ASSAY_HARNESS_PATH": str(tmp_path / "bin")}
+    with FakeModel(lambda _: "the-word-is-right") as fake:
+        matrix = {"harnesses": ["mini-swe-agent"], "models": [fake.model]}
+        write_case(tmp_path / "case", environment={"container": "localhost/agent:1"}, matrix=matrix)
+        done = assay("run", "case", "--json", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_an_agent_that_cannot_start_in_an_image_is_named_before_anything_runs(
+    engine: Podman, tmp_path: Path, *, is_here: bool
+) -> None:
+    """What is installed here wants an interpreter that the image has not."""
+    (tmp_path / "bin").mkdir()
+    if is_here:
+        (tmp_path / "bin/opencode").write_text("#!/usr/bin/env node\n")
+        (tmp_path / "bin/opencode").chmod(0o755)
+    env = {**engine.env(), "ASSAY_HARNESS_PATH": str(tmp_path / "bin"), "COLUMNS": "1000"}
+    env["PATH"] = str(tmp_path / "bin") + ":/usr/bin:/bin"
+    write_case(tmp_path / "case", matrix={"harnesses": ["opencode", "replay"], "models": ["good"]})
+    done = assay("run", "case", "--json", cwd=tmp_path, env=env)
+    assert done.returncode == 2
+    assert "case 'boxed': harness 'opencode' does not start in its image" in done.stderr
+    assert "opencode: there is none" in done.stderr
+    assert ("env: 'node': No such file" in done.stderr) == is_here
+    assert "in its Dockerfile: RUN npm install -g opencode-ai" in done.stderr
+    assert done.stdout == "", "no cell of any harness was begun"
+
+
 def test_the_fake_model_plays_the_reference_in_its_image(engine: Podman, tmp_path: Path) -> None:
     write_case(tmp_path / "case", selftest={"reference": "good"})
     words = ("run", "case", "--harness", "agent", "--model", "fake", "--json")
