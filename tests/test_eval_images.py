@@ -26,6 +26,7 @@ from assay.models.conversation import Conversation
 from assay.sandbox import run_command_sync
 from assay.scoring.json_safe import Json
 from assay.store import Store
+from assay.store.kept import at_work
 from assay.tasks.blocks import ContainerSpec
 from assay.tasks.case import load_case
 from assay.testing import FakeModel, calls
@@ -231,6 +232,33 @@ def test_a_set_up_is_run_once_by_the_engine(engine: Podman, base: Path, tmp_path
     assert Path(first.root, "usr/made").read_text() == "0\n"
     assert first.user == (1234, 1235), "commands run as the image says"
     assert prepare(spec, str(tmp_path)).digest == first.digest
+
+
+def test_images_that_were_unpacked_are_listed_and_deleted(engine: Podman, tmp_path: Path) -> None:
+    engine("tag", "localhost/small:1", "localhost/listed:1")
+    said: dict[str, object] = {"environment": {"container": "localhost/listed:1"}}
+    write_case(tmp_path / "case", **said)
+    run = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
+    (image,) = json.loads(assay("images", "--json", cwd=tmp_path).stdout)["images"]
+    assert cells(run)[0]["notes"] == {"image": image["id"]}
+    assert image["name"] == "localhost/listed:1"
+    assert image["bytes"] > 1 << 20
+    assert "localhost/listed:1" in assay("images", cwd=tmp_path).stdout
+    delete = ("images", "delete", "--yes")
+
+    assert "deleted 0 images" in assay(*delete, "--unused", "1d", cwd=tmp_path).stdout
+    for words in ([], ["x", "--unused", "1d"], ["localhost/small:1"], ["sha256:"]):
+        assert assay(*delete, *words, cwd=tmp_path).returncode == 2
+    with at_work(str(tmp_path / ".assay")):
+        refused = assay(*delete, image["id"][7:15], cwd=tmp_path)
+    assert "a run is at work here" in refused.stderr
+    done = assay(*delete, image["id"][7:15], cwd=tmp_path)
+    assert f"deleted 1 image; freed {image['bytes']:,} bytes" in done.stdout
+    left = [path.name for path in (tmp_path / ".assay/cache/images").iterdir()]
+    assert [name for name in left if not name.endswith(".lock")] == []
+
+    again = assay("run", "case", "--json", cwd=tmp_path, env=engine.env())
+    assert rewards(run) == rewards(again)
 
 
 # --- who has no engine, or no image --------------------------------------------------------------

@@ -206,6 +206,11 @@ def prepare(spec: ContainerSpec, cache: str, *, case: str = "") -> Image:
             engine = find_engine()
             digits = _resolve(engine, spec, home)
             _once(home / digits, lambda beside: _unpack(engine, digits, beside))
+        used = home / f"{digits}.used"  # see `unpacked`
+        if known and used.exists():
+            used.touch()
+        else:
+            used.write_text("" if known else spec.image)
         return _read(home / digits, spec)
     except ProvisionError as error:
         where = f"case {case!r}: " if case else ""
