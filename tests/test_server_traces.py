@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import textwrap
 import zlib
 from collections.abc import AsyncGenerator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ import httpx
 import pytest
 
 from assay.agents.transcripts.otlp import sent_spans
+from assay.agents.transcripts.reading import read_recordings
 from assay.client import Client
 from assay.errors import ConflictError, InputError, NotFoundError
 from assay.scoring.json_safe import Json
@@ -22,8 +24,9 @@ from assay.service.operation import local_desk
 from assay.service.traces import new_spans, receive
 from assay.store.database import Database
 from assay.store.traces import TraceLimits
-from tests.client_modes import MODES, client_of
-from tests.command_line import assay
+from assay.testing import FakeModel, calls
+from tests.client_modes import MODES, client_of, running
+from tests.command_line import assay, write_case
 from tests.otlp import TRACE, agent_spans, otlp_request, span
 from tests.postgres import KINDS, new_location
 from tests.server_app import Site, body_of, items_of, serving
@@ -387,3 +390,33 @@ def test_the_sdks_own_exporter_sends_to_a_real_server_and_both_ways_of_grading_a
     assert graded.returncode == 0, graded.stderr
     cells = json.loads(graded.stdout)["cells"]
     assert [cell["reward"] for cell in cells] == scores
+
+
+@pytest.mark.sandbox
+def test_a_run_that_is_exported_to_a_server_is_there_as_its_export_is_read(tmp_path: Path) -> None:
+    graders = """
+        graders:
+          - {type: contains, substring: written}
+          - {type: trace, require_tools: [{kind: write}], max_tool_calls: {execute: 0}}
+    """
+    write_case(tmp_path, f"id: hello\ntask: {{prompt: Write a.txt.}}\n{textwrap.dedent(graders)}")
+    with (
+        FakeModel([calls("write", path="a.txt", content="hello"), "It is written."]) as fake,
+        running(str(tmp_path / "server")) as server,
+    ):
+        headers = f"Authorization=Bearer {server.key('editor', 'default')}"
+        env = {"OTEL_EXPORTER_OTLP_HEADERS": headers}
+        run = ("run", "evals", "--model", fake.model, "--otel", server.url)
+        done = assay(*run, cwd=tmp_path, env=env)
+        assert done.returncode == 0, done.stderr
+        with Client(server.url, server.key()) as client:
+            (sent,) = client.traces.list()
+            row = client.traces.get(sent.id).row
+    assert (sent.whole, sent.gen_ai, sent.rewritten, sent.refused) == (True, True, 0, 0)
+    exported = assay("runs", "export", "latest", "--format", "otel", cwd=tmp_path).stdout
+    (recording,) = read_recordings(exported)
+    trace = cast("dict[str, Any]", row["trace"])
+    told = json.loads(json.dumps(recording.transcript.trace.to_dict()))
+    assert trace["steps"] == told["steps"]
+    assert (row["answer"], row["id"]) == ("It is written.", recording.id)
+    assert "incomplete" not in trace["extra"]
