@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.agents.simulated_user import Exchange, next_message
-from assay.agents.tools import AgentTool, Outcome, answer_call, function_tool
+from assay.agents.tools import AgentTool, Outcome, answer_call, function_tool, offered_tool
 from assay.agents.typed_answer import SUBMIT, TypedAnswer
 from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
 from assay.errors import AgentError, AgentTimeoutError, InputError, ModelError, nearest
@@ -230,6 +230,7 @@ class ModelAgent:
             for one in self.tools
             if not isinstance(one, str)
         ]
+        found += [offered_tool(one, seconds=self.tool_seconds) for one in run.tools.values()]
         async with AsyncExitStack() as stack:
             if self.mcp:
                 from assay.agents.mcp import served_tools

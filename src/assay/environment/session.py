@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, cast
 from assay.environment.answer import parse_answer
 from assay.environment.one_task import OneTask
 from assay.environment.state import new_session
+from assay.environment.tools import SessionTool
 from assay.errors import AgentEndedError, AgentError, ScoreError, TaskEndedError, TemplateError
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, json_safe
 from assay.scoring.results import EvaluationResult, SubScore, finite_number
 from assay.types.codec import to_json
-from assay.types.run import Observation, Prompt
+from assay.types.run import Observation, OfferedTool, Prompt
 from assay.types.submission import Submission, Workspace
 from assay.types.typed import type_adapter
 
@@ -45,6 +46,11 @@ class TemplateSession:
             self._adapter = type_adapter(template.returns, what=f"{template.id} returns")
         self._context, self._scope = new_session(template.workspace)
         self._task = OneTask(generator, self._context)
+        self._is_graded = False
+        self.tools: Mapping[str, OfferedTool] = {
+            name: SessionTool(tool, self._context, lambda: self._is_graded)
+            for name, tool in template.tools.items()
+        }
         self._actions = 0
         self._newest: str | None = None
         self._seen: Observation | None = None  # after the newest action; None where it is the last
@@ -94,6 +100,7 @@ class TemplateSession:
         Raises:
             TemplateError: If the template does not end as it should.
         """
+        self._is_graded = True
         self._scope.workspace = submission.workspace
         return await self._task.do(partial(self._grade, submission.answer))
 

@@ -35,6 +35,7 @@ from assay.types.typed import type_adapter
 if TYPE_CHECKING:
     from assay.environment.workspace import SessionWorkspace
     from assay.tasks.mcp_servers import McpServer
+    from assay.tasks.tools import FunctionTool
 
 __all__ = ["Hook", "Template", "TemplateFunction", "require_named_parameters"]
 
@@ -58,6 +59,7 @@ class Template(Generic[P]):
         max_steps: Most actions that it takes; None for one that yields no observations.
         mcp: The environment's MCP servers, by name.
         workspace: What declares the workspace of its sessions; None for none.
+        tools: The environment's tools, by name.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Template(Generic[P]):
     max_steps: int | None = None
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, "McpServer"])
     workspace: SessionWorkspace | None = None
+    tools: Mapping[str, FunctionTool] = field(default_factory=dict[str, "FunctionTool"])
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
         """Bind arguments, each checked against its annotation.

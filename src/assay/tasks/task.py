@@ -16,7 +16,7 @@ from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import read_json
-from assay.types.run import Job, Prompt, Run
+from assay.types.run import Job, OfferedTool, Prompt, Run
 from assay.types.submission import Submission, Workspace
 
 if TYPE_CHECKING:
@@ -125,6 +125,11 @@ class Guest(Protocol):
     @property
     def prompt(self) -> Prompt:
         """What the agent is asked; known when it has begun."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, OfferedTool]:
+        """What it offers the agent, by name."""
         ...
 
     async def begin(self, workspace: Workspace) -> None:
