@@ -336,6 +336,18 @@ async def test_a_session_that_was_graded_gives_the_same_grade_again() -> None:
         assert first.reward == 0.9
 
 
+async def test_nobody_acts_once_the_task_is_graded_or_closed() -> None:
+    async with cast("Any", guessing()().work).open() as session:
+        await session.step("3")
+        assert (await session.grade(Submission())).reward == 0.0
+        with pytest.raises(TaskEndedError, match="no more actions after 1 action"):
+            await session.step("7")
+        assert (await session.grade(Submission())).reward == 0.0
+    for late in (session.step("7"), session.grade(Submission())):
+        with pytest.raises(TaskEndedError, match="the session is closed"):
+            await late
+
+
 def test_what_is_declared_is_checked_and_told() -> None:
     assert guessing().manifest()["max_steps"] == 4
     for wrong in (0, -1, True, 2.0):
@@ -375,15 +387,16 @@ async def test_a_model_that_has_no_more_replies_has_ended() -> None:
 async def test_typed_actions_are_submitted_one_after_the_other() -> None:
     env, got = Environment(), list[object]()
 
-    @env.template(returns=int, max_steps=3)
+    @env.template(returns=int, max_steps=4)
     async def adds() -> Steps:
         said: Answer[int] = yield "1?"
         got.append(said.content)
+        said = yield Observation()
         said = yield Observation([{"type": "text", "text": "2?"}])
         got.append(said.content)
         yield 1.0
 
-    script = [calls("submit", answer=1), calls("submit", answer=2)]
+    script = [calls("submit", answer=number) for number in (1, 9, 2)]
     with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
         run = await one(adds, ModelAgent(), model=fake.model)
     assert (run.reward, got) == (1.0, [1, 2])

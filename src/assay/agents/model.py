@@ -333,7 +333,7 @@ class _Work:
 
     def _see(self, seen: Observation) -> str:
         """Show the model what came of its action, which the run has recorded; as text."""
-        asked: Json = {"role": "user", "content": seen.content}
+        asked: Json = {"role": "user", "content": seen.content or "(nothing)"}
         turns = _prompt(Run(prompt=[asked]))
         self._turns += turns
         return "\n\n".join(turn.text for turn in turns)

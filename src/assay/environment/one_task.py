@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import Context
 from typing import Any, TypeAlias, TypeVar
 
+from assay.errors import TaskEndedError
+
 __all__ = ["OneTask"]
 
 T = TypeVar("T")
@@ -43,8 +45,11 @@ class OneTask:
         """Do something when all that was asked for before is done.
 
         Raises:
+            TaskEndedError: If the task has ended.
             BaseException: Whatever it raises.
         """
+        if self._task.done():
+            raise TaskEndedError("the session is closed")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._asked.put_nowait((work, done))
         return await asyncio.shield(done)
@@ -86,6 +91,9 @@ class OneTask:
                 if self._is_stopped():
                     break
         finally:
+            while not self._asked.empty():
+                if asked := self._asked.get_nowait():
+                    asked[1].set_exception(TaskEndedError("the session is closed"))
             await self._generator.aclose()
 
     def _is_stopped(self) -> bool:

@@ -58,6 +58,7 @@ class TemplateSession:
         self._waits = True  # the generator waits for an action; False when it goes on by itself
         self._reward: object = None
         self._is_rewarded = False
+        self._result: EvaluationResult | None = None
         self._failure: BaseException | None = None
 
     @property
@@ -116,7 +117,7 @@ class TemplateSession:
             raise TemplateError(f"template {name!r} ended without yielding a prompt") from None
 
     async def _step(self, action: str) -> Observation:
-        if self._is_over or self._failure is not None:
+        if self._is_over or self._is_graded or self._failure is not None:
             raise TaskEndedError(
                 f"the task takes no more actions after {_actions(self._actions)}",
                 hint="stop when an observation is `done`",
@@ -167,6 +168,11 @@ class TemplateSession:
         return Observation(content, yielded.reward, is_last, info)
 
     async def _grade(self, answer: str | None) -> EvaluationResult:
+        if self._result is None:
+            self._result = await self._take_reward(answer)
+        return self._result
+
+    async def _take_reward(self, answer: str | None) -> EvaluationResult:
         if self._failure is not None:
             raise self._failure
         is_new = not self._actions or answer not in (None, self._newest)
