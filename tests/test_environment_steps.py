@@ -13,7 +13,7 @@ from assay.agents.transcripts.writing import Told, as_atif, as_chat, as_otel
 from assay.environment import Answer, Environment, Observation, Template
 from assay.errors import AgentEndedError, AgentError, InputError, ScoreError, TaskEndedError
 from assay.models import ModelClient, ModelSettings, using
-from assay.testing import FakeModel, calls
+from assay.testing import FakeModel, calls, says
 from assay.types import ActionStep, AgentStep, Run, Submission, Trace
 
 Steps = AsyncGenerator[Any, Any]
@@ -223,7 +223,9 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
         said = yield "Go."
         if said == "break":
             raise KeyError("the task's own")
-        yield Observation(cast("Any", 3))
+        if said == "exit":
+            raise SystemExit(3)
+        yield Observation(cast("Any", [3] if said == "list" else 3))
         yield 1.0
 
     @env.template()
@@ -243,8 +245,11 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
     assert "the task's own" in str(run.trace.error)
     (failed,) = (step for step in run.trace.steps if isinstance(step, ActionStep))
     assert (failed.action, failed.observation) == ("break", None)
-    strange = await one(breaks, acting("go"))
-    assert "an observation that cannot be shown" in str(strange.trace.error)
+    for action in ("go", "list"):
+        strange = await one(breaks, acting(action))
+        assert "an observation that cannot be shown" in str(strange.trace.error)
+    ended = await one(breaks, acting("exit"))
+    assert "tried to end the process: SystemExit(3)" in str(ended.trace.error)
     declared = await one(undeclared, acting("go"))
     assert "say how many it takes: @env.template(max_steps=20)" in str(declared.trace.error)
 
@@ -382,6 +387,28 @@ async def test_a_model_that_has_no_more_replies_has_ended() -> None:
         run = await one(guessing(), ModelAgent(steps=2), model=fake.model)
     assert (run.reward, run.trace.stop_reason) == (0.0, "max_steps")
     assert "ended after 2 actions" in str(run.grade.content)
+
+
+async def test_what_a_model_says_between_its_actions_is_no_action() -> None:
+    env, got = Environment(), list[object]()
+
+    @env.tool
+    def look() -> str:
+        return "nothing"
+
+    @env.template(max_steps=5)
+    async def listens() -> Steps:
+        got.append((yield "Go."))
+        try:
+            while True:
+                got.append((yield Observation("on")))
+        except AgentEndedError:
+            yield 0.5
+
+    script = ["north", says("Let me look.", calls("look"))]
+    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        run = await one(listens, ModelAgent(steps=2), model=fake.model)
+    assert (run.reward, got, run.trace.content) == (0.5, ["north"], "north")
 
 
 async def test_typed_actions_are_submitted_one_after_the_other() -> None:

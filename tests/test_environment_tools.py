@@ -30,6 +30,8 @@ def shop() -> tuple[Environment, Template[[]]]:
         """Put pieces of an item into the cart."""
         if item == "elephant":
             raise LookupError("no elephants")
+        if item == "exit":
+            raise SystemExit(2)
         cart().extend([item] * pieces)
         return f"{len(cart())} in the cart"
 
@@ -82,6 +84,7 @@ async def test_what_a_tool_raises_is_told_and_what_we_cannot_do_is_an_error() ->
     async def agent(run: Run) -> None:
         wrong: list[tuple[str, Mapping[str, Any], str]] = [
             ("add", {"item": "elephant"}, "LookupError: no elephants"),
+            ("add", {"item": "exit"}, "SystemExit: 2"),
             ("add", {"item": 3}, "item: Input should be a valid string"),
             ("add", {}, "item: Missing required argument"),
             ("add", {"item": "lamp", "colour": "red"}, "colour: Unexpected keyword argument"),
@@ -97,7 +100,7 @@ async def test_what_a_tool_raises_is_told_and_what_we_cannot_do_is_an_error() ->
     (run,) = (await buy().run(agent)).runs
     assert run.reward is None
     assert "no sandbox" in str(run.trace.error)
-    assert [error for *_, error in _told(run)] == [True] * 4 + [False]
+    assert [error for *_, error in _told(run)] == [True] * 5 + [False]
 
 
 async def test_nobody_calls_a_tool_once_the_task_is_graded() -> None:

@@ -271,12 +271,20 @@ class _Work:
         self._replies = 0
         self._malformed = 0
         self._exchanges: list[Exchange] = []
+        self._acted: str | None = None  # in a task of several steps
         self._said = ""  # by the model since the user last spoke
 
     async def go(self) -> None:
         """Work until there is nothing more to do, or no more of it may be done."""
-        trace = self._run.trace
         self._tell_instructions()
+        try:
+            await self._go()
+        finally:
+            if self._acted is not None:  # what it said since then is no action
+                self._run.trace.content = self._acted
+
+    async def _go(self) -> None:
+        trace = self._run.trace
         said = self._run.prompt_text
         scripted = iter(self._agent.turns)
         for number in itertools.count():
@@ -286,7 +294,8 @@ class _Work:
                 return
             self._exchanges.append(Exchange(said, self._said))
             if self._run.max_steps > 1:
-                seen = await self._run.step(self._said)
+                self._acted = self._said
+                seen = await self._run.step(self._acted)
                 if seen.done:
                     trace.stop_reason = "done"
                     return

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import Context
 from typing import Any, TypeAlias, TypeVar
 
-from assay.errors import TaskEndedError
+from assay.errors import AssayError, TaskEndedError
 
 __all__ = ["OneTask"]
 
@@ -84,6 +84,8 @@ class OneTask:
                     if self._is_stopped():
                         done.cancel()
                         raise
+                    if isinstance(error, SystemExit):  # out of a task, it would end the process
+                        error = AssayError(f"tried to end the process: SystemExit({error.code!r})")
                     done.set_exception(error)
                 else:
                     done.set_result(result)

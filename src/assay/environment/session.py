@@ -54,7 +54,8 @@ class TemplateSession:
         self._actions = 0
         self._newest: str | None = None
         self._seen: Observation | None = None  # after the newest action; None where it is the last
-        self._is_over = False  # the agent may not act any more
+        self._is_over = False  # the template takes no more actions
+        self._has_ended = False  # the agent takes none
         self._waits = True  # the generator waits for an action; False when it goes on by itself
         self._reward: object = None
         self._is_rewarded = False
@@ -117,7 +118,7 @@ class TemplateSession:
             raise TemplateError(f"template {name!r} ended without yielding a prompt") from None
 
     async def _step(self, action: str) -> Observation:
-        if self._is_over or self._is_graded or self._failure is not None:
+        if self._is_over or self._has_ended or self._failure is not None:
             raise TaskEndedError(
                 f"the task takes no more actions after {_actions(self._actions)}",
                 hint="stop when an observation is `done`",
@@ -168,6 +169,7 @@ class TemplateSession:
         return Observation(content, yielded.reward, is_last, info)
 
     async def _grade(self, answer: str | None) -> EvaluationResult:
+        self._has_ended = True
         if self._result is None:
             self._result = await self._take_reward(answer)
         return self._result
@@ -237,7 +239,7 @@ def _blocks(content: object) -> list[Json] | None:
     if not isinstance(content, list):
         return None
     blocks = [to_json(block) for block in cast("list[object]", content)]
-    return blocks if all(isinstance(block, str | dict) for block in blocks) else None
+    return blocks if all(isinstance(block, dict) for block in blocks) else None
 
 
 def _prompt(value: object, name: str) -> Prompt:

@@ -62,7 +62,7 @@ class SessionTool:
             return ToolResult(content=f"error: {error}", is_error=True)
         except AssayError:
             raise
-        except Exception as error:  # a tool fails as it likes: the agent is told
+        except (Exception, SystemExit) as error:  # a tool fails as it likes: the agent is told
             return ToolResult(content=f"error: {type(error).__name__}: {error}", is_error=True)
         if isinstance(found, ToolResult):
             return found
