@@ -124,8 +124,9 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         )
         run.trace_id = run.trace.trace_id = secrets.token_hex(16)
         progress.phase = "agent"
-        run.stepping = session if isinstance(session, Stepping) else None
-        run.tools = session.tools if isinstance(session, Offering) else {}
+        # By their names: asking a protocol costs more than the rest of a quick rollout.
+        run.stepping = cast("Stepping", session) if hasattr(session, "step") else None
+        run.tools = cast("Offering", session).tools if hasattr(session, "tools") else {}
         try:
             if cell.gateway is None:
                 await _let_agent_work(cell, run)

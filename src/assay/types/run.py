@@ -120,7 +120,6 @@ class Observation:
             object.__setattr__(self, "reward", reward)
 
 
-@runtime_checkable
 class Stepping(Protocol):
     """A task that has begun, and takes actions."""
 
@@ -167,7 +166,6 @@ class OfferedTool(Protocol):
         ...
 
 
-@runtime_checkable
 class Offering(Protocol):
     """A task that has begun, and offers tools."""
 
