@@ -25,7 +25,10 @@ async def double(number: int = 2) -> Steps:
     answer = yield f"Double {number}."
     if answer == "break":
         raise TemplateError("it broke")
-    yield {"score": 1.0, "content": f"{answer} it is"}
+    if answer == "unknown":
+        yield {"score": None, "isError": True, "content": "nobody knows"}
+    else:
+        yield {"score": 1.0, "content": f"{answer} it is"}
 
 
 @CHECKS.template(returns=dict[str, Any])
@@ -57,6 +60,7 @@ def answering(answer: str) -> Any:
         ("5", check(), 0.0, None),
         ('5", "answer": "4', check(), 0.0, None),  # an answer that would be the frame
         ("break", check(), None, "it broke"),  # nothing that was not graded is verified
+        ("unknown", check(), None, "nobody knows"),
         ("4", breaks(), None, "the verifier's own"),
     ],
 )
@@ -72,7 +76,7 @@ async def test_the_verifiers_grade_replaces_the_tasks_own(
             "done": True,
         }
     else:
-        assert why in str(run.trace.error)
+        assert why in f"{run.trace.error} {run.grade.content}"
 
 
 def test_a_verifier_is_kept_in_rows_and_found_again(tmp_path: Path) -> None:

@@ -188,12 +188,17 @@ class TemplateWork:
         declared = self.template.workspace
         return declared is not None and declared.case.limits.network
 
-    def open(self) -> AbstractAsyncContextManager[Session]:
-        """Begin the task: run the template up to its prompt."""
-        return self._session()
+    def open(self, *, home: str | None = None) -> AbstractAsyncContextManager[Session]:
+        """Begin the task: run the template up to its prompt.
+
+        Args:
+            home: The store's directory, to keep what the agent leaves in its workspace; by default
+                it goes with the session.
+        """
+        return self._session(home)
 
     @asynccontextmanager
-    async def _session(self) -> AsyncGenerator[Session]:
+    async def _session(self, home: str | None) -> AsyncGenerator[Session]:
         if self.template.start is not None:
             await self.template.start()
         session = TemplateSession(self.template, self.template.function(**self.arguments))
@@ -203,7 +208,7 @@ class TemplateWork:
                 yield session
             else:
                 workshop = find_workshop()
-                async with workshop(declared.case, session, declared.cache) as hosted:
+                async with workshop(declared.case, session, declared.cache, home) as hosted:
                     yield hosted
         finally:
             await session.close()

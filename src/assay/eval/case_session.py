@@ -112,9 +112,11 @@ async def case_session(
         yield CaseSession(case, workspace, home, source, guest=guest)
 
 
-def guest_session(case: Case, guest: Guest, cache: str) -> AbstractAsyncContextManager[Session]:
+def guest_session(
+    case: Case, guest: Guest, cache: str, home: str | None = None
+) -> AbstractAsyncContextManager[Session]:
     """A workspace as a case says, for somebody else who asks and grades; see `Workshop`."""
-    return case_session(case, cache=cache, guest=guest)
+    return case_session(case, cache=cache, home=home, guest=guest)
 
 
 @asynccontextmanager

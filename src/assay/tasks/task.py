@@ -145,9 +145,9 @@ class Workshop(Protocol):
     """Whoever can lay out a workspace, and build the grading tree of it; `assay.eval` is."""
 
     def __call__(
-        self, case: Case, guest: Guest, cache: str
+        self, case: Case, guest: Guest, cache: str, home: str | None = None
     ) -> AbstractAsyncContextManager[Session]:
-        """Lay out what a case says, for a guest."""
+        """Lay out what a case says, for a guest, and keep what is left in ``home``."""
         ...
 
 
