@@ -117,7 +117,10 @@ async def _watch_input(ended: asyncio.Event) -> None:
             ended.set()
             return False
 
-    await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
+    try:
+        await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
+    except (OSError, ValueError):
+        raise InputError("--with-parent wants a pipe as standard input") from None
 
 
 def _announced(given: Namespace, served: Served) -> str:

@@ -6,9 +6,9 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import Protocol, Self, TypeAlias, cast, runtime_checkable
 
-from assay.errors import TaskEndedError
+from assay.errors import InputError, TaskEndedError, reason_of, traceback_of
 from assay.frozen import frozen
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
@@ -25,6 +25,7 @@ __all__ = [
     "PromptMessage",
     "Rewarded",
     "Run",
+    "RunClient",
     "Stepping",
 ]
 
@@ -129,9 +130,28 @@ class Stepping(Protocol):
         ...
 
 
+class RunClient(Protocol):
+    """A connection to where tasks run, by which runs are driven by hand, one after the other."""
+
+    async def begin(self, run: Run) -> None:
+        """Start the run's task, and give it its prompt."""
+        ...
+
+    async def end(self, run: Run) -> None:
+        """Have the run's answer graded."""
+        ...
+
+    async def cancel(self, run: Run) -> None:
+        """End the run's task without a grade."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """The live record of one task being worked on; only the runner and the agent change it.
+
+    A run that has a ``client`` is driven by hand: ``async with run`` starts its task and has its
+    answer graded in the end. Work that raises is not graded.
 
     Attributes:
         prompt: The task's opening prompt: text, or chat-style messages.
@@ -140,6 +160,8 @@ class Run:
         workspace: The directory to work in, for tasks that have one.
         gateway: How the agent reaches its model, while it works; None where no model is given.
         stepping: What takes the agent's actions, while it works; None for tasks that take none.
+        client: What starts and grades a run that is driven by hand.
+        args: What its task is called with, likewise.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
         job_id: The launch it belongs to.
@@ -161,6 +183,8 @@ class Run:
     workspace: Workspace | None = None
     gateway: ModelAccess | None = field(default=None, repr=False, compare=False)
     stepping: Stepping | None = field(default=None, repr=False, compare=False)
+    client: RunClient | None = field(default=None, repr=False, compare=False)
+    args: Mapping[str, Json] = field(default_factory=dict[str, Json])
     runtime: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
@@ -264,9 +288,29 @@ class Run:
         self.trace.content = action
         return seen
 
+    async def __aenter__(self) -> Self:
+        if self.client is None:
+            raise InputError(
+                "this run has no client that could start it",
+                hint="async with assay.connect(url) as client: run = client.run('template')",
+            )
+        await self.client.begin(self)
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        client = cast("RunClient", self.client)
+        if error is None:
+            await client.end(self)
+            return
+        if isinstance(error, Exception):
+            self.record(Step.of_error(reason_of(error), traceback_of(error)))
+        self.trace.status = "error" if isinstance(error, Exception) else "cancelled"
+        self.grade = Grade.ungraded(reason_of(error))
+        await client.cancel(self)
+
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
-        plain = replace(self, grade=Grade.ungraded(), gateway=None, stepping=None)
+        plain = replace(self, grade=Grade.ungraded(), gateway=None, stepping=None, client=None)
         written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}
 

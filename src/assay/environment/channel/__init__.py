@@ -8,7 +8,10 @@ from assay.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from assay.environment.channel.client import ChannelClient, connect
+    from assay.environment.channel.link import Address
 
-__all__ = ["ChannelClient", "connect"]
+__all__ = ["Address", "ChannelClient", "connect"]
 
-__getattr__ = names_on_demand(__name__, {"ChannelClient": ".client", "connect": ".client"})
+__getattr__ = names_on_demand(
+    __name__, {"Address": ".link", "ChannelClient": ".client", "connect": ".client"}
+)

@@ -26,6 +26,7 @@ __all__ = [
     "INVALID_REQUEST",
     "METHOD_NOT_FOUND",
     "MOST_BYTES",
+    "NATIVE",
     "NOT_JSON",
     "SESSION_LOST",
     "TASK_RAISED",
@@ -42,6 +43,9 @@ __all__ = [
     "request_of",
     "success",
 ]
+
+NATIVE = "assay"
+"""What a client calls the form of grades that says all; others get HUD's."""
 
 MOST_BYTES = 16 << 20
 """Of one frame of a client, its line break not counted."""
@@ -109,13 +113,12 @@ class TcpWire:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         *,
-        before: bytes = b"",
         held: Held | None = None,
         send_seconds: float | None = None,
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self._ahead = bytearray(before)
+        self._ahead = bytearray()
         self._held = held
         self._send_seconds = send_seconds
 

@@ -16,40 +16,28 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar, cast
 
+from assay.environment.channel.connection import Connection
 from assay.environment.channel.frames import (
+    BUSY,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    MOST_BYTES,
-    NOT_JSON,
     SESSION_LOST,
-    UNAUTHORIZED,
     Held,
     Request,
     Wire,
-    decode,
-    encode,
-    failure,
-    request_of,
-    success,
 )
 from assay.environment.channel.sessions import Attempt, Ending, Ledger, Limits, ServedSession
 from assay.environment.channel.workers import Worker, WorkerGoneError, Workers
 from assay.errors import AssayError, ChannelError, nearest
 from assay.scoring.json_safe import Json
 
-__all__ = ["NATIVE", "Front"]
+__all__ = ["Front"]
 
 T = TypeVar("T")
 
-NATIVE = "assay"
-"""What a client calls the form of grades that says all; others get HUD's."""
-
 _LOG = logging.getLogger("assay.channel")
-_MOST_BEFORE_HELLO = 1 << 16
 _MOST_DEATHS = 3
 _SHARED_DEATHS = 2
-_METHODS = ["hello", "tasks.list", "tasks.start", "tasks.grade", "tasks.cancel", "bye"]
 
 
 class Front:
@@ -77,8 +65,8 @@ class Front:
         self._audit = audit or _log
         self._ledger = Ledger(self.limits)
         self._manifest: dict[str, Json] = {}
-        self._strangers: dict[_Connection, None] = {}  # the oldest first
-        self._live: dict[str, _Connection] = {}
+        self._strangers: dict[Connection, None] = {}  # the oldest first
+        self._live: dict[str, Connection] = {}
         self._running: dict[int, asyncio.Task[dict[str, Json]]] = {}
         self._places: dict[int, Worker] = {}
         self._behind: set[asyncio.Task[None]] = set()
@@ -127,7 +115,7 @@ class Front:
             peer: Who it is, for the audit.
             is_trusted: Whether it has shown the token already.
         """
-        connection = _Connection(self, wire, peer, is_trusted=is_trusted or not self._token)
+        connection = Connection(self, wire, peer, is_trusted=is_trusted or not self._token)
         if len(self._strangers) >= self.limits.strangers:
             oldest = next(iter(self._strangers))
             del self._strangers[oldest]
@@ -140,7 +128,7 @@ class Front:
             connection.leave()
             wire.close()
 
-    def enter(self, connection: _Connection, session_id: str) -> ServedSession:
+    def enter(self, connection: Connection, session_id: str) -> ServedSession:
         """Give a connection its session: a new one, or the one whose id it knows.
 
         Raises:
@@ -161,7 +149,7 @@ class Front:
         self._live[session.id] = connection
         return session
 
-    def park(self, connection: _Connection, session: ServedSession) -> None:
+    def park(self, connection: Connection, session: ServedSession) -> None:
         """A session's connection is gone; its task stays."""
         if self._live.get(session.id) is connection:
             del self._live[session.id]
@@ -198,6 +186,32 @@ class Front:
             self._end(session, before, "replaced")
         attempt = self._ledger.start(session, task, args, key, time.monotonic())
         return self._run(attempt, self._start(session, attempt))
+
+    def step_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
+        """Act in the task of a session; an action that is sent again is the same one.
+
+        Raises:
+            ChannelError: If there is none, or it takes no action now.
+        """
+        attempt, action = session.begun(), request.text("action", needed=True)
+        number = request.params.get("number")
+        done = attempt.steps[-1] if attempt.steps else None
+        if number is not None and number == len(attempt.steps) and done and done[0] == action:
+            return self._later_value(done[1])
+        self._require_idle(attempt)
+        if attempt.answer is not None:
+            raise ChannelError("already graded", code=INVALID_REQUEST, kind="TaskEndedError")
+        if attempt.fault is not None:
+            raise attempt.fault
+        if number is not None and number != len(attempt.steps) + 1:
+            raise ChannelError(
+                f"the next action is number {len(attempt.steps) + 1}", code=INVALID_PARAMS
+            )
+        if len(attempt.steps) >= self.limits.steps:
+            raise ChannelError(
+                f"a task takes {self.limits.steps:,} actions here", code=BUSY, kind="TaskEndedError"
+            )
+        return self._run(attempt, self._step(session, attempt, action))
 
     def grade_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
         """Grade the task of a session, once: what is asked again gets the grade that there is.
@@ -257,6 +271,20 @@ class Front:
             raise
         return cast("dict[str, Json]", attempt.prompt)
 
+    async def _step(self, session: ServedSession, attempt: Attempt, action: str) -> dict[str, Json]:
+        async def step(worker: Worker) -> Json:
+            params: dict[str, Json] = {"task": attempt.number, "action": action}
+            return await worker.ask("step", params, self.limits.start)
+
+        try:
+            seen = cast("dict[str, Json]", await self._doing(attempt, step))
+        except AssayError as error:
+            if type_of(error) == "TaskEndedError":
+                raise
+            raise self._fail(session, attempt, error) from error  # whoever goes on has no grade
+        attempt.steps.append((action, seen))
+        return seen
+
     async def _grade(
         self, session: ServedSession, attempt: Attempt, answer: str | None
     ) -> dict[str, Json]:
@@ -266,16 +294,23 @@ class Front:
 
         try:
             attempt.grade = cast("dict[str, Json]", await self._doing(attempt, grade))
-        except AssayError as error:
-            attempt.fault = (
-                error
-                if isinstance(error, ChannelError)
-                else ChannelError(error.message, kind=type(error).__name__, hint=error.hint)
-            )
-            self._end(session, attempt, "error", error)
-            raise attempt.fault from error
+        except Exception as error:  # recorded: there is no second try for a better grade
+            raise self._fail(session, attempt, error) from error
         self._end(session, attempt, "graded")  # recorded before it is sent
         return attempt.grade
+
+    def _fail(self, session: ServedSession, attempt: Attempt, error: Exception) -> ChannelError:
+        """There will be no grade."""
+        if isinstance(error, ChannelError):
+            fault = error
+        elif isinstance(error, AssayError):
+            fault = ChannelError(error.message, kind=type(error).__name__, hint=error.hint)
+        else:
+            _LOG.error("a call failed", exc_info=error)
+            fault = ChannelError("the server failed", code=-32603, kind=type(error).__name__)
+        attempt.fault = fault
+        self._end(session, attempt, "error", fault)
+        return fault
 
     async def _doing(self, attempt: Attempt, call: Callable[[Worker], Awaitable[Json]]) -> Json:
         """Do something where the task lives, and where it has died, where it lives again.
@@ -314,13 +349,11 @@ class Front:
         if attempt.prompt is None:
             attempt.prompt = prompt
         elif prompt != attempt.prompt:
-            raise ChannelError(
-                f"session lost: its worker died, and {attempt.task!r}, begun again, asked "
-                "something else",
-                code=SESSION_LOST,
-                kind="SessionLostError",
-                hint="make what the task asks depend on its arguments alone",
-            )
+            raise _lost(attempt, "asked something else")
+        for action, seen in attempt.steps:
+            again: dict[str, Json] = {"task": attempt.number, "action": action}
+            if await worker.ask("step", again, self.limits.start) != seen:
+                raise _lost(attempt, "showed something else after the same actions")
         return worker
 
     def _end(
@@ -371,6 +404,7 @@ class Front:
             "peer": session.peer,
             "task": attempt.task if attempt else None,
             "start": session.starts,
+            "actions": len(attempt.steps) if attempt else 0,
             "ended": ending,
             "reward": grade.get("score"),
             "is_error": grade.get("isError") is True or error is not None,
@@ -409,6 +443,15 @@ async def _given(value: dict[str, Json]) -> dict[str, Json]:
     return value
 
 
+def _lost(attempt: Attempt, what: str) -> ChannelError:
+    return ChannelError(
+        f"session lost: its worker died, and {attempt.task!r}, begun again, {what}",
+        code=SESSION_LOST,
+        kind="SessionLostError",
+        hint="make what a task says depend on its arguments and the actions alone",
+    )
+
+
 async def _nothing(_: Worker) -> Json:
     return None
 
@@ -421,195 +464,3 @@ def type_of(error: AssayError) -> str:
 
 def _log(line: Mapping[str, Json]) -> None:
     _LOG.info("%s", json.dumps(line, ensure_ascii=False))
-
-
-class _HangUpError(Exception):
-    """The connection is to be closed, once its reply is sent."""
-
-
-class _Connection:
-    """One connection, which has at most one session at a time."""
-
-    def __init__(self, front: Front, wire: Wire, peer: str, *, is_trusted: bool) -> None:
-        self.wire = wire
-        self.peer = peer
-        self.session: ServedSession | None = None
-        self._front = front
-        self._is_trusted = is_trusted
-        self._is_native = False
-        self._replying: set[asyncio.Task[None]] = set()
-
-    async def serve(self) -> None:
-        limits = self._front.limits
-        deadline = time.monotonic() + limits.hello
-        try:
-            while True:
-                is_known = self.session is not None
-                patience = limits.idle if is_known else max(0.0, deadline - time.monotonic())
-                async with asyncio.timeout(patience):
-                    most = MOST_BYTES if is_known else _MOST_BEFORE_HELLO
-                    data = await self.wire.receive(most, limits.frame)
-                if data is None:
-                    return
-                await self._take(data)
-        except TimeoutError:
-            return
-        except ChannelError as error:
-            await self.wire.send(encode(failure(None, error)))
-        except _HangUpError:
-            if self._replying:
-                await asyncio.wait(self._replying)
-
-    def leave(self) -> None:
-        """The connection is gone."""
-        for replying in self._replying:
-            replying.cancel()
-        if self.session is not None:
-            self._front.park(self, self.session)
-
-    async def _take(self, data: str | bytes) -> None:
-        """Answer one frame; what takes long is answered when it is done."""
-        number: int | str | None = None
-        try:
-            request = request_of(decode(data))
-            number = request.id
-            result = self._call(request)
-        except ChannelError as error:
-            if error.code == NOT_JSON:
-                raise  # nobody knows where the next frame begins
-            await self.wire.send(encode(failure(number, error)))
-            if error.code == UNAUTHORIZED:
-                raise _HangUpError from None
-            return
-        if isinstance(result, asyncio.Task):
-            replying = asyncio.create_task(self._reply(request, result))
-            self._replying.add(replying)
-            replying.add_done_callback(self._replying.discard)
-        elif number is not None:
-            await self.wire.send(encode(success(number, result)))
-        if request.method == "bye":
-            raise _HangUpError
-
-    def _call(self, request: Request) -> dict[str, Json] | asyncio.Task[dict[str, Json]]:
-        method = request.method
-        if method == "hello":
-            return self._hello(request)
-        if method not in _METHODS:
-            raise ChannelError(
-                f"method not found: {method[:80]}",
-                code=METHOD_NOT_FOUND,
-                hint=nearest(method, _METHODS),
-            )
-        session = self._entered()
-        if method == "tasks.list":
-            return {"tasks": self._front.templates}
-        if method == "tasks.start":
-            return self._front.start_task(session, request)
-        if method == "tasks.grade":
-            return self._front.grade_task(session, request)
-        if method == "tasks.cancel":
-            self._front.cancel_task(session)
-            return {"cancelled": True}
-        self.session = None
-        self._front.bye(session)
-        return {"goodbye": True}
-
-    def _hello(self, request: Request) -> dict[str, Json]:
-        wanted, token = request.text("session_id"), request.text("token")
-        if not self._is_trusted:
-            # Whoever knows the id of a session was let in when it was opened.
-            is_known = bool(wanted) and self._front.is_session(wanted)
-            if not (token and self._front.knows(token)) and not is_known:
-                raise _unauthorized(is_wrong=bool(token))
-            self._is_trusted = True
-        self._is_native = request.text("form") == NATIVE
-        session = self.session
-        if session is None or (wanted and wanted != session.id):
-            entered = self._front.enter(self, wanted)
-            if session is not None:
-                self._front.park(self, session)
-            session = self.session = entered
-        manifest = self._front.manifest
-        return {
-            "session_id": session.id,
-            "env": {"name": manifest["name"], "version": manifest["version"]},
-            "bindings": manifest.get("bindings") or [],
-            "form": NATIVE if self._is_native else "hud",
-        }
-
-    def _entered(self) -> ServedSession:
-        """The session; a client that does not say hello gets a new one, if it needs no token."""
-        if self.session is None:
-            if not self._is_trusted:
-                raise _unauthorized(is_wrong=False)
-            self.session = self._front.enter(self, "")
-        return self.session
-
-    async def _reply(self, request: Request, result: asyncio.Task[dict[str, Json]]) -> None:
-        await asyncio.wait({result})
-        if request.id is None:
-            return
-        if result.cancelled():
-            error = ChannelError("cancelled", code=INVALID_REQUEST, kind="CancelledError")
-            frame = failure(request.id, error)
-        elif fault := result.exception():
-            known = fault if isinstance(fault, AssayError) else _bug(fault)
-            frame = failure(request.id, known)
-        else:
-            value = result.result()
-            is_foreign = request.method == "tasks.grade" and not self._is_native
-            frame = success(request.id, for_hud(value) if is_foreign else value)
-        await self.wire.send(encode(frame))
-
-
-def _unauthorized(*, is_wrong: bool) -> ChannelError:
-    return ChannelError(
-        "the token is wrong" if is_wrong else "this server wants a token",
-        code=UNAUTHORIZED,
-        hint='hello with {"token": …}, or an Authorization header on the WebSocket',
-    )
-
-
-def _bug(fault: BaseException) -> ChannelError:
-    _LOG.error("a call failed", exc_info=fault)
-    return ChannelError("the server failed", code=-32603, kind=type(fault).__name__)
-
-
-def for_hud(grade: Mapping[str, Json]) -> dict[str, Json]:
-    """A grade in HUD's form, whose readers refuse what they do not know.
-
-    That form has a score in every frame: one without a reward is an error there.
-    """
-    score = grade.get("score")
-    content = grade.get("content")
-    nodes = grade.get("subscores")
-    return {
-        "score": score if score is not None else 0.0,
-        "done": grade.get("done") is not False,
-        "content": content if score is not None or content else "nothing applied",
-        "info": grade.get("info") or {},
-        "isError": score is None,
-        "subscores": _hud_nodes(nodes) if isinstance(nodes, list) else None,
-    }
-
-
-def _hud_nodes(nodes: list[Json]) -> list[Json]:
-    """Nodes that have a value; their own fields beyond HUD's go into ``info``."""
-    found: list[Json] = []
-    for node in nodes:
-        if not isinstance(node, dict) or node.get("status", "scored") != "scored":
-            continue
-        metadata, children = node.get("metadata"), node.get("children")
-        more = {key: node.get(key) for key in ("gate", "reason", "flags", "assurance")}
-        info = {**(metadata if isinstance(metadata, dict) else {})}
-        info.update({key: value for key, value in more.items() if value})
-        found.append(
-            {
-                "name": node.get("name"),
-                "weight": node.get("weight"),
-                "value": node.get("value"),
-                "children": _hud_nodes(children) if isinstance(children, list) else None,
-                "info": info or None,
-            }
-        )
-    return found

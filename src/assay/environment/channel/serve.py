@@ -101,8 +101,8 @@ async def serve(
         )
         await front.start()
         doors = _Doors(front)
-        server = await asyncio.start_server(
-            doors.accept, sock=listener, limit=_CHUNK, backlog=_BACKLOG
+        server = await asyncio.get_running_loop().create_server(
+            lambda: _Sniffing(doors), sock=listener, backlog=_BACKLOG
         )
         try:
             yield Served(
@@ -139,6 +139,8 @@ class _Doors:
     def __init__(self, front: Front) -> None:
         from aiohttp import web
 
+        self.limits = front.limits
+        self.silent: dict[_Sniffing, None] = {}  # the oldest first
         self._front = front
         self._open: set[asyncio.Task[None]] = set()
         self._web = web.Server(
@@ -147,48 +149,31 @@ class _Doors:
             logger=logging.Logger("assay.channel.web", logging.CRITICAL + 1),  # noqa: LOG001
         )
 
-    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
-        task.add_done_callback(self._open.discard)
-        try:
-            await self._accept(reader, writer)
-        except (OSError, asyncio.CancelledError):
-            writer.transport.abort()
+    def protocol_for(self, first: bytes) -> asyncio.Protocol:
+        """Who speaks, by the first bytes: JSON begins with a brace, and HTTP with a GET."""
+        if first.startswith(b"G"):
+            return cast("asyncio.Protocol", self._web())
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(_CHUNK), self._lines)
 
     async def close(self) -> None:
         """Break off what is left."""
+        for sniffing in list(self.silent):
+            sniffing.abort()
         await self._web.shutdown(0.1)
         for task in list(self._open):
             task.cancel()
         if self._open:
             await asyncio.wait(self._open)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        limits = self._front.limits
-        before = b""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(limits.hello):
-                before = await reader.read(_CHUNK)
-        if not before:
-            writer.transport.abort()
-            return
-        if before.startswith(b"G"):  # of an HTTP request; JSON begins with a brace
-            protocol = cast("asyncio.Protocol", self._web())
-            writer.transport.set_protocol(protocol)
-            protocol.connection_made(writer.transport)
-            protocol.data_received(before)
-            return
-        wire = TcpWire(
-            reader,
-            writer,
-            before=before,
-            held=self._front.held,
-            send_seconds=limits.frame,
-        )
-        await self._front.connection(wire, _peer(writer.get_extra_info("peername")))
+    async def _lines(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        wire = TcpWire(reader, writer, held=self._front.held, send_seconds=self.limits.frame)
+        with suppress(OSError, asyncio.CancelledError):
+            await self._front.connection(wire, _peer(writer.get_extra_info("peername")))
+        writer.transport.abort()
 
     async def _websocket(self, request: web.BaseRequest) -> web.StreamResponse:
         from aiohttp import web
@@ -218,6 +203,47 @@ class _Doors:
         peer = _peer(transport and transport.get_extra_info("peername"))
         await self._front.connection(wire, peer, is_trusted=True)
         return opened
+
+
+class _Sniffing(asyncio.Protocol):
+    """A connection that has not said anything yet."""
+
+    def __init__(self, doors: _Doors) -> None:
+        self._doors = doors
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        limits = self._doors.limits
+        self._timer = asyncio.get_running_loop().call_later(limits.hello, self.abort)
+        silent = self._doors.silent
+        if len(silent) >= limits.strangers:
+            next(iter(silent)).abort()
+        silent[self] = None
+
+    def data_received(self, data: bytes) -> None:
+        self._forget()
+        transport = self._transport
+        assert transport is not None
+        protocol = self._doors.protocol_for(data)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        protocol.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._forget()
+
+    def abort(self) -> None:
+        """Hang up."""
+        self._forget()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _forget(self) -> None:
+        self._doors.silent.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 def _peer(address: object) -> str:

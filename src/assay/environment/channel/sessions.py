@@ -81,7 +81,9 @@ class Attempt:
     key: str
     started: float
     prompt: Json = None
-    steps: list[tuple[str, Json]] = field(default_factory=list[tuple[str, Json]])
+    steps: list[tuple[str, dict[str, Json]]] = field(
+        default_factory=list[tuple[str, dict[str, Json]]]
+    )
     answer: str | None = None
     grade: dict[str, Json] | None = None
     fault: ChannelError | None = None

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from assay.environment.channel.frames import (
     INVALID_PARAMS,
@@ -34,6 +34,7 @@ from assay.errors import (
     ChannelError,
     InputError,
     SkippedError,
+    TaskEndedError,
     TemplateError,
     nearest,
     reason_of,
@@ -42,9 +43,12 @@ from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Session, Work
+from assay.types.run import Stepping
 from assay.types.submission import Submission
 
 __all__ = ["MOST_INSIDE", "environment_in", "main"]
+
+T = TypeVar("T")
 
 MOST_INSIDE = 8 * MOST_BYTES
 """Of one frame between front and worker: text can be longer in another encoding."""
@@ -105,10 +109,10 @@ class _Begun:
             asyncio.Queue()
         )
         self._work = work
-        self._prompt: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._prompt: asyncio.Future[dict[str, Json]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live())
 
-    async def prompt(self) -> Json:
+    async def prompt(self) -> dict[str, Json]:
         return await asyncio.shield(self._prompt)
 
     async def ask(self, what: str, params: Mapping[str, Json]) -> Json:
@@ -126,7 +130,7 @@ class _Begun:
     async def _live(self) -> None:
         try:
             async with self._work.open() as session:
-                _settle(self._prompt, {"prompt": session.prompt})
+                _settle(self._prompt, _opening(session))
                 while True:
                     what, params, answered = await self._inbox.get()
                     try:
@@ -143,20 +147,27 @@ class _Begun:
             _fail(self._prompt, TemplateError(f"the task tried to end its process: {error!r}"))
 
 
-def _settle(future: asyncio.Future[Json], value: Json) -> None:
+def _opening(session: Session) -> dict[str, Json]:
+    said: dict[str, Json] = {"prompt": session.prompt}
+    if isinstance(session, Stepping) and session.max_steps > 1:
+        said["max_steps"] = session.max_steps
+    return said
+
+
+def _settle(future: asyncio.Future[T], value: T) -> None:
     if not future.done():
         future.set_result(value)
 
 
-def _fail(future: asyncio.Future[Json], error: BaseException) -> None:
+def _fail(future: asyncio.Future[T], error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # seen, also where nobody asks any more
 
 
 async def _do(session: Session, what: str, params: Mapping[str, Json]) -> Json:
-    if what != "grade":
-        raise ChannelError(f"a task cannot {what!r}", code=INVALID_PARAMS)
+    if what == "step":
+        return await _step(session, str(params["action"]))
     answer = params.get("answer")
     submission = Submission(answer=answer if isinstance(answer, str) else None)
     try:
@@ -166,6 +177,19 @@ async def _do(session: Session, what: str, params: Mapping[str, Json]) -> Json:
     except SystemExit as error:
         raise TemplateError(f"the grader tried to end its process: {error!r}") from error
     return _fitting(Grade.from_result(result).to_dict())
+
+
+async def _step(session: Session, action: str) -> Json:
+    if not isinstance(session, Stepping):
+        raise TaskEndedError("the task takes no actions")
+    seen = await session.step(action)
+    shown: dict[str, Json] = {
+        "observation": seen.content,
+        "done": seen.done,
+        "reward": seen.reward,
+        "info": dict(seen.info),
+    }
+    return _sendable(shown, "an observation")
 
 
 def _fitting(grade: dict[str, Json]) -> Json:
@@ -252,17 +276,22 @@ class _Worker:
         made = self._environment.task(str(params["id"]), **args)
         begun = self._begun[task] = _Begun(cast("Work", made.work))
         try:
-            return _sendable(await begun.prompt(), made.id)
+            return _sendable(await begun.prompt(), f"the prompt of {made.id!r}")
         except BaseException:
             self._begun.pop(task, None)
             await begun.end()
             raise
 
 
-def _sendable(prompt: Json, task: str) -> Json:
-    if len(encode({"prompt": prompt})) > MOST_BYTES // 2:
-        raise TemplateError(f"the prompt of {task!r} is larger than a frame")
-    return prompt
+def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
+    """What can be sent.
+
+    Raises:
+        TemplateError: If it is too large.
+    """
+    if len(encode(value)) > MOST_BYTES // 2:
+        raise TemplateError(f"{what} is larger than a frame")
+    return value
 
 
 def _told(error: Exception) -> AssayError:
