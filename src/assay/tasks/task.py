@@ -77,6 +77,30 @@ class Terms(Protocol):
         ...
 
 
+@runtime_checkable
+class Placed(Protocol):
+    """Work that is not done in this process."""
+
+    @property
+    def runtime(self) -> str:
+        """What it executes in, as a run says it."""
+        ...
+
+
+class Runtime(Protocol):
+    """Where an environment is served that wants a token: `assay.environment.channel.Address`."""
+
+    @property
+    def url(self) -> str:
+        """The control channel."""
+        ...
+
+    @property
+    def token(self) -> str:
+        """The secret that its server wants."""
+        ...
+
+
 @frozen(kw_only=True)
 class RunOptions:
     """How tasks are run. Times are in seconds; None is no limit.
@@ -88,6 +112,8 @@ class RunOptions:
         agent_timeout: For the agent's work; what it has done by then is graded.
         grading_timeout: For grading; over it is an error, never a 0.
         model: The model that agents reach by ``run.gateway``; empty for none.
+        runtime: Where templates run: ``local`` (this process), ``subprocess`` (one that serves the
+            environment's file and ends with the job), or where the environment is served.
     """
 
     group: int = 1
@@ -96,6 +122,7 @@ class RunOptions:
     agent_timeout: float | None = None
     grading_timeout: float | None = 1800.0
     model: str = ""
+    runtime: str | Runtime = "local"
 
     def __post_init__(self) -> None:
         for name in ("group", "max_concurrent"):
@@ -215,6 +242,7 @@ class Task:
         agent_timeout: float | None = None,
         grading_timeout: float | None = 1800.0,
         model: str = "",
+        runtime: str | Runtime = "local",
         job: Job | None = None,
     ) -> Job:
         """Run this task ``group`` times; see `RunOptions` for the parameters.
@@ -229,6 +257,7 @@ class Task:
             agent_timeout=agent_timeout,
             grading_timeout=grading_timeout,
             model=model,
+            runtime=runtime,
         )
         return await find_runner()([self], agent, options, job)
 
@@ -334,6 +363,7 @@ class Taskset:
         agent_timeout: float | None = None,
         grading_timeout: float | None = 1800.0,
         model: str = "",
+        runtime: str | Runtime = "local",
         job: Job | None = None,
     ) -> Job:
         """Run every task ``group`` times; see `RunOptions` for the limits.
@@ -350,6 +380,7 @@ class Taskset:
             agent_timeout=agent_timeout,
             grading_timeout=grading_timeout,
             model=model,
+            runtime=runtime,
         )
         return await find_runner()(list(self), agent, options, job)
 
