@@ -10,6 +10,7 @@ import pytest
 
 from assay.agents.transcripts.telling import as_otel
 from assay.agents.transcripts.writing import Told
+from assay.cli.rows import _begins_with_a_row
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.command_line import assay, cells, summary
@@ -122,3 +123,12 @@ def test_a_recording_that_speaks_of_an_answer_is_no_row(tmp_path: Path) -> None:
     (tmp_path / "graders.yaml").write_text("- {type: tool_correctness, expected: [read]}\n")
     done = assay("grade", "s.jsonl", "-g", "graders.yaml", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
+
+
+@pytest.mark.parametrize("form", ["{}", "[{}]", "[\n  {},\n  {}\n]", "\ufeff[{}]"])
+def test_rows_are_told_without_reading_them_through(form: str) -> None:
+    row = '{"question": {"answer": 1}, "answer": "yes"}'
+    head = form.replace("{}", row).encode()
+    assert _begins_with_a_row(head)
+    assert _begins_with_a_row(head.replace(b"yes", b"y" * 100_000)[: 1 << 16])
+    assert not _begins_with_a_row(head.replace(b'"answer": "yes"', b'"content": "yes"'))

@@ -301,6 +301,8 @@ async def test_a_gateway_s_conversations_are_told_apart_and_told_once(found: Col
         for parent in (root.id, helper.id)
     }
     assert within == {root.id: ["9", "10"], helper.id: ["letters"]}
+    assert root.about["gen_ai.provider.name"] == "openai"
+    assert "gen_ai.provider.name" not in helper.about
     assert len(spans) == len(found.spans) == 1 + 1 + 2 * 3
 
 

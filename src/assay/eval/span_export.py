@@ -87,7 +87,7 @@ class SpanExport:
         self._open: dict[str, _Live] = {}
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._is_ending = self._is_over = self._is_unreachable = False
+        self._is_ending = self._is_over = self._is_unreachable = self._is_sending = False
         self._sender: Sender | None = None
         self._token: Token[Watch | None] | None = None
 
@@ -176,6 +176,8 @@ class SpanExport:
         """Send what is waiting, as far as that goes quickly."""
         with self._change:
             self._is_ending = True
+            # Who could not be reached some time ago is tried once more, unless that is under way.
+            self._is_unreachable = self._is_unreachable and self._is_sending
             self._change.notify_all()
             if self._thread is None:
                 return
@@ -208,6 +210,7 @@ class SpanExport:
     def _next(self) -> list[tuple[ToldSpan, Mapping[str, Json]]]:
         """The next batch; empty when no more comes."""
         with self._change:
+            self._is_sending = False
             until = time.monotonic() + _EVERY_SECONDS
             while not self._is_ending and len(self._waiting) < _BATCH:
                 left = until - time.monotonic()
@@ -224,6 +227,7 @@ class SpanExport:
                 batch.append((span, about))
                 size += more
             self._waiting_bytes -= size
+            self._is_sending = True
             return batch
 
     def _failed(self, why: str, *, is_unreachable: bool = False) -> None:
@@ -245,9 +249,11 @@ class _Live:
         about: Mapping[str, Json],
         put: Callable[[Iterable[ToldSpan], Mapping[str, Json]], None],
     ) -> None:
-        self.began = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.began = _now()
         self.about = about
-        self.telling = Telling(run.trace_id or "", began=self.began, prompt=run.prompt_text)
+        self.telling = Telling(
+            run.trace_id or "", began=self.began, prompt=run.prompt_text, model=run.model
+        )
         self._run, self._put = run, put
         self._lines: Lines | None = None
         self._own_requests: set[int] = set()
@@ -294,9 +300,13 @@ class _Live:
 def _last_spans(run: Run, cell: CellRecord, live: _Live | None) -> Iterator[ToldSpan]:
     """What is told of a run in the end; all of it, where nobody has seen it begin."""
     if live is None:
-        yield from spans_of(told_run(cell, run, ""))
+        yield from spans_of(told_run(cell, run, _now()))
     else:
-        yield live.telling.whole(told_run(cell, run, live.began))
+        yield live.telling.whole(told_run(cell, run, live.began), _now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _address(given: str) -> str:
