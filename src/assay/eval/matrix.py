@@ -17,6 +17,7 @@ from assay.eval.harnesses import (
     declared_harnesses,
     fake_models,
     gateway_for,
+    harnesses_in_images,
     require_harnesses,
     require_model,
     usable_harnesses,
@@ -329,6 +330,7 @@ def _settled(
     cases = _select(load_cases(list(request.paths)), request.cases)
     plan, harnesses = _plan(cases, request)  # whatever is wrong is told before anything is played
     cases = [_with_image(case, store, images.get(case.id, "")) for case in cases]
+    harnesses = harnesses_in_images(cases, harnesses, str(Path(store.home, "cache")))
     resolved = {case.id: case for case in cases}
     digests = {case.id: case.digest for case in cases}
     if tested := [case for case in cases if has_tests(case)]:
