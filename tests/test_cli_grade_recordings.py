@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from google.protobuf.json_format import Parse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from assay.agents.transcripts.telling import as_otel
 from assay.agents.transcripts.writing import Told
@@ -90,7 +94,20 @@ DONE = Trace(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["spans.jsonl", "spans.jsonl.gz", "spans.json"])
+def _protobuf(request: Json) -> bytes:
+    """A request of OTLP's JSON, as OpenTelemetry's own code writes it."""
+    text = json.dumps(request)
+    for name in ("traceId", "spanId", "parentSpanId"):  # this form of JSON has bytes in base 64
+        found = re.compile(rf'"{name}": "(\w+)"')
+        text = found.sub(
+            lambda hit, name=name: f'"{name}": "{b64encode(bytes.fromhex(hit[1])).decode()}"', text
+        )
+    return Parse(text, ExportTraceServiceRequest()).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "name", ["spans.jsonl", "spans.jsonl.gz", "spans.json", "spans.bin", "spans.bin.gz", "one.bin"]
+)
 def test_files_that_a_collector_writes_are_graded(tmp_path: Path, name: str) -> None:
     """A request to a line, in the order in which they came: of one run here, and of others."""
     requests: list[Json] = [{"resourceLogs": []}]
@@ -103,11 +120,17 @@ def test_files_that_a_collector_writes_are_graded(tmp_path: Path, name: str) -> 
         for span in spans:
             one = json.loads(whole)
             one["resourceSpans"][0]["scopeSpans"][0]["spans"] = [span]
-            requests.insert(len(requests) // 2, one)
+            requests.insert(1 + len(requests) // 2, one)
     text = "".join(json.dumps(one) + "\n" for one in requests)
     written = json.dumps(requests) if name.endswith(".json") else text
-    packed = gzip.compress(written.encode()) if name.endswith(".gz") else written.encode()
-    (tmp_path / name).write_bytes(packed)
+    data = written.encode()
+    if ".bin" in name:
+        messages = [_protobuf(one) for one in requests[1:]]
+        data = b"".join(
+            message if name == "one.bin" else len(message).to_bytes(4, "big") + message
+            for message in messages
+        )
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     (tmp_path / "graders.yaml").write_text(GRADERS.rpartition("- ")[0])
     done = assay("grade", name, "-g", "graders.yaml", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [1.0, 1.0], done.stderr

@@ -137,7 +137,7 @@ def _may_record(given: Namespace, path: str, reading: Reading) -> bool:
 def _begins_with_a_row(head: bytes) -> bool:
     """Whether a file begins with an answer: recordings may speak of one, inside."""
     text = head.decode("utf-8", "replace").lstrip("\ufeff[ \t\r\n")
-    if '"answer"' not in text:
+    if not text.startswith("{") or '"answer"' not in text:
         return False
     try:
         first = cast("object", json.JSONDecoder().raw_decode(text)[0])
