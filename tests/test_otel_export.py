@@ -395,6 +395,8 @@ def test_what_passes_a_gateway_leaves_while_it_passes(tmp_path: Path, found: Col
     assert root.resource["assay.run"] == stored.id
     names = [about["gen_ai.evaluation.name"] for _, about in root.events]
     assert names == ["reward", "file"]
+    opened = assay("report", "latest", "--case", "sum", "--json", cwd=tmp_path).stdout
+    assert f'"trace_id": "{root.trace}"' in opened
     # What is exported afterwards is the same.
     after = json.loads(assay("runs", "export", "latest", "--format", "otel", cwd=tmp_path).stdout)
     later = after["resourceSpans"][0]["scopeSpans"][0]["spans"]
