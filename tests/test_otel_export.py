@@ -480,6 +480,19 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
     assert found.spans == []
 
 
+def test_what_is_only_graded_again_is_not_told_again(tmp_path: Path, found: Collector) -> None:
+    case = echo_case(tmp_path, pattern="good")
+    assert assay("run", "evals", "--otel", found.url, cwd=tmp_path).returncode == 1
+    before = list(found.spans)
+    assert len(found.roots) == 1
+    (case / "case.yaml").write_text((case / "case.yaml").read_text().replace("good", "hello"))
+    again = ("run", "--resume", "latest", "--regrade", "--otel", found.url)
+    assert assay(*again, cwd=tmp_path).returncode == 0
+    assert found.spans == before
+    after = assay("runs", "export", "latest", "--format", "otel", cwd=tmp_path).stdout
+    assert f'"traceId": "{found.roots[0].trace}"' in after  # it is the same work
+
+
 def test_without_the_option_nothing_is_exported_or_loaded(tmp_path: Path) -> None:
     echo_case(tmp_path)
     code = f"""
