@@ -167,6 +167,19 @@ async def test_only_editors_send_and_delete_and_viewers_read(site: Site) -> None
         assert (answer.status_code, body_of(answer)["code"]) == (401, 16)
 
 
+async def test_a_key_of_all_projects_is_held_to_the_limit_of_the_one_it_sends_to(
+    site: Site,
+) -> None:
+    limits: Json = {"requests_per_minute": 1}
+    put = await site.admin.put("/api/v1/projects/default/limits", json=limits)
+    assert put.status_code == 200, put.text
+    async with site.client(await site.key("editor")) as editor:
+        await _send(site, agent_spans(), client=editor)
+        refused = await editor.post("/v1/traces", json=otlp_request(agent_spans()))
+        assert (refused.status_code, body_of(refused)["code"]) == (429, 8)
+        assert int(refused.headers["retry-after"]) > 0
+
+
 NAN = b'{"resourceSpans": [NaN]}'
 REQUESTS: dict[str, tuple[bytes, Mapping[str, str], int, str]] = {
     "another type": (b"x", {"Content-Type": "text/plain"}, 415, "OTEL_EXPORTER_OTLP_PROTOCOL"),

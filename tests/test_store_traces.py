@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -89,3 +91,34 @@ def test_two_servers_that_are_sent_one_trace_keep_one(location: str, database: D
                 Traces(each).add("default", [_span(ONE, number), _span(ONE, 9)], LIMITS)
         assert Traces(other).get("default", ONE).spans == 6
         assert len(Traces(other).page("default")) == 1
+
+
+def test_traces_that_are_deleted_while_they_grow_hurt_nobody(location: str) -> None:
+    faults: list[Exception] = []
+
+    def work(change: Callable[[Traces, int], object]) -> None:
+        with Database.open(location) as own:
+            for turn in range(30):
+                with suppress(NotFoundError):
+                    change(Traces(own), turn)
+
+    def add(traces: Traces, turn: int) -> None:
+        try:
+            spans = [_span(ONE, turn % 5 + 1), _span(TWO, turn % 5 + 1)]
+            traces.add("default", spans if turn % 2 else spans[::-1], LIMITS)
+        except Exception as error:
+            faults.append(error)
+
+    def delete(traces: Traces, turn: int) -> None:
+        traces.delete("default", ONE if turn % 2 else TWO)
+
+    Database.open(location).close()
+    threads = [Thread(target=work, args=(change,)) for change in (add, add, delete, delete)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    with Database.open(location) as own:
+        left = {one.seq for one in Traces(own).page("default")}
+        assert {seq for (seq,) in own.rows("SELECT trace FROM span")} <= left

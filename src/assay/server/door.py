@@ -140,10 +140,10 @@ async def admit(request: Request, role: Entrance, where: str = "") -> None:
             ],
         )
     if role != "admin":  # who sets limits is never kept out by one
-        await _spend(request, project)
+        await spend(request, project)
 
 
-async def _spend(request: Request, project: str) -> None:
+async def spend(request: Request, project: str) -> None:
     """Count a request of a project that there is; the gate tells what is left.
 
     Raises:

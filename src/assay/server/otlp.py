@@ -19,7 +19,7 @@ from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from assay.server.bodies import parse
 from assay.server.context import ServerSettings, caller, context
-from assay.server.door import QUICK_BYTES, Door, needs
+from assay.server.door import QUICK_BYTES, Door, needs, spend
 from assay.server.operations import Project, desk_of, log_changes
 from assay.server.problems import PROTOBUF, TRACES, otlp_refusal, reply
 from assay.service.operation import EVERY_PROJECT
@@ -30,6 +30,7 @@ from assay.store.traces import NewSpan, Received
 from assay.types.codec import Problem
 
 _JSON = "application/json"
+_DEFAULT = "default"
 _ENCODINGS: Mapping[str, int] = {"gzip": 31, "deflate": 47}  # as zlib's `wbits`
 _LONGEST = 1_000
 _Form: TypeAlias = Literal["json", "protobuf"]
@@ -137,8 +138,12 @@ _BODY: dict[str, Json] = {
 )
 async def receive_traces(request: Request) -> Response:
     """Keep the spans of a request of OTLP/HTTP, in the project of the key, or in `default`."""
-    own = caller(request).project
-    return await _receive(request, "default" if own == EVERY_PROJECT else own)
+    who = caller(request)
+    if who.project != EVERY_PROJECT:
+        return await _receive(request, who.project)
+    if who.role != "admin":  # as at the door, which did not know which project is meant
+        await spend(request, _DEFAULT)
+    return await _receive(request, _DEFAULT)
 
 
 @router.post(

@@ -234,8 +234,8 @@ class Traces:
         with self._database.writing():
             for one in records:
                 self._remove(
-                    "seq = ? AND spans = ? AND rewritten = ? AND refused = ?",
-                    *(one.seq, one.spans, one.rewritten, one.refused),
+                    "seq = ? AND id = ? AND spans = ? AND rewritten = ? AND refused = ?",
+                    *(one.seq, one.id, one.spans, one.rewritten, one.refused),
                 )
 
     def _remove(self, where: str, *values: Scalar) -> int:
@@ -251,15 +251,15 @@ class Traces:
         """The trace, which nobody else changes now; None where no more may begin."""
         now = self._database.now()
         touch = "UPDATE trace SET updated_at = ? WHERE project = ? AND id = ?"
-        if not self._database.change(touch, now, project, trace):
+        begin = (
+            "INSERT INTO trace (project, id, created_at, updated_at) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (project, id) DO NOTHING"
+        )
+        while not self._database.change(touch, now, project, trace):
             if not may_begin:
                 return None
-            if not self._database.change(
-                "INSERT INTO trace (project, id, created_at, updated_at) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (project, id) DO NOTHING",
-                *(project, trace, now, now),
-            ):  # somebody else has just begun it
-                self._database.change(touch, now, project, trace)
+            if self._database.change(begin, project, trace, now, now):
+                break  # else somebody has begun it since, and it may be gone again
         return self.get(project, trace)
 
     def _add(
