@@ -216,6 +216,7 @@ def test_an_address_is_what_an_address_looks_like(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t/own")
     assert SpanExport().endpoint == "http://t/own"
     export = SpanExport("http://me:secret@d?key=secret")
+    assert export.endpoint == "http://me:secret@d/v1/traces?key=secret"
     assert "secret" not in str(export)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     with pytest.raises(InputError, match="says grpc"):

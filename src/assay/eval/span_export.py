@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import Token
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -264,7 +264,7 @@ class _Live:
         is_told_here = self._lines is None or step.error or isinstance(step, ActionStep)
         if is_told_here and step.task_call is None:
             self._recorded.append(step)
-            self._tell(step)
+            self._put(self.telling.tell(step), self.about)
 
     def passed(self, entry: Entry) -> None:
         """Something passed its gateway; an agent of this process records its requests itself."""
@@ -275,26 +275,28 @@ class _Live:
         if entry.number in self._own_requests:
             return
         self._lines = self._lines or Lines()
-        self._tell_line(*self._lines.take(entry))
+        self._put(self._passing(self._lines, entry), self.about)
 
     def worked(self) -> None:
         """Its work is over: tell what is known of it only now."""
+        self._put(self._left(), self.about)
+
+    def _passing(self, lines: Lines, entry: Entry) -> Iterator[ToldSpan]:
+        line, steps = lines.take(entry)
+        for step in steps:
+            yield from self.telling.tell(step, line)
+
+    def _left(self) -> Iterator[ToldSpan]:
         if self._lines is not None:
             for line, steps in self._lines.end():
-                self._tell_line(line, steps)
+                for step in steps:
+                    yield from self.telling.tell(step, line)
         else:
             told = set(map(id, self._recorded))
             for step in self._run.trace.work:
                 if id(step) not in told:
-                    self._tell(step)
-        self._put(self.telling.close(), self.about)
-
-    def _tell_line(self, line: int, steps: Sequence[Step]) -> None:
-        for step in steps:
-            self._tell(step, line)
-
-    def _tell(self, step: Step, line: int = 0) -> None:
-        self._put(self.telling.tell(step, line), self.about)
+                    yield from self.telling.tell(step)
+        yield from self.telling.close()
 
 
 def _last_spans(run: Run, cell: CellRecord, live: _Live | None) -> Iterator[ToldSpan]:
@@ -313,7 +315,8 @@ def _address(given: str) -> str:
     """The address that spans are sent to."""
     if given:
         hint = "http://HOST:4318; without one, --otel stands behind the paths"
-        address = given.rstrip("/").removesuffix(_PATH) + _PATH
+        address, mark, query = given.partition("?")
+        address = address.rstrip("/").removesuffix(_PATH) + _PATH + mark + query
     else:
         hint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST:4318"
         base = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or _DEFAULT
