@@ -1,4 +1,4 @@
-"""Codex, OpenCode and mini-SWE-agent themselves, offline: they solve an example in the sandbox.
+"""Codex, OpenCode, Gemini CLI and mini-SWE-agent themselves, offline: they solve an example in the sandbox.
 
 `tools/agents.sh` installs them. Their model is the fake one, which does the work of the example's
 own recording through whatever tools each agent offers.
@@ -22,6 +22,8 @@ _PROGRAMS = {
     "codex": _TOOLS / "node_modules" / ".bin" / "codex",
     "opencode": _TOOLS / "node_modules" / ".bin" / "opencode",
     "opencode-acp": _TOOLS / "node_modules" / ".bin" / "opencode",
+    "gemini-cli": _TOOLS / "node_modules" / ".bin" / "gemini",
+    "gemini-cli-acp": _TOOLS / "node_modules" / ".bin" / "gemini",
     "mini-swe-agent": _TOOLS / "mini" / "bin" / "mini",
 }
 _CASE = _ROOT / "examples" / "repair" / "parse-number-base"

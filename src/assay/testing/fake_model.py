@@ -1,4 +1,4 @@
-"""`FakeModel`: an agent's model on this machine, in all three protocols, whole and streamed."""
+"""`FakeModel`: an agent's model on this machine, in all four protocols, whole and streamed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assay.models.conversation import (
     Turn,
 )
 from assay.models.messages import Usage
-from assay.models.protocols import Protocol, ProtocolError, codec_of
+from assay.models.protocols import Protocol, ProtocolError, addressed, codec_at, codec_of
 from assay.models.protocols.fields import decode_body
 from assay.scoring.json_safe import Json, plain
 from assay.testing.asked import Asked, Said, WireForm, tokens_of, without_keys
@@ -52,6 +52,7 @@ _CODECS: dict[WireForm, Protocol] = {
     "openai": "chat",
     "anthropic": "anthropic",
     "responses": "responses",
+    "google": "google",
 }
 _EVENTS = "text/event-stream"
 _TOKEN = 4
@@ -79,7 +80,7 @@ def says(*parts: str | Part) -> Turn:
 
 
 class FakeModel(FakeServer):
-    """A model for agents that does as it is told: three protocols, streamed and not, with tools.
+    """A model for agents that does as it is told: four protocols, streamed and not, with tools.
 
     It listens on this machine, on a thread of its own::
 
@@ -143,10 +144,13 @@ class FakeModel(FakeServer):
         return tuple(one for one in asked if one is not None)
 
     def _protocol_at(self, path: str) -> WireForm | None:
-        return _PATHS.get(path)
+        codec = codec_at(path)
+        return "google" if codec is not None and codec.NAME == "google" else _PATHS.get(path)
 
     def _read(self, protocol: WireForm, request: HttpRequest) -> Asked:
         body = decode_body(request.body)
+        if isinstance(body, dict):
+            body = addressed(request.path, body)
         asked = self._whole(codec_of(_CODECS[protocol]).read_request(body))
         named = asked.choice not in ("auto", "none", "required")
         return Asked(
@@ -316,6 +320,7 @@ _REPLIES: dict[WireForm, str] = {
     "openai": "chatcmpl-",
     "anthropic": "msg_",
     "responses": "resp_",
+    "google": "",
 }
 
 

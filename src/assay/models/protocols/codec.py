@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias, cast
@@ -10,16 +11,18 @@ from typing import Literal, TypeAlias, cast
 from assay.models.conversation import Conversation, Reply
 from assay.scoring.json_safe import Json
 
-__all__ = ["Codec", "Protocol", "ProtocolError", "Stream", "codec_at", "codec_of"]
+__all__ = ["Codec", "Protocol", "ProtocolError", "Stream", "addressed", "codec_at", "codec_of"]
 
-Protocol: TypeAlias = Literal["chat", "responses", "anthropic"]
-"""OpenAI's chat completions, OpenAI's responses, Anthropic's messages."""
+Protocol: TypeAlias = Literal["chat", "responses", "anthropic", "google"]
+"""OpenAI's chat completions, OpenAI's responses, Anthropic's messages, Google's generateContent."""
 
 _MODULES: Mapping[str, str] = {
     "/chat/completions": "chat",
     "/responses": "responses",
     "/messages": "anthropic",
 }
+_GOOGLES = re.compile(r"/models/(?P<model>.+):(?P<method>\w+)$")
+_STREAMED = "streamGenerateContent"
 
 
 class ProtocolError(Exception):
@@ -68,7 +71,8 @@ class Codec(typing.Protocol):
 
     NAME: Protocol
     PATH: str
-    """Path of requests below an endpoint's base URL, such as ``/chat/completions``."""
+    """Path of requests below an endpoint's base URL, such as ``/chat/completions``; ``{model}``
+    stands in it for the model's name."""
 
     def read_request(self, body: Json) -> Conversation:
         """Read a request.
@@ -125,4 +129,14 @@ def codec_at(path: str) -> Codec | None:
     for ending, name in _MODULES.items():
         if path.rstrip("/").endswith(ending):
             return codec_of(cast("Protocol", name))
-    return None
+    google = _GOOGLES.search(path)
+    is_asked = google is not None and google["method"] in ("generateContent", _STREAMED)
+    return codec_of("google") if is_asked else None
+
+
+def addressed(path: str, body: dict[str, Json]) -> dict[str, Json]:
+    """The body of a request with what only its path says: Google names the model there."""
+    google = _GOOGLES.search(path)
+    if google is None:
+        return body
+    return {**body, "model": google["model"], "stream": google["method"] == _STREAMED}
