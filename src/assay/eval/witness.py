@@ -97,7 +97,8 @@ def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
         if not isinstance(step, ToolStep):
             steps.append(step)
             continue
-        told = answers.get(step.call.id) or _next_of(retold, step.call)
+        known = (answers[one] for one in _ids(step.call) if one in answers)
+        told = next(known, None) or _next_of(retold, step.call)
         if told is None:
             steps.append(step)
             continue
@@ -185,12 +186,17 @@ def _retells(call: ToolCall, words: Sequence[str], made: ToolCall, told: str) ->
         made: That of the model.
         told: The texts in that one's arguments.
     """
-    if not any(words):
-        return made.name.endswith(call.name)
+    if not any(words):  # it tells no more than that there was one
+        return made.name.endswith(call.name) or call.id in _ids(made)
     if all(word in told for word in words):
         return True
     # An agent may fill in what its tool takes by default, such as the directory.
     return call.id == made.id and set(told.split("\n")) <= set(words)
+
+
+def _ids(call: ToolCall) -> tuple[str, ...]:
+    """The ids by which an agent may tell of a call: some put the tool's name before."""
+    return (call.id, f"{call.name}__{call.id}") if call.id else ()
 
 
 def _texts(value: Json | Mapping[str, Json]) -> str:

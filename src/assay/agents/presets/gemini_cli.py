@@ -10,17 +10,26 @@ _SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
     "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
     "privacy": {"usageStatisticsEnabled": False},
-    # They would have the model's provider search the web, where the case has no network.
-    "tools": {"exclude": ["google_web_search", "web_fetch"]},
+    # The tree is other when work is gone on with, and the conversation would seem to be another.
+    "context": {"includeDirectoryTree": False},
 }
-# It reads them from a file alone.
+# Model's providers would search the web, where the case has no network.
+_POLICY = """\
+[[rule]]
+toolName = ["google_web_search", "web_fetch"]
+decision = "deny"
+priority = 999
+"""
+# It reads both from files alone.
 AROUND = """\
-mkdir -p "$HOME/.gemini"
+mkdir -p "$HOME/.gemini/policies"
 printf %s "$GEMINI_CLI_SETTINGS" > "$HOME/.gemini/settings.json"
+printf %s "$GEMINI_CLI_POLICY" > "$HOME/.gemini/policies/assay.toml"
 exec "$@\""""
 
 ENV = {
     "GEMINI_CLI_SETTINGS": json.dumps(_SETTINGS),
+    "GEMINI_CLI_POLICY": _POLICY,
     "GEMINI_CLI_NO_RELAUNCH": "true",
     "GEMINI_SANDBOX": "false",
     "GEMINI_TELEMETRY_ENABLED": "false",

@@ -4,7 +4,7 @@ What they are like decides how they are read:
 
 * What the model says comes in pieces that are joined as they are, and thoughts are not told.
 * Nothing tells where a turn of the model ends: the first word or call after a result begins one.
-* A call's id is the model's own, behind the tool's name; one that the model did not name is new.
+* A call's id is the model's own behind the tool's name, or a new one where it gave none.
 * A session that is gone on with begins by ``init`` again, and its result counts what is new.
 """
 
@@ -90,7 +90,7 @@ class _Stream:
                 self._speaking(),
                 name=name,
                 arguments=arguments_of(event.get("parameters"), self.notes),
-                call_id=(text_of(event.get("tool_id")) or "").removeprefix(f"{name}__"),
+                call_id=text_of(event.get("tool_id")) or "",
             )
         elif kind == "tool_result":
             self._end_turn()
@@ -116,8 +116,7 @@ class _Stream:
         self.turn, self.pieces = None, []
 
     def _result(self, event: Mapping[str, Json]) -> None:
-        given = text_of(event.get("tool_id")) or ""
-        call_id = given if given in self.calls.by_id else given.partition("__")[2] or given
+        call_id = text_of(event.get("tool_id")) or ""
         error = mapping(event.get("error"))
         said = text_of(event.get("output")) or text_of(error.get("message"))
         if error and (drafts := self.calls.by_id.get(call_id)):

@@ -226,6 +226,8 @@ class _Calls:
             call = next((one for one in self._waiting if one.id == result.id), None) or next(
                 (one for one in self._waiting if one.name == name), None
             )
+            if call is None and result.id and result in found:
+                continue  # Gemini CLI says it twice where it goes on with a session
             known = result.id or f"{name}:0"
             if call is not None:
                 self._waiting.remove(call)
