@@ -1,13 +1,17 @@
-"""The three protocols at a gateway, whole and streamed, in front of a model of either protocol."""
+"""The four protocols at a gateway, whole and streamed, in front of a model of either protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anthropic
+import httpx
 import openai
 import pytest
+from google import genai
+from google.genai import errors as google_errors
 
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
@@ -40,6 +44,18 @@ def _anthropic(gateway: Gateway) -> Any:
         max_retries=0,
         http_client=anthropic.DefaultAsyncHttpxClient(verify=False),
     )
+
+
+@asynccontextmanager
+async def _google(gateway: Gateway) -> AsyncGenerator[Any]:
+    async with httpx.AsyncClient(verify=False) as http:  # noqa: S501 - it asks this machine
+        options: Any = {
+            "base_url": gateway.anthropic_url,
+            "retry_options": {"attempts": 1},
+            "httpx_async_client": http,
+        }
+        async with genai.Client(api_key=gateway.token, http_options=options).aio as client:
+            yield client
 
 
 async def _chat(gateway: Gateway, *, streamed: bool) -> str:
@@ -108,8 +124,43 @@ async def _messages(gateway: Gateway, *, streamed: bool) -> str:
             messages.append({"role": "user", "content": results})
 
 
+async def _contents(gateway: Gateway, *, streamed: bool) -> str:
+    types: Any = genai.types
+    shell = types.FunctionDeclaration(name="bash", parameters_json_schema=_SCHEMA)
+    asked: Any = {
+        "model": "x",
+        "config": types.GenerateContentConfig(
+            tools=[types.Tool(function_declarations=[shell])],
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+        ),
+    }
+    contents: Any = [types.Content(role="user", parts=[types.Part(text="look")])]
+    async with _google(gateway) as client:
+        while True:
+            parts: Any = []
+            if streamed:
+                async for chunk in await client.models.generate_content_stream(
+                    contents=contents, **asked
+                ):
+                    parts += chunk.candidates[0].content.parts
+            else:
+                reply = await client.models.generate_content(contents=contents, **asked)
+                parts = reply.candidates[0].content.parts
+            contents.append(types.Content(role="model", parts=parts))
+            called = [part.function_call for part in parts if part.function_call]
+            if not called:
+                return "".join(part.text for part in parts)
+            # As its clients do: ids are optional in this protocol.
+            results = [
+                types.Part.from_function_response(name=call.name, response={"output": "fine"})
+                for call in called
+            ]
+            contents.append(types.Content(role="user", parts=results))
+
+
 _AGENTS: dict[str, Callable[..., Awaitable[str]]] = {
     "chat": _chat, "responses": _responses, "messages": _messages,
+    "contents": _contents,
 }  # fmt: skip
 
 
@@ -169,7 +220,11 @@ async def test_a_refusal_has_the_protocols_own_form(protocol: str) -> None:
     with FakeModel(through_shell(*_LINES)) as fake:
         allowance = Allowance(calls=1)
         async with Gateway(fake.model, allowance=allowance, client=ModelClient()) as gateway:
-            refused = (openai.PermissionDeniedError, anthropic.PermissionDeniedError)
+            refused = (
+                openai.PermissionDeniedError,
+                anthropic.PermissionDeniedError,
+                google_errors.ClientError,
+            )
             with pytest.raises(refused, match="the limit of 1 model calls is reached"):
                 await _AGENTS[protocol](gateway, streamed=False)
             assert gateway.stop == "max_steps"
@@ -211,7 +266,11 @@ async def test_a_fault_of_the_model_is_told_in_the_protocols_own_form(protocol: 
     with FakeModel(through_shell(*_LINES), faults=[Fault("401")]) as fake:
         client = ModelClient(ModelSettings(max_attempts=1))
         async with Gateway(fake.model, client=client) as gateway:
-            failed = (openai.InternalServerError, anthropic.InternalServerError)
+            failed = (
+                openai.InternalServerError,
+                anthropic.InternalServerError,
+                google_errors.ServerError,
+            )
             with pytest.raises(failed, match=r"the model gave no reply \(auth\)"):
                 await _AGENTS[protocol](gateway, streamed=False)
             assert gateway.failure is not None

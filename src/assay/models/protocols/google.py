@@ -223,11 +223,10 @@ class _Calls:
         """Results with the ids of their calls: by their own, else in the order of the calls."""
         found: list[Part] = []
         for result, name in results:
-            call = next((one for one in self._waiting if one.id == result.id), None) or next(
-                (one for one in self._waiting if one.name == name), None
-            )
+            call = next((one for one in self._waiting if one.id == result.id), None)
             if call is None and result.id and result in found:
                 continue  # Gemini CLI says it twice where it goes on with a session
+            call = call or next((one for one in self._waiting if one.name == name), None)
             known = result.id or f"{name}:0"
             if call is not None:
                 self._waiting.remove(call)
@@ -380,13 +379,16 @@ def write_request(conversation: Conversation) -> dict[str, Json]:
 
 
 def _tools_body(tools: Sequence[Tool]) -> list[Json]:
+    found: list[Json] = []
     declared: list[Json] = []
-    own: list[Json] = []
     for tool in tools:
         if tool.own is not None:
             if tool.own.get("protocol") == NAME:
-                own.append({key: tool.own[key] for key in tool.own if key != "protocol"})
+                found.append({key: tool.own[key] for key in tool.own if key != "protocol"})
+                declared = []
             continue
+        if not declared:
+            found.append({"functionDeclarations": declared})
         function = as_function(tool)
         said: dict[str, Json] = {"name": function.name}
         if function.description:
@@ -394,7 +396,7 @@ def _tools_body(tools: Sequence[Tool]) -> list[Json]:
         if function.schema:
             said["parametersJsonSchema"] = dict(function.schema)
         declared.append(said)
-    return [*([{"functionDeclarations": declared}] if declared else []), *own]
+    return found
 
 
 def _choice_body(choice: str) -> dict[str, Json]:
