@@ -1,4 +1,4 @@
-"""Codex, OpenCode, Gemini CLI and mini-SWE-agent themselves, offline: they solve an example in the sandbox.
+"""Agents that people install, themselves and offline: they solve an example in the sandbox.
 
 `tools/agents.sh` installs them. Their model is the fake one, which does the work of the example's
 own recording through whatever tools each agent offers.
@@ -77,7 +77,7 @@ def test_it_goes_on_with_a_further_message(tmp_path: Path, name: str) -> None:
           - {{type: command, cmd: "grep -q 4 answer.txt"}}
         """,
     )
-    with FakeModel(through_shell("echo \"it's 4\" > answer.txt; exit 3")) as fake:
+    with FakeModel(through_shell('echo "it\'s 4" > answer.txt; exit 3')) as fake:
         run = _played(name, tmp_path, fake.model, "evals")
 
     assert run.reward == 1.0
@@ -117,7 +117,7 @@ def test_it_asks_by_acp_and_its_case_answers(
           - {{type: command, cmd: "grep -q 4 answer.txt"}}
         """,
     )
-    with FakeModel(through_shell("echo \"it's 4\" > answer.txt")) as fake:
+    with FakeModel(through_shell('echo "it\'s 4" > answer.txt')) as fake:
         run = _played(name, tmp_path, fake.model, "evals")
 
     assert run.reward == reward

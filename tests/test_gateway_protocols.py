@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,10 +16,13 @@ from google.genai import errors as google_errors
 
 from assay.gateway import Allowance, Gateway
 from assay.models import ModelClient, ModelSettings
-from assay.models.conversation import Conversation
+from assay.models.conversation import Conversation, Thought
+from assay.models.protocols import codec_of
 from assay.models.settings import EndpointSettings
-from assay.testing import FakeModel, Fault, through_shell
+from assay.scoring.json_safe import Json
+from assay.testing import FakeModel, Fault, calls, says, through_shell
 from assay.types.trace import AgentStep, Step, ToolStep
+from tests.protocol_bodies import serving
 
 _SCHEMA: Any = {
     "type": "object",
@@ -48,7 +52,7 @@ def _anthropic(gateway: Gateway) -> Any:
 
 @asynccontextmanager
 async def _google(gateway: Gateway) -> AsyncGenerator[Any]:
-    async with httpx.AsyncClient(verify=False) as http:  # noqa: S501 - it asks this machine
+    async with httpx.AsyncClient(verify=False) as http:
         options: Any = {
             "base_url": gateway.anthropic_url,
             "retry_options": {"attempts": 1},
@@ -287,3 +291,97 @@ async def test_who_counts_tokens_beforehand_is_told_about_how_many() -> None:
 
     assert counted.input_tokens == 100
     assert listed == [fake.model]
+
+
+def _at_googles(fake: FakeModel) -> str:
+    return f"{fake.root_url}/v1beta/openai#{fake.model_name}"
+
+
+async def test_googles_own_models_are_asked_as_the_agent_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ASSAY_MODEL_KEY", "k-secret")
+    thoughtful = says(Thought("", "c2ln", "behind", "google"), calls("bash", command="ls"))
+    with FakeModel([thoughtful, "Done."]) as fake:
+        async with Gateway(_at_googles(fake), client=ModelClient()) as gateway:
+            assert await _contents(gateway, streamed=True) == "Done."
+            found = gateway.recorded()
+        first, second = fake.requests
+
+    assert {first.protocol, second.protocol} == {"google"}
+    assert (first.model, first.body["stream"]) == ("fake-model", False)
+    # Google's servers take a key in `Authorization` for something else.
+    assert "x-goog-api-key" in first.headers
+    assert "authorization" not in first.headers
+    assert gateway.token not in str(fake.requests)
+    # Without its seal its newer models refuse what follows a call.
+    assert '"thoughtSignature": "c2ln"' in json.dumps(second.body)
+    assert [told[0] for told in _told(found.trace.steps)] == ["is told", "says", "does", "says"]
+
+
+async def test_a_reply_of_googles_is_shortened_to_the_tokens_that_are_left() -> None:
+    with FakeModel(["Done."]) as fake:
+        allowance = Allowance(tokens=200)
+        async with Gateway(_at_googles(fake), allowance=allowance, client=ModelClient()) as gateway:
+            await _contents(gateway, streamed=False)
+        (asked,) = fake.conversations
+
+    assert 0 < (asked.max_tokens or 0) < 200
+
+
+async def test_calls_without_ids_are_joined_to_their_results() -> None:
+    def act(command: str) -> Json:
+        return {"functionCall": {"name": "bash", "args": {"command": command}}}
+
+    def reply(asked: Json) -> dict[str, Json]:
+        is_begun = "functionResponse" in json.dumps(asked)
+        parts: list[Json] = [{"text": "Done."}] if is_begun else [act("ls"), act("cat a.py")]
+        content: Json = {"role": "model", "parts": parts}
+        return {"candidates": [{"content": content, "finishReason": "STOP"}], "responseId": "r"}
+
+    with serving(codec_of("google"), reply) as served:
+        model = f"{served.root_url}/v1beta/openai#m"
+        async with Gateway(model, client=ModelClient()) as gateway:
+            assert await _contents(gateway, streamed=True) == "Done."
+            steps = gateway.recorded().trace.steps
+
+    assert _told(steps) == [
+        ("is told", "look"),
+        ("says", "None", "ls", "cat a.py"),
+        ("does", "ls", "fine"),
+        ("does", "cat a.py", "fine"),
+        ("says", "Done."),
+    ]
+
+
+@pytest.mark.parametrize("given", ["header", "query", "none"])
+async def test_googles_clients_give_the_token_either_way(given: str) -> None:
+    with FakeModel(["Done."]) as fake:
+        async with (
+            Gateway(fake.model, client=ModelClient()) as gateway,
+            httpx.AsyncClient() as http,
+        ):
+            headers = {"x-goog-api-key": gateway.token} if given == "header" else {}
+            query = {"key": gateway.token} if given == "query" else {}
+            url = f"{gateway.anthropic_url}/v1beta/models/m"
+            contents = {"contents": [{"parts": [{"text": "x" * 400}]}]}
+
+            async def post(method: str) -> httpx.Response:
+                where = f"{url}:{method}"
+                return await http.post(where, json=contents, headers=headers, params=query)
+
+            answered = await post("generateContent")
+            counted = await post("countTokens")
+            unknown = await post("embedContent")
+            listed = await http.get(url.removesuffix("/m"), headers=headers, params=query)
+            denials = gateway.denials
+
+    if given == "none":
+        assert denials == 4
+        assert answered.json()["error"]["status"] == "UNAUTHENTICATED"
+        assert answered.status_code == counted.status_code == listed.status_code == 401
+        return
+    assert answered.json()["candidates"][0]["content"]["parts"] == [{"text": "Done."}]
+    assert counted.json() == {"totalTokens": 100}
+    assert (unknown.status_code, unknown.json()["error"]["status"]) == (404, "NOT_FOUND")
+    assert listed.json()["models"][0]["name"] == f"models/{fake.model}"

@@ -81,7 +81,9 @@ def _apart(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _COUNT = st.integers(0, 99)
 _CANDIDATES = objects(
     {
-        "content": objects({"parts": st.lists(_TEXTS | _BLOCKS, max_size=4).map(_apart)}, role=texts),
+        "content": objects(
+            {"parts": st.lists(_TEXTS | _BLOCKS, max_size=4).map(_apart)}, role=texts
+        ),
         "finishReason": st.sampled_from(["STOP", "MAX_TOKENS", "SAFETY", "OTHER"]),
     },
     safetyRatings=json_values,
@@ -145,8 +147,12 @@ def test_any_json_is_a_request_or_refused_and_a_reply_or_none(body: Json) -> Non
         with contextlib.suppress(ProtocolError):
             codec.write_request(codec.read_request(value))
         with contextlib.suppress(ProtocolError):
-            module.read_count(value if isinstance(value, dict) else {"generateContentRequest": value})
-    for parts in ([body], [{kind: body} for kind in _KINDS], body):
+            module.read_count(
+                value if isinstance(value, dict) else {"generateContentRequest": value}
+            )
+    one_of_each: list[Json] = [{kind: body} for kind in _KINDS]
+    said: list[Json] = [[body], one_of_each, body]
+    for parts in said:
         codec.read_reply({"candidates": [{"content": {"parts": parts}}], "usageMetadata": body})
     codec.read_reply({"candidates": [body], "promptFeedback": body})
     codec.read_reply(body)
@@ -186,7 +192,9 @@ _ASKED = Conversation(model="m", turns=(), wants_logprobs=True)
 
 def test_a_reply_is_read_as_it_was_written() -> None:
     assert codec.read_reply(codec.write_reply(_REPLY, _ASKED)) == _REPLY
-    refused = Reply(turn=Turn("assistant", ()), stop="refusal", refusal="I cannot.", stopped="SAFETY")
+    refused = Reply(
+        turn=Turn("assistant", ()), stop="refusal", refusal="I cannot.", stopped="SAFETY"
+    )
     back = codec.read_reply(codec.write_reply(refused, _ASKED))
     assert back is not None
     assert (back.stop, back.refusal) == ("refusal", "I cannot.")
@@ -195,8 +203,8 @@ def test_a_reply_is_read_as_it_was_written() -> None:
 def test_googles_client_reads_a_reply_whole_and_streamed() -> None:
     body = codec.write_reply(_REPLY, _ASKED)
     with serving(codec, body) as served, _client(served) as client:
-        whole = client.models.generate_content(model="m", contents="Hi")
-        chunks = list(client.models.generate_content_stream(model="m", contents="Hi"))
+        whole: Any = client.models.generate_content(model="m", contents="Hi")
+        chunks: list[Any] = list(client.models.generate_content_stream(model="m", contents="Hi"))
 
     assert served.paths == [_PATH, _PATH.replace("generate", "streamGenerate")]
     assert all(codec_at(path) is codec for path in served.paths)
@@ -220,7 +228,7 @@ def test_googles_client_reads_a_reply_whole_and_streamed() -> None:
 
 
 def test_what_googles_client_sends_is_read() -> None:
-    types = genai.types
+    types: Any = genai.types
     look = types.FunctionDeclaration(
         name="ls",
         description="lists",
@@ -315,34 +323,37 @@ def test_what_googles_client_sends_is_read() -> None:
     assert codec.read_request(codec.write_request(asked)) == asked
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"model": ""}, "Missing required parameter: 'model'"),
-        ({"contents": None}, "Missing required parameter: 'contents'"),
-        ({"contents": []}, "contents: at least one is required"),
-        ({"contents": [{"role": "god", "parts": []}]}, "Invalid value: 'god'"),
-        ({"contents": [{"parts": [{"text": 1}]}]}, "Invalid type for 'contents[0].parts[0].text'"),
-        (
-            {"contents": [{"parts": [{"functionCall": {}}]}]},
-            "Missing required parameter: 'contents[0].parts[0].functionCall.name'",
-        ),
-        ({"generationConfig": {"temperature": "hot"}}, "Invalid type for 'temperature'"),
-        ({"generationConfig": {"candidateCount": 2}}, "Invalid 'candidateCount'"),
-        ({"cachedContent": "cachedContents/1"}, "Invalid 'cachedContent'"),
-        # Which one its server keeps to, nobody knows.
-        (
-            {"generationConfig": {"maxOutputTokens": 1, "max_output_tokens": 9}},
-            "Invalid 'generationConfig': a field is given twice",
-        ),
-        ({"generationConfig": {}, "generation_config": {}}, "Invalid '': a field is given twice"),
-        ({"tools": [{"functionDeclarations": [{}]}]}, "Missing required parameter: 'tools[0]"),
-        (
-            {"toolConfig": {"functionCallingConfig": {"mode": "MAYBE"}}},
-            "Invalid value: 'MAYBE'",
-        ),
-    ],
-)
+_MALFORMED: list[tuple[dict[str, Json], str]] = [
+    ({"model": ""}, "Missing required parameter: 'model'"),
+    ({"contents": None}, "Missing required parameter: 'contents'"),
+    ({"contents": []}, "contents: at least one is required"),
+    ({"contents": [{"role": "god", "parts": []}]}, "Invalid value: 'god'"),
+    ({"contents": [{"parts": [{"text": 1}]}]}, "Invalid type for 'contents[0].parts[0].text'"),
+    (
+        {"contents": [{"parts": [{"functionCall": {}}]}]},
+        "Missing required parameter: 'contents[0].parts[0].functionCall.name'",
+    ),
+    ({"generationConfig": {"temperature": "hot"}}, "Invalid type for 'temperature'"),
+    ({"generationConfig": {"candidateCount": 2}}, "Invalid 'candidateCount'"),
+    ({"cachedContent": "cachedContents/1"}, "Invalid 'cachedContent'"),
+    # Which one its server keeps to, nobody knows.
+    (
+        {"generationConfig": {"maxOutputTokens": 1, "max_output_tokens": 9}},
+        "A field of generationConfig is given by both of its names",
+    ),
+    (
+        {"generationConfig": {}, "generation_config": {}},
+        "A field of the request is given by both of its names",
+    ),
+    ({"tools": [{"functionDeclarations": [{}]}]}, "Missing required parameter: 'tools[0]"),
+    (
+        {"toolConfig": {"functionCallingConfig": {"mode": "MAYBE"}}},
+        "Invalid value: 'MAYBE'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changed", "told"), _MALFORMED)
 def test_a_malformed_request_is_refused_by_its_field(changed: dict[str, Json], told: str) -> None:
     body: dict[str, Json] = {"model": "m", "contents": [{"parts": [{"text": "x"}]}], **changed}
     with pytest.raises(ProtocolError) as error:
@@ -397,7 +408,7 @@ def test_which_tools_may_be_called(
 
 def _answers(*names: str, **ids: str) -> Json:
     parts: list[Json] = [
-        {"functionResponse": {"id": ids[name] if name in ids else "", "name": "ls",
+        {"functionResponse": {"id": ids.get(name, ""), "name": "ls",
                               "response": {"output": name}}}
         for name in names
     ]  # fmt: skip
@@ -505,10 +516,12 @@ def test_texts_that_are_streamed_side_by_side_are_one(pieces: list[str]) -> None
 
 def test_what_tokens_are_counted_of() -> None:
     contents: Json = [{"parts": [{"text": "x"}]}]
-    for body in (
+    whole: Json = {"model": "models/n", "contents": contents}
+    bodies: list[dict[str, Json]] = [
         {"model": "m", "contents": contents},
-        {"model": "m", "generateContentRequest": {"model": "models/n", "contents": contents}},
-    ):
+        {"model": "m", "generateContentRequest": whole},
+    ]
+    for body in bodies:
         assert module.read_count(body).turns == (Turn.of("user", "x"),)
 
 

@@ -149,9 +149,7 @@ class _Stream:
             answer=self.answer,
             status="error" if self.failure else "completed" if is_whole else None,
             stop_reason="done" if is_whole else None,
-            totals=Totals(
-                tokens=sum(known) if known and len(known) == len(self.tokens) else None
-            ),
+            totals=Totals(tokens=sum(known) if known and len(known) == len(self.tokens) else None),
             failure=self.failure if never else "",
             session=self.session,
         )

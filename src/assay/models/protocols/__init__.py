@@ -6,6 +6,13 @@ likewise, whole and streamed. `codec_of` finds one by its name, `codec_at` by th
 
 from __future__ import annotations
 
-from assay.models.protocols.codec import Codec, Protocol, ProtocolError, addressed, codec_at, codec_of
+from assay.models.protocols.codec import (
+    Codec,
+    Protocol,
+    ProtocolError,
+    addressed,
+    codec_at,
+    codec_of,
+)
 
 __all__ = ["Codec", "Protocol", "ProtocolError", "addressed", "codec_at", "codec_of"]

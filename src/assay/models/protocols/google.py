@@ -95,7 +95,8 @@ def _fields(value: Json, where: str) -> dict[str, Json]:
     given = object_at(value, where)
     found = {_camel(key): one for key, one in given.items()}
     if len(found) < len(given):
-        raise ProtocolError(400, f"Invalid '{where}': a field is given twice.", parameter=where)
+        message = f"A field of {where or 'the request'} is given by both of its names."
+        raise ProtocolError(400, message, parameter=where)
     return found
 
 
@@ -167,15 +168,12 @@ def _turns(given: Mapping[str, Json]) -> tuple[Turn, ...]:
     contents = given.get("contents")
     if contents is None:
         raise missing("contents")
-    if isinstance(contents, dict):  # as servers take it where there is one
-        contents = [contents]
-    if not (listed := list_at(contents, "contents")):
+    # Servers take one that stands alone, too.
+    listed = [contents] if isinstance(contents, dict) else list_at(contents, "contents")
+    if not listed:
         raise ProtocolError(400, "contents: at least one is required", parameter="contents")
     turns = Turns()
-    standing = given.get("systemInstruction")
-    if isinstance(standing, str):
-        standing = {"parts": [{"text": standing}]}
-    if standing is not None and (system := _content(_fields(standing, "systemInstruction"), "")):
+    if system := _content(_inner(given, "systemInstruction"), "systemInstruction"):
         turns.add("system", [part for part, _ in system])
     calls = _Calls()
     for at, one in enumerate(listed):
@@ -237,7 +235,7 @@ class _Calls:
 
 def _content(content: Mapping[str, Json], where: str) -> list[tuple[Part, str]]:
     """Parts, each with the name of the tool whose result it is."""
-    place = f"{where}.parts" if where else "systemInstruction.parts"
+    place = f"{where}.parts"
     found: list[tuple[Part, str]] = []
     for at, one in enumerate(list_at(content.get("parts") or [], place)):
         block = _part(one, f"{place}[{at}]")
@@ -289,8 +287,8 @@ def _tools(given: Mapping[str, Json]) -> list[Tool]:
                     schema=schema,
                 )
             )
-        for kind in [kind for kind in tool if kind != "functionDeclarations"]:
-            tools.append(Tool(name=kind, own={kind: tool[kind], "protocol": NAME}))
+        own = (kind for kind in tool if kind != "functionDeclarations")
+        tools += [Tool(name=kind, own={kind: tool[kind], "protocol": NAME}) for kind in own]
     return tools
 
 

@@ -134,7 +134,9 @@ def _signature(sealed: str) -> dict[str, Json]:
     return {"thoughtSignature": sealed} if sealed else {}
 
 
-def _block(part: Text | Call | Result | Image | Unknown, names: Mapping[str, str]) -> dict[str, Json]:
+def _block(
+    part: Text | Call | Result | Image | Unknown, names: Mapping[str, str]
+) -> dict[str, Json]:
     match part:
         case Text():
             return {"text": part.text} if part.text else {}
@@ -144,22 +146,18 @@ def _block(part: Text | Call | Result | Image | Unknown, names: Mapping[str, str
             call = as_function_call(part)
             given = call.given
             # There is no other place for what is no object.
-            args = {"INVALID_JSON": call.arguments} if given is None else given
-            return {"functionCall": {**_id(call.id), "name": call.name, "args": dict(args)}}
+            args: Json = {"INVALID_JSON": call.arguments} if given is None else given
+            return {"functionCall": {**_id(call.id), "name": call.name, "args": args}}
         case Result():
-            said: dict[str, Json] = {"error" if part.is_error else "output": part.text}
             answer: dict[str, Json] = {
                 **_id(part.id),
                 "name": names.get(part.id) or part.id,
-                "response": said,
+                "response": {"error" if part.is_error else "output": part.text},
             }
-            more = [_image(one.url) for one in part.content if isinstance(one, Image)]
-            more += [
-                dict(one.data)
-                for one in part.content
-                if isinstance(one, Unknown) and one.protocol == NAME
-            ]
-            return {"functionResponse": answer | ({"parts": list[Json](more)} if more else {})}
+            others = (_block(one, names) for one in part.content if not isinstance(one, Text))
+            if more := list[Json](one for one in others if one):
+                answer["parts"] = more
+            return {"functionResponse": answer}
         case Unknown():
             return dict(part.data) if part.protocol == NAME else {}
 
@@ -185,7 +183,9 @@ def read_reply(body: Json) -> Reply | None:
     if not blocked and not (reason or candidate.get("content")):
         return None
     blocks = items(mapping(candidate.get("content")).get("parts"))
-    turn = Turn("assistant", tuple(part for one in blocks for part in parts_of(mapping(one)) if one))
+    found = [part for one in blocks for part in parts_of(mapping(one)) if one]
+    of_reply = text(reply.get("responseId"))
+    turn = Turn("assistant", tuple(_named(part, of_reply, at) for at, part in enumerate(found)))
     stop: Stop = "refusal" if blocked else _STOPS.get(reason, "stop")
     told = text(candidate.get("finishMessage")) or blocked or reason
     return Reply(
@@ -198,6 +198,13 @@ def read_reply(body: Json) -> Reply | None:
         tokens=_tokens(candidate),
         stopped=name(reason or blocked),
     )
+
+
+def _named(part: Part, reply: str, at: int) -> Part:
+    """A part of a reply; a call to which its server gave no id gets one."""
+    if not isinstance(part, Call) or part.id:
+        return part
+    return Call(f"{part.name}:{reply}:{at}", part.name, part.arguments)
 
 
 def _usage(told: Mapping[str, Json]) -> Usage:
@@ -260,7 +267,8 @@ def write_reply(reply: Reply, asked: Conversation) -> dict[str, Json]:
 
 def _chosen(tokens: Tokens) -> list[Json]:
     ids = tokens.output_ids if len(tokens.output_ids) == len(tokens.logprobs) else ()
-    return [
-        {"logProbability": logprob} | ({"tokenId": ids[at]} if ids else {})
-        for at, logprob in enumerate(tokens.logprobs)
-    ]
+    found: list[Json] = []
+    for at, logprob in enumerate(tokens.logprobs):
+        known: dict[str, Json] = {"tokenId": ids[at]} if ids else {}
+        found.append({**known, "logProbability": logprob})
+    return found

@@ -30,8 +30,10 @@ def write_stream(
         for part in parts[:-1]:
             said: Json = {"content": {**content, "parts": [part]}, **named}
             yield event({"candidates": [said], **told})
-        last = {**content, "parts": parts[-1:]} if "parts" in content else candidate.get("content")
-        ending.append({**candidate, "content": last} if "content" in candidate else candidate)
+        last: dict[str, Json] = {**candidate}
+        if "parts" in content:
+            last["content"] = {**content, "parts": parts[-1:]}
+        ending.append(last)
     yield event({"candidates": ending, **rest} if "candidates" in body else rest)
 
 
@@ -62,7 +64,9 @@ class GoogleStream(EventStream):
 
     def take(self, data: dict[str, Json]) -> None:
         """Take in one event."""
-        self._rest |= {key: value for key, value in data.items() if key not in ("candidates", "error")}
+        self._rest |= {
+            key: value for key, value in data.items() if key not in ("candidates", "error")
+        }
         if "candidates" in data:
             self._rest["candidates"] = None  # in its place
         for at, candidate in enumerate(map(mapping, items(data.get("candidates")))):
@@ -110,13 +114,11 @@ class GoogleStream(EventStream):
         candidate = self._candidates[place]
         if place not in self._contents:
             return candidate
-        content = self._contents[place]
+        content: dict[str, Json] = self._contents[place]
         if isinstance(content.get("parts"), list):
-            parts = [
-                {**mapping(part), "text": said}
-                if (said := self._pieces.get(place, at)) is not None
-                else part
-                for at, part in enumerate(self._parts.get(place, []), 1)
-            ]
-            content = {**content, "parts": list[Json](parts)}
+            parts: list[Json] = []
+            for at, part in enumerate(self._parts.get(place, []), 1):
+                said = self._pieces.get(place, at)
+                parts.append(part if said is None else {**mapping(part), "text": said})
+            content = {**content, "parts": parts}
         return {**candidate, "content": content}
