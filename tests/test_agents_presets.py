@@ -48,7 +48,7 @@ def test_a_preset_is_a_harness_that_asks_through_the_gateway(
     (line,) = harness.commands(["-rf {x}"], model="m", workspace="/workspace", gateway="http://g")
     assert next(word for word in line if "-rf {x}" in word).partition("=")[2] in ("", "-rf {x}")
     # What begins like an option is none.
-    assert line[-2] == "--" or line[-1].startswith(("--task=", "--message="))
+    assert line[-2] == "--" or line[-1].startswith(("--task=", "--message=", "--prompt="))
 
 
 def test_a_project_s_own_program_comes_before_that_of_the_path(
@@ -130,7 +130,7 @@ def test_the_page_tells_of_every_preset() -> None:
     for name in PRESETS:
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
         assert preset(name).licence in row
-        assert f"`{preset(name).install}`" in row or name == "opencode-acp"
+        assert f"`{preset(name).install}`" in row or name.endswith("-acp")
 
 
 def test_what_the_system_has_is_there_already() -> None:

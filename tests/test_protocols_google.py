@@ -209,7 +209,9 @@ def test_googles_client_reads_a_reply_whole_and_streamed() -> None:
     assert served.paths == [_PATH, _PATH.replace("generate", "streamGenerate")]
     assert all(codec_at(path) is codec for path in served.paths)
     assert whole.text == "".join(chunk.text or "" for chunk in chunks) == "I look at both."
-    calls = [call for chunk in chunks for call in chunk.function_calls or []]
+    calls: list[Any] = []
+    for chunk in chunks:
+        calls += chunk.function_calls or []
     assert calls == whole.function_calls
     assert [(call.id, call.name, call.args) for call in calls] == [
         ("c1", "ls", {"path": "ü"}),

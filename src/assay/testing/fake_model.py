@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import inspect
 import json
@@ -337,7 +338,9 @@ def _named(part: Part, number: int, at: int) -> Part:
     if isinstance(part, Call) and not part.id:
         return replace(part, id=f"call_{number}_{at}")
     if isinstance(part, Thought) and not part.sealed:
-        return replace(part, sealed=f"sealed_{number}_{at}")
+        # Google's own client takes nothing but base64.
+        sealed = base64.b64encode(f"sealed {number} {at}".encode()).decode()
+        return replace(part, sealed=sealed)
     return part
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from assay.models.conversation import (
@@ -48,7 +47,6 @@ _BEHIND = "behind"
 """In place of the id of a seal that stands on the part behind it."""
 _OUTPUTS = ("output", "result", "error")
 """What a response that is one text is called; the last one tells that the tool failed."""
-_SEAL = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 def parts_of(block: Mapping[str, Json]) -> Iterable[Part]:
@@ -115,7 +113,7 @@ def blocks_of(
     for part in parts:
         if isinstance(part, Thought):
             is_ours = part.protocol in ("", NAME)
-            seal = part.sealed if is_ours and _SEAL.fullmatch(part.sealed) else ""
+            seal = part.sealed if is_ours else ""
             if part.id == _BEHIND and is_ours:
                 sealed = seal
             elif part.text and (is_ours or is_reply):
