@@ -156,7 +156,7 @@ class Gateway:
 
     @property
     def anthropic_url(self) -> str:
-        """The base URL for whoever speaks Anthropic's: ``http://127.0.0.1:PORT``."""
+        """The base URL for who speaks Anthropic's or Google's: ``http://127.0.0.1:PORT``."""
         if not self._port:
             listener = socket.create_server(("127.0.0.1", 0), backlog=128)
             self._port = int(listener.getsockname()[1])
