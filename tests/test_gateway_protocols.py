@@ -319,6 +319,15 @@ async def test_googles_own_models_are_asked_as_the_agent_asked(
     assert [told[0] for told in _told(found.trace.steps)] == ["is told", "says", "does", "says"]
 
 
+@pytest.mark.parametrize("protocol", ["chat", "responses", "messages"])
+async def test_who_asks_google_otherwise_is_answered_in_openais_form(protocol: str) -> None:
+    with FakeModel(through_shell(*_LINES)) as fake:
+        async with Gateway(_at_googles(fake), client=ModelClient()) as gateway:
+            assert await _AGENTS[protocol](gateway, streamed=True) == "Done."
+
+        assert {asked.protocol for asked in fake.requests} == {"openai"}
+
+
 async def test_a_reply_of_googles_is_shortened_to_the_tokens_that_are_left() -> None:
     with FakeModel(["Done."]) as fake:
         allowance = Allowance(tokens=200)

@@ -145,8 +145,9 @@ class FakeModel(FakeServer):
         return tuple(one for one in asked if one is not None)
 
     def _protocol_at(self, path: str) -> WireForm | None:
-        codec = codec_at(path)
-        return "google" if codec is not None and codec.NAME == "google" else _PATHS.get(path)
+        if path.startswith(("/v1/models/", "/v1beta/models/")) and codec_at(path) is not None:
+            return "google"
+        return _PATHS.get(path.replace("/v1beta/openai/", "/v1/"))
 
     def _read(self, protocol: WireForm, request: HttpRequest) -> Asked:
         body = decode_body(request.body)
