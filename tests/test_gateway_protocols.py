@@ -293,6 +293,29 @@ async def test_who_counts_tokens_beforehand_is_told_about_how_many() -> None:
     assert listed == [fake.model]
 
 
+def _acts(request: Any) -> list[Any]:
+    """The calls that a request of Google's tells of."""
+    parts = (part for content in request["contents"] for part in content["parts"])
+    return [part for part in parts if "functionCall" in part]
+
+
+async def _without_ids(gateway: Gateway) -> None:
+    """Ask as clients do that know of no ids."""
+    contents: Any = [{"role": "user", "parts": [{"text": "look"}]}]
+    url = f"{gateway.anthropic_url}/v1beta/models/m:generateContent?key={gateway.token}"
+    async with httpx.AsyncClient() as http:
+        while True:
+            reply: Any = (await http.post(url, json={"contents": contents})).json()
+            said: Any = reply["candidates"][0]["content"]
+            contents.append(said)
+            if not (called := _acts({"contents": [said]})):
+                return
+            for part in called:
+                part["functionCall"].pop("id", None)
+            answer = {"name": "bash", "response": {"output": "fine"}}
+            contents.append({"role": "user", "parts": [{"functionResponse": answer}] * len(called)})
+
+
 def _at_googles(fake: FakeModel) -> str:
     return f"{fake.root_url}/v1beta/openai#{fake.model_name}"
 
@@ -338,7 +361,8 @@ async def test_a_reply_of_googles_is_shortened_to_the_tokens_that_are_left() -> 
     assert 0 < (asked.max_tokens or 0) < 200
 
 
-async def test_calls_without_ids_are_joined_to_their_results() -> None:
+@pytest.mark.parametrize("names", ["call ids", "nothing"])
+async def test_calls_without_ids_are_joined_to_their_results(names: str) -> None:
     def act(command: str) -> Json:
         return {"functionCall": {"name": "bash", "args": {"command": command}}}
 
@@ -351,9 +375,16 @@ async def test_calls_without_ids_are_joined_to_their_results() -> None:
     with serving(codec_of("google"), reply) as served:
         model = f"{served.root_url}/v1beta/openai#m"
         async with Gateway(model, client=ModelClient()) as gateway:
-            assert await _contents(gateway, streamed=True) == "Done."
+            if names == "call ids":
+                assert await _contents(gateway, streamed=True) == "Done."
+            else:
+                await _without_ids(gateway)
             steps = gateway.recorded().trace.steps
 
+    # Given ids here, so that who tells of a call by its id tells of this one.
+    assert [call["functionCall"].get("id", "") for call in _acts(served.requests[-1])] == (
+        ["bash:r:0", "bash:r:1"] if names == "call ids" else ["", ""]
+    )
     assert _told(steps) == [
         ("is told", "look"),
         ("says", "None", "ls", "cat a.py"),
@@ -381,6 +412,7 @@ async def test_googles_clients_give_the_token_either_way(given: str) -> None:
 
             answered = await post("generateContent")
             counted = await post("countTokens")
+            url = url.replace("/v1beta/", "/v1/")
             unknown = await post("embedContent")
             listed = await http.get(url.removesuffix("/m"), headers=headers, params=query)
             denials = gateway.denials

@@ -107,7 +107,7 @@ class Door:
             if error.status == 400:
                 self._gateway.malformed(error)
             if codec is None:
-                is_googles = "/v1beta/" in request.path or request.path.endswith(_GOOGLES_COUNT)
+                is_googles = "/v1beta/" in request.path or "/models/" in request.path
                 codec = codec_of("google" if is_googles else "chat")
             return _json(codec.write_error(error), error.status)
         return await self._pass(request, codec, asked, body, len(received))

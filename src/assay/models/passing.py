@@ -126,6 +126,11 @@ class Passing:
         body, raw = got.body, got.raw
         if self.protocol not in (None, spoken):
             body, raw = codec_of(self.protocol).write_reply(got.reply, self.asked), b""
+        elif spoken == "google":
+            from assay.models.protocols.google_reply import with_ids
+
+            if named := with_ids(body, got.reply):
+                body, raw = named, b""
         return Passed(
             body=body, raw=raw, reply=got.reply, cost_usd=sending.cost, seconds=sending.taken
         )

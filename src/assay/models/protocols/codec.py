@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias, cast
@@ -21,8 +20,7 @@ _MODULES: Mapping[str, str] = {
     "/responses": "responses",
     "/messages": "anthropic",
 }
-_GOOGLES = re.compile(r"/models/(?P<model>.+):(?P<method>\w+)$")
-_STREAMED = "streamGenerateContent"
+_WHOLE, _STREAMED = "generateContent", "streamGenerateContent"
 
 
 class ProtocolError(Exception):
@@ -129,14 +127,17 @@ def codec_at(path: str) -> Codec | None:
     for ending, name in _MODULES.items():
         if path.rstrip("/").endswith(ending):
             return codec_of(cast("Protocol", name))
-    google = _GOOGLES.search(path)
-    is_asked = google is not None and google["method"] in ("generateContent", _STREAMED)
-    return codec_of("google") if is_asked else None
+    model, method = _of_googles(path)
+    return codec_of("google") if model and method in (_WHOLE, _STREAMED) else None
 
 
 def addressed(path: str, body: dict[str, Json]) -> dict[str, Json]:
     """The body of a request with what only its path says: Google names the model there."""
-    google = _GOOGLES.search(path)
-    if google is None:
-        return body
-    return {**body, "model": google["model"], "stream": google["method"] == _STREAMED}
+    model, method = _of_googles(path)
+    return {**body, "model": model, "stream": method == _STREAMED} if model else body
+
+
+def _of_googles(path: str) -> tuple[str, str]:
+    """The model that a path of Google's names, and what is asked of it; empty for any other."""
+    model, colon, method = path.partition("/models/")[2].rpartition(":")
+    return (model, method) if colon else ("", "")

@@ -205,6 +205,26 @@ def _named(part: Part, reply: str, at: int) -> Part:
     return Call(f"{part.name}:{reply}:{at}", part.name, part.arguments)
 
 
+def with_ids(body: Mapping[str, Json], reply: Reply) -> dict[str, Json] | None:
+    """A reply whose calls have the ids that they were read with; None if they have them already.
+
+    Who was given none makes up its own, and could not be seen to tell of the same calls.
+    """
+    calls = list(reply.turn.calls)
+    candidates = items(body.get("candidates"))
+    candidate = mapping(candidates[0]) if candidates else {}
+    content = mapping(candidate.get("content"))
+    parts: list[Json] = []
+    for part in map(mapping, items(content.get("parts"))):
+        said = mapping(part.get("functionCall"))
+        is_call = any(isinstance(one, Call) for one in parts_of(part))
+        parts.append({**part, "functionCall": {**said, "id": calls.pop(0).id}} if is_call else part)
+    if parts == items(content.get("parts")):
+        return None
+    named: Json = {**candidate, "content": {**content, "parts": parts}}
+    return {**body, "candidates": [named, *candidates[1:]]}
+
+
 def _usage(told: Mapping[str, Json]) -> Usage:
     read, found = count(told.get("promptTokenCount")), count(told.get("toolUsePromptTokenCount"))
     wrote, thought = count(told.get("candidatesTokenCount")), count(told.get("thoughtsTokenCount"))
