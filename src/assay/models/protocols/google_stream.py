@@ -46,8 +46,9 @@ def _cut(part: Json, pieces: int) -> list[Json]:
     return [{**block, "text": piece} for piece in cut(said, pieces)]
 
 
-def read_stream() -> GoogleStream:
+def read_stream(*, wants_usage: bool = True) -> GoogleStream:
     """A reader of one streamed reply."""
+    del wants_usage  # which is always told
     return GoogleStream()
 
 
@@ -97,11 +98,17 @@ class GoogleStream(EventStream):
         if is_text:
             self._pieces.add(place, len(parts), text=str(said))
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the reply is whole."""
+        ends = [one.get("finishReason") for one in self._candidates.values()]
+        return all(ends) if ends else bool(self._rest.get("promptFeedback"))
+
     def body(self) -> dict[str, Json] | None:
         """The reply as if it had come whole; None if it has not come to its end."""
-        ends = [one.get("finishReason") for one in self._candidates.values()]
-        is_ended = all(ends) if ends else bool(self._rest.get("promptFeedback"))
-        return self.partial() if is_ended and not self.is_broken and not self.error() else None
+        return (
+            self.partial() if self.is_ending and not self.is_broken and not self.error() else None
+        )
 
     def partial(self) -> dict[str, Json]:
         """The reply as far as it came, as if it had come whole."""
