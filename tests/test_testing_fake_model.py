@@ -117,7 +117,10 @@ def test_googles_client_gets_calls_streamed_and_whole() -> None:
     }
     with (
         FakeModel([_TURN, _TURN]) as fake,
-        genai.Client(api_key="k", http_options={"base_url": fake.root_url}) as client,
+        genai.Client(
+            api_key=fake.environment()["GEMINI_API_KEY"],
+            http_options={"base_url": fake.environment()["GOOGLE_GEMINI_BASE_URL"]},
+        ) as client,
     ):
         asked: Any = {"model": "m", "contents": "Go", "config": config}
         whole: Any = client.models.generate_content(**asked)

@@ -148,7 +148,7 @@ def _differences(own: Trace, wire: Trace) -> list[str]:
         calls = "1 tool call" if len(invented) == 1 else f"{len(invented)} tool calls"
         first = invented[0].name
         found.append(f"its transcript tells of {calls} that its model never made ({first})")
-    said = {_folded(text) for text in _said(wire)}
+    said = {_folded(text) for text in (*_said(wire), *_refused(wire))}
     whole = "\n".join(said)
     reworded = [text for text in _said(own) if _folded(text) not in said]
     unsaid = next(
@@ -244,6 +244,11 @@ def _calls(trace: Trace) -> Iterator[ToolCall]:
 
 def _said(trace: Trace) -> list[str]:
     return [step.content for _, step in walk(trace) if isinstance(step, AgentStep) and step.content]
+
+
+def _refused(trace: Trace) -> list[str]:
+    """What a model said on refusing, which an agent may have been told as a text of its."""
+    return [step.refusal for _, step in walk(trace) if isinstance(step, AgentStep) and step.refusal]
 
 
 def _folded(text: str) -> str:

@@ -138,6 +138,11 @@ class FakeModel(FakeServer):
         self._keep = keep
         self._held: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
 
+    def environment(self) -> dict[str, str]:
+        """Variables that make other programs ask it: providers' base URLs, and keys to go by."""
+        google = {"GOOGLE_GEMINI_BASE_URL": self.root_url, "GEMINI_API_KEY": "fake-key"}
+        return {**super().environment(), **google}
+
     @property
     def conversations(self) -> tuple[Conversation, ...]:
         """What it was asked, oldest first; only the newest are kept."""
