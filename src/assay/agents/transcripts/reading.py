@@ -40,6 +40,7 @@ _IS_OF: Mapping[TranscriptFormat, tuple[str, str]] = {
     "codex": ("codex", "is_event"),
     "codex-session": ("codex_session", "is_line"),
     "opencode": ("opencode", "is_event"),
+    "gemini-cli": ("gemini_cli", "is_event"),
     "openai-agents": ("openai_agents", "is_span"),
     "otel": ("otel", "is_spans"),
     "inspect": ("inspect_log", "is_recording"),
