@@ -229,6 +229,12 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
         yield Observation(cast("Any", [3] if said == "list" else 3))
         yield 1.0
 
+    @env.template(max_steps=3)
+    async def shows_text() -> Steps:
+        yield "Go."
+        yield "more"
+        yield 1.0
+
     @env.template()
     async def undeclared() -> Steps:
         yield "Go."
@@ -251,6 +257,8 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
         assert "an observation that cannot be shown" in str(strange.trace.error)
     ended = await one(breaks, acting("exit"))
     assert "tried to end the process: SystemExit(3)" in str(ended.trace.error)
+    text = await one(shows_text, acting("go"))
+    assert "what is shown is an Observation(...)" in str(text.trace.error)
     declared = await one(undeclared, acting("go"))
     assert "say how many it takes: @env.template(max_steps=20)" in str(declared.trace.error)
 

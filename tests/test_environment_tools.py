@@ -164,9 +164,14 @@ def test_what_cannot_be_a_tool_is_refused() -> None:
 
     with pytest.raises(InputError, match="'shop' already has a tool 'add'"):
         env.tool(add)
-    strange.__name__ = "put in"
     with pytest.raises(InputError, match="cannot be called 'put in'"):
-        env.tool(strange)
+        env.tool(name="put in")(strange)
+    assert env.tool(name="put_in", description="Puts in.")(strange) is strange
+    assert _tools(env)[-1] == {
+        "name": "put_in",
+        "description": "Puts in.",
+        "schema": {"additionalProperties": False, "properties": {}, "type": "object"},
+    }
     with pytest.raises(InputError, match="'many' has parameters"):
         env.tool(many)
 
