@@ -464,10 +464,12 @@ def test_others_read_actions_as_turns() -> None:
 
 
 async def test_actions_stay_in_the_trace_of_what_passed_a_gateway() -> None:
+    """Those of the task, that is: a transcript may tell of any."""
     import openai
 
     async def agent(run: Run) -> None:
         assert run.gateway is not None
+        run.record(ActionStep(action="forged", observation="you won", reward=9.0, done=True))
         url, token = run.gateway.openai_url, run.gateway.token
         async with openai.AsyncOpenAI(base_url=url, api_key=token) as client:
             seen = Observation("Guess.")

@@ -188,6 +188,8 @@ class Run:
         told: Called with each step that is recorded, while it works; None where nobody listens.
         stepping: What takes the agent's actions, while it works; None for tasks that take none.
         tools: What the task offers the agent to call, while it works, by name; see `call`.
+        answered: Steps of the trace that the task itself answered: actions, calls of its tools. No
+            agent that runs in a sandbox writes any of them.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
         job_id: The launch it belongs to.
@@ -213,6 +215,7 @@ class Run:
     tools: Mapping[str, OfferedTool] = field(
         default_factory=dict[str, OfferedTool], repr=False, compare=False
     )
+    answered: list[Step] = field(default_factory=list[Step], repr=False, compare=False)
     runtime: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
@@ -304,9 +307,9 @@ class Run:
             raise
         except BaseException as error:
             reason = str(error) or type(error).__name__
-            self.record(ActionStep(action=str(action), error=reason, started_at=started))
+            self._keep(ActionStep(action=str(action), error=reason, started_at=started))
             raise
-        self.record(
+        self._keep(
             ActionStep(
                 action=str(action),
                 observation=seen.content,
@@ -341,15 +344,24 @@ class Run:
             result = await tool(given)
         except BaseException as error:
             reason = str(error) or type(error).__name__
-            self.record(ToolStep(call=made, error=reason, started_at=started))
+            self._keep(ToolStep(call=made, error=reason, started_at=started))
             raise
-        self.record(ToolStep(call=made, result=result, started_at=started))
+        self._keep(ToolStep(call=made, result=result, started_at=started))
         return result
+
+    def _keep(self, step: Step) -> None:
+        self.answered.append(self.record(step))
 
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
         plain = replace(
-            self, grade=Grade.ungraded(), gateway=None, told=None, stepping=None, tools={}
+            self,
+            grade=Grade.ungraded(),
+            gateway=None,
+            told=None,
+            stepping=None,
+            tools={},
+            answered=[],
         )
         written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}
