@@ -102,6 +102,20 @@ async def test_who_ends_early_is_graded(
     assert (run.grade.info.get("unfinished") is True) == (not run.grade.done) == bool(why)
 
 
+async def test_an_agent_may_return_what_it_does_last() -> None:
+    async def returns(run: Run) -> str:
+        await run.step("3")
+        return "7"
+
+    async def narrates(run: Run) -> str:
+        await run.step("7")
+        return "I won."
+
+    assert (await one(guessing(), returns)).reward == 0.9
+    won = await one(guessing(), narrates)
+    assert (won.reward, won.trace.content) == (1.0, "I won.")
+
+
 @pytest.mark.parametrize("actions", [("7",), ("1", "2", "3", "4")])
 async def test_nobody_acts_in_a_task_that_is_over(actions: tuple[str, ...]) -> None:
     async def agent(run: Run) -> None:

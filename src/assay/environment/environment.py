@@ -124,6 +124,11 @@ class Environment:
                 raise InputError(f"environment {self.name!r} already has a template {name!r}")
             if max_steps is not None and (type(max_steps) is not int or max_steps < 1):
                 raise InputError(f"template {name!r}: max_steps must be at least 1")
+            if isinstance(cast("object", workspace), str | os.PathLike):
+                raise InputError(
+                    f"template {name!r} has the workspace {workspace!r}, which is not declared",
+                    hint=f"workspace=env.workspace({workspace!r})",
+                )
             if max_steps is not None and workspace is not None:
                 raise InputError(
                     f"template {name!r} has a workspace and max_steps, and can have one of them",
