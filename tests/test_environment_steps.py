@@ -330,6 +330,25 @@ async def test_all_of_a_template_runs_in_one_task_and_is_closed_there() -> None:
     assert len(set(tasks[:3])) == len(set(tasks[3:])) == 1
 
 
+@pytest.mark.parametrize("times", [1, 9])
+async def test_a_task_group_that_is_closed_hides_no_grade_and_no_error(times: int) -> None:
+    env = Environment()
+
+    @env.template(max_steps=2)
+    async def stubborn() -> Steps:
+        yield "Go."
+        async with asyncio.TaskGroup():
+            while True:
+                try:
+                    yield Observation("on")
+                except AgentEndedError:
+                    continue
+
+    run = await one(stubborn, acting(*["a"] * times))
+    assert run.reward == (0.0 if times == 1 else None)
+    assert times == 1 or "no more actions after 2 actions" in str(run.trace.error)
+
+
 async def test_a_step_that_is_cancelled_with_its_session_ends_the_generator() -> None:
     env, ended = Environment(), list[str]()
     began = asyncio.Event()
