@@ -36,7 +36,6 @@ __all__ = ["Front"]
 T = TypeVar("T")
 
 _LOG = logging.getLogger("assay.channel")
-_MOST_DEATHS = 3
 _SHARED_DEATHS = 2
 
 
@@ -316,44 +315,38 @@ class Front:
         """Do something where the task lives, and where it has died, where it lives again.
 
         A task that was doing something when its worker died may be what killed it, or not: after
-        the second time it gets a worker of its own, where it can harm nobody else.
+        the second time it does it in a worker of its own, where it can harm nobody else.
         """
-        while True:
+        while attempt.deaths < _SHARED_DEATHS:
             try:
                 return await call(await self._begun(attempt))
             except WorkerGoneError as gone:
                 attempt.deaths += gone.was_begun
                 self._places.pop(attempt.number, None)
-                if attempt.deaths >= _MOST_DEATHS:
-                    raise ChannelError(
-                        f"{attempt.task!r} was in {attempt.deaths} workers when they died",
-                        kind="WorkerLostError",
-                        hint="it ran out of memory, or ended its process",
-                    ) from None
+        async with self._workers.alone() as worker:
+            try:
+                await _begin(attempt, worker, self.limits.start)
+                value = await call(worker)
+            except WorkerGoneError:
+                raise ChannelError(
+                    f"{attempt.task!r} was in {attempt.deaths + 1} workers when they died",
+                    kind="WorkerLostError",
+                    hint="it ran out of memory, or ended its process",
+                ) from None
+            finally:
+                await worker.end(attempt.number)
+        attempt.deaths = 0  # the next call begins it again among the others
+        return value
 
     async def _begun(self, attempt: Attempt) -> Worker:
         """The worker that the task lives in; it is begun again if that has died."""
         place = self._places.get(attempt.number)
         if place is not None and not place.is_gone:
             return place
-        is_suspect = attempt.deaths >= _SHARED_DEATHS
-        worker = await (self._workers.own() if is_suspect else self._workers.least_busy())
+        worker = await self._workers.least_busy()
         self._places[attempt.number] = worker
         worker.tasks.add(attempt.number)
-        params: dict[str, Json] = {
-            "task": attempt.number,
-            "id": attempt.task,
-            "args": attempt.args,
-        }
-        prompt = await worker.ask("start", params, self.limits.start)
-        if attempt.prompt is None:
-            attempt.prompt = prompt
-        elif prompt != attempt.prompt:
-            raise _lost(attempt, "asked something else")
-        for action, seen in attempt.steps:
-            again: dict[str, Json] = {"task": attempt.number, "action": action}
-            if await worker.ask("step", again, self.limits.start) != seen:
-                raise _lost(attempt, "showed something else after the same actions")
+        await _begin(attempt, worker, self.limits.start)
         return worker
 
     def _end(
@@ -378,9 +371,7 @@ class Front:
         if is_ended:
             worker.tasks.discard(number)
         else:
-            await worker.end(number)
-        if self._workers.is_own(worker):
-            await worker.stop()
+            await worker.end(number, self.limits.grading)
 
     def _remove(self, session: ServedSession, ending: Ending) -> None:
         self._ledger.remove(session)
@@ -441,6 +432,24 @@ _SWEEPING = "sweeping"
 
 async def _given(value: dict[str, Json]) -> dict[str, Json]:
     return value
+
+
+async def _begin(attempt: Attempt, worker: Worker, seconds: float) -> None:
+    """Begin a task in a worker; one that was begun before must say what it said then.
+
+    Raises:
+        ChannelError: If it does not.
+    """
+    params: dict[str, Json] = {"task": attempt.number, "id": attempt.task, "args": attempt.args}
+    prompt = await worker.ask("start", params, seconds)
+    if attempt.prompt is None:
+        attempt.prompt = prompt
+    elif prompt != attempt.prompt:
+        raise _lost(attempt, "asked something else")
+    for action, seen in attempt.steps:
+        again: dict[str, Json] = {"task": attempt.number, "action": action}
+        if await worker.ask("step", again, seconds) != seen:
+            raise _lost(attempt, "showed something else after the same actions")
 
 
 def _lost(attempt: Attempt, what: str) -> ChannelError:

@@ -44,7 +44,7 @@ class Limits:
     """
 
     sessions: int = 1024
-    strangers: int = 128
+    strangers: int = 1024
     starts: int = 64
     steps: int = 10_000
     hello: float = 10.0
