@@ -8,7 +8,7 @@ import json
 import logging
 import socket
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import AgentError, AssayError, ModelError
 from assay.gateway.allowance import LimitReachedError
@@ -59,7 +59,7 @@ class Door:
             read_bufsize=1 << 18,
         )
         self._opening: list[asyncio.Task[asyncio.Server]] = []
-        self._asking: set[asyncio.Task[Passed | ProtocolError]] = set()
+        self._asking: set[asyncio.Task[Any]] = set()
         self._held_bytes = 0
 
     def open(self, listener: socket.socket) -> None:
@@ -122,24 +122,30 @@ class Door:
             raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
         received = bytearray()
         try:
+            if request.content.is_eof():  # as with most: the body came with its head
+                self._take(received, request.content.read_nowait())
+                return bytes(received)
             async with asyncio.timeout(_BODY_SECONDS):
                 async for chunk in request.content.iter_any():
-                    received += chunk
-                    self._held_bytes += len(chunk)
-                    if len(received) > _MOST_BYTES:
-                        raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
-                    if self._held_bytes > _MOST_HELD_BYTES:
-                        raise ProtocolError(503, "too much is being sent at once")
+                    self._take(received, chunk)
         except TimeoutError:
             raise ProtocolError(408, "the body did not arrive in time") from None
         finally:
             self._held_bytes -= len(received)
         return bytes(received)
 
+    def _take(self, received: bytearray, chunk: bytes) -> None:
+        received += chunk
+        self._held_bytes += len(chunk)
+        if len(received) > _MOST_BYTES:
+            raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
+        if self._held_bytes > _MOST_HELD_BYTES:
+            raise ProtocolError(503, "too much is being sent at once")
+
     def _require_token(self, headers: Mapping[str, str]) -> None:
-        given = [headers.get(name, "") for name in _KEY_HEADERS]
         scheme, _, key = headers.get("Authorization", "").partition(" ")
-        given += [key.strip()] if scheme.lower() == "bearer" else []
+        given = [key.strip()] if scheme.lower() == "bearer" else []
+        given += [headers[name] for name in _KEY_HEADERS if name in headers]
         token = self._gateway.token.encode()
         if not any(hmac.compare_digest(one.encode("utf-8", "replace"), token) for one in given):
             self._gateway.denials += 1
@@ -159,19 +165,11 @@ class Door:
         size: int,
     ) -> web.StreamResponse:
         headers = {name: request.headers[name] for name in _SENT_ON if name in request.headers}
-        # A task of its own: what an agent asked that has hung up since is recorded all the same.
-        asking = asyncio.create_task(self._ask(codec, asked, body, headers))
-        self._asking.add(asking)
-        self._held_bytes += size
-
-        def forget(asked: asyncio.Task[Passed | ProtocolError]) -> None:
-            self._asking.discard(asked)
-            self._held_bytes -= size
-
-        asking.add_done_callback(forget)
-        if asked.is_streamed:
-            return await self._stream(request, codec, asking, wants_usage=asked.wants_usage)
-        return _whole(codec, await asyncio.shield(asking))
+        asking = self._ask(codec, asked, body, headers, size)
+        if not asked.is_streamed:  # goes on where an agent hangs up, so that it is recorded
+            return _whole(codec, await asking)
+        task = asyncio.create_task(asking)
+        return await self._stream(request, codec, task, wants_usage=asked.wants_usage)
 
     async def _ask(
         self,
@@ -179,7 +177,12 @@ class Door:
         asked: Conversation,
         body: dict[str, Json],
         headers: Mapping[str, str],
+        size: int,
     ) -> Passed | ProtocolError:
+        task = asyncio.current_task()
+        assert task
+        self._asking.add(task)
+        self._held_bytes += size
         try:
             passed, _ = await self._gateway.ask(
                 asked, protocol=codec.NAME, body=body, headers=headers
@@ -190,6 +193,9 @@ class Door:
             failure = error if isinstance(error, AssayError) else AgentError(f"{error!r}")
             self._gateway.failure = failure
             return refusal(failure)
+        finally:
+            self._asking.discard(task)
+            self._held_bytes -= size
         return passed
 
     async def _stream(

@@ -14,7 +14,7 @@ from assay.errors import InputError, StoreError
 from assay.frozen import frozen
 from assay.models.conversation import Reply, Turn
 from assay.scoring.strict_json import decode_json
-from assay.types.codec import from_json, to_json
+from assay.types.codec import from_json, json_level
 
 __all__ = ["Answered", "Asked", "Begun", "Entry", "Refused", "append", "encoded", "read_entries"]
 
@@ -112,10 +112,14 @@ class _Line:
     entry: Entry
 
 
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":"), default=json_level
+)
+
+
 def encoded(entry: Entry) -> bytes:
     """The line of an entry."""
-    written = json.dumps(to_json(_Line(entry)), ensure_ascii=False, separators=(",", ":"))
-    return written.encode("utf-8", "replace") + b"\n"
+    return f"{_ENCODER.encode(_Line(entry))}\n".encode("utf-8", "replace")
 
 
 def append(journal: Path, line: bytes) -> None:

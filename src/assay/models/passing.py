@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, cast
 
 from assay.errors import ModelError
 from assay.frozen import frozen
-from assay.models.conversation import Conversation, Reply, Turn
+from assay.models.conversation import (
+    Call,
+    Conversation,
+    Image,
+    Reply,
+    Result,
+    Text,
+    Thought,
+    Turn,
+)
 from assay.models.faults import Fault, broken_reply
 from assay.models.messages import Usage
 from assay.models.pace import Limiter
@@ -184,10 +193,15 @@ def _characters_of(asked: Conversation) -> int:
 
 
 def _length_of(turn: Turn) -> int:
-    size = len(turn.text) + len(turn.thought)
-    size += sum(len(call.name) + len(call.arguments) for call in turn.calls)
-    size += sum(len(result.text) for result in turn.results)
-    return size + sum(_IMAGE_CHARACTERS for part in turn.parts if part.TAG == "image")
+    size = 0
+    for part in turn.parts:
+        if isinstance(part, Text | Thought | Result):
+            size += len(part.text)
+        elif isinstance(part, Call):
+            size += len(part.name) + len(part.arguments)
+        elif isinstance(part, Image):
+            size += _IMAGE_CHARACTERS
+    return size
 
 
 def spoken_by(route: HttpRoute, protocol: Protocol | None) -> Protocol:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import typing
 from collections.abc import Iterator, Mapping
@@ -115,6 +116,7 @@ class Codec(typing.Protocol):
         ...
 
 
+@functools.cache
 def codec_of(protocol: Protocol) -> Codec:
     """The codec of a protocol, loaded when it is first asked for."""
     return cast("Codec", importlib.import_module(f"assay.models.protocols.{protocol}"))
