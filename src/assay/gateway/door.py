@@ -7,7 +7,8 @@ import hmac
 import json
 import logging
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import AgentError, AssayError, ModelError
@@ -36,6 +37,9 @@ _GRACE_SECONDS = 0.05
 _LINGERING_SECONDS = 0.2  # in which the rest of a body that was refused may still come
 _PATIENCE_SECONDS = 10.0
 """A streamed reply that takes longer begins with remarks, so that nobody takes it for dead."""
+
+_MOST_UNREAD = 12 << 20
+"""Of a streamed reply: who has more to read still is not given the rest."""
 
 _SENT_ON = ("anthropic-beta", "anthropic-version", "openai-beta")
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
@@ -165,11 +169,17 @@ class Door:
         size: int,
     ) -> web.StreamResponse:
         headers = {name: request.headers[name] for name in _SENT_ON if name in request.headers}
-        asking = self._ask(codec, asked, body, headers, size)
         if not asked.is_streamed:  # goes on where an agent hangs up, so that it is recorded
-            return _whole(codec, await asking)
-        task = asyncio.create_task(asking)
-        return await self._stream(request, codec, task, wants_usage=asked.wants_usage)
+            return _whole(codec, await self._ask(codec, asked, body, headers, size=size))
+        outlet = _Outlet()
+        asking = asyncio.create_task(
+            self._ask(codec, asked, body, headers, size=size, give=outlet.put)
+        )
+        asking.add_done_callback(outlet.end)
+        try:
+            return await self._stream(request, codec, asking, outlet, wants_usage=asked.wants_usage)
+        finally:
+            outlet.close()
 
     async def _ask(
         self,
@@ -177,7 +187,9 @@ class Door:
         asked: Conversation,
         body: dict[str, Json],
         headers: Mapping[str, str],
+        *,
         size: int,
+        give: Callable[[bytes], None] | None = None,
     ) -> Passed | ProtocolError:
         task = asyncio.current_task()
         assert task
@@ -185,7 +197,7 @@ class Door:
         self._held_bytes += size
         try:
             passed, _ = await self._gateway.ask(
-                asked, protocol=codec.NAME, body=body, headers=headers
+                asked, protocol=codec.NAME, body=body, headers=headers, give=give
             )
         except (ModelError, LimitReachedError) as error:
             return refusal(error)
@@ -203,30 +215,74 @@ class Door:
         request: web.BaseRequest,
         codec: Codec,
         asking: asyncio.Task[Passed | ProtocolError],
+        outlet: _Outlet,
         *,
         wants_usage: bool,
     ) -> web.StreamResponse:
         from aiohttp import web
 
-        await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
-        if asking.done() and isinstance(failed := asking.result(), ProtocolError):
+        events = await outlet.take()
+        if asking.done() and not events and isinstance(failed := asking.result(), ProtocolError):
             return _whole(codec, failed)
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         )
         await response.prepare(request)
         while not asking.done():
-            await response.write(b": waiting for the model\n\n")
-            await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
+            await response.write(events or b": waiting for the model\n\n")
+            events = await outlet.take()
+            if outlet.is_lost:
+                if request.transport is not None:
+                    request.transport.abort()
+                return response
         got = asking.result()
-        events: Iterable[bytes] = (
-            [codec.write_error_event(got)]
-            if isinstance(got, ProtocolError)
-            else codec.write_stream(got.body, wants_usage=wants_usage)
-        )
-        await response.write(b"".join(events))
+        if isinstance(got, ProtocolError):
+            events += codec.write_error_event(got)
+        else:
+            whole = codec.write_stream(got.body, wants_usage=wants_usage)
+            events += got.ending or b"".join(whole)
+        await response.write(events)
         await response.write_eof()
         return response
+
+
+class _Outlet:
+    """Events on their way to an agent: who reads slowly, or not at all, holds up nobody else."""
+
+    def __init__(self) -> None:
+        self._events: list[bytes] = []
+        self._size = 0
+        self._came = asyncio.Event()
+        self.is_lost = False
+
+    def put(self, events: bytes) -> None:
+        """More events."""
+        self._size += len(events)
+        if self.is_lost or self._size > _MOST_UNREAD:
+            self.close()
+            return
+        self._events.append(events)
+        self._came.set()
+
+    def end(self, _: object) -> None:
+        """Nothing more comes."""
+        self._came.set()
+
+    def close(self) -> None:
+        """Nobody reads on, or not fast enough."""
+        self.is_lost = True
+        self._events.clear()
+
+    async def take(self) -> bytes:
+        """What came since, as soon as something did; nothing if nothing does for some time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._came.wait()
+        self._came.clear()
+        events = b"".join(self._events)
+        self._events.clear()
+        self._size = 0
+        return events
 
 
 class _Closed(asyncio.Protocol):

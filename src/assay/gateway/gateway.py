@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Self
 
 from assay.errors import AssayError, InputError, ModelError
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
-from assay.gateway.journal import Answered
+from assay.gateway.journal import Answered, broken_off
 from assay.gateway.record import Recorder
 from assay.gateway.trace import Recorded
 from assay.models import ModelClient, current_client
 from assay.models.conversation import Conversation
 from assay.models.messages import Usage
-from assay.models.passing import Passed, tokens_asked, tokens_said
-from assay.models.protocols import Protocol, ProtocolError
+from assay.models.passing import Listener, Passed, tokens_asked, tokens_said
+from assay.models.protocols import Protocol, ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.types.trace import StopReason
 
@@ -198,6 +198,7 @@ class Gateway:
         protocol: Protocol | None = None,
         body: Mapping[str, Json] | None = None,
         headers: Mapping[str, str] | None = None,
+        give: Callable[[bytes], None] | None = None,
     ) -> tuple[Passed, Answered]:
         """Send a request on, if it may be, and keep what passes.
 
@@ -206,6 +207,8 @@ class Gateway:
             protocol: How it was said; None by an agent in this process.
             body: As it came.
             headers: Of it, to be sent on.
+            give: Takes events of the reply as they come, where it comes in the protocol's events;
+                those that end it are the reply's `Passed.ending`, when it was recorded.
 
         Returns:
             The reply, and how it was kept.
@@ -232,6 +235,14 @@ class Gateway:
             if admitted.most_tokens != asked.max_tokens:
                 asked = replace(asked, max_tokens=admitted.most_tokens)
                 body = _shortened(body, protocol, admitted.most_tokens)
+            listener = None
+            if give is not None and protocol is not None:
+
+                def heard(events: bytes) -> None:
+                    self._recorder.heard(number, events)
+                    give(events)
+
+                listener = Listener(heard, codec_of(protocol), asked.wants_usage)
             usage, cost, written = None, None, 0
             try:
                 passed = await self.client.pass_on(
@@ -241,19 +252,22 @@ class Gateway:
                     body=body,
                     headers=headers,
                     tokens=read,
+                    listener=listener,
                 )
                 usage, cost = passed.reply.usage, passed.cost_usd
                 written = tokens_said(passed.reply.turn)
             except ModelError as error:
                 is_agents = error.kind in _AGENTS_FAULTS
-                if error.kind == "timeout":
-                    usage, cost = self._lost(asked, read)
+                lost = self._broken_off(number, asked, read, listener)
+                if error.kind == "timeout" or lost is not None:
+                    usage, cost, written = lost or self._lost(asked, read)
                 self.failure = None if is_agents else error
                 self._is_full = error.kind == "overflow"
                 self._recorder.refused(number, str(error), "agent" if is_agents else "model")
                 raise
             except asyncio.CancelledError:
-                usage, cost = self._lost(asked, read)
+                lost = self._broken_off(number, asked, read, listener)
+                usage, cost, written = lost or self._lost(asked, read)
                 self._recorder.refused(number, "the agent ended before the reply came", "agent")
                 raise
             finally:
@@ -264,10 +278,25 @@ class Gateway:
             )
             return passed, kept
 
-    def _lost(self, asked: Conversation, read: int) -> tuple[Usage, float | None]:
-        """What a request used, at least, whose reply nobody waited for: it was read."""
-        cost = self.client.cost_of(self.model, replace(asked, max_tokens=1))
-        return Usage(input_tokens=read, output_tokens=0), cost
+    def _broken_off(
+        self, number: int, asked: Conversation, read: int, listener: Listener | None
+    ) -> tuple[Usage, float | None, int] | None:
+        """Keep what the agent was given of a reply that came to no end, and what that used."""
+        reply = None if listener is None else listener.reply()
+        if reply is None:
+            return None
+        lost = self._lost(asked, read, tokens_said(reply.turn))
+        usage, cost, _ = lost
+        reply = replace(broken_off(reply), usage=usage)
+        self._recorder.answered(number, reply, cost_usd=cost, seconds=0.0)
+        return lost
+
+    def _lost(
+        self, asked: Conversation, read: int, written: int = 0
+    ) -> tuple[Usage, float | None, int]:
+        """What a request used, at least, whose reply never came to its end: it was read."""
+        cost = self.client.cost_of(self.model, replace(asked, max_tokens=max(written, 1)))
+        return Usage(input_tokens=read, output_tokens=written), cost, written
 
     def malformed(self, error: ProtocolError) -> None:
         """Keep that a request could not be read."""

@@ -19,6 +19,7 @@ from assay.gateway.journal import (
     Asked,
     Begun,
     Entry,
+    Heard,
     Refused,
     append,
     encoded,
@@ -87,6 +88,7 @@ class Recorder:
     _line_of: dict[int, int] = field(default_factory=dict[int, int], init=False)
     _line_by_reply: dict[str, int] = field(default_factory=dict[str, int], init=False)
     _number: int = field(default=0, init=False)
+    _heard_bytes: int = field(default=0, init=False)
 
     @property
     def is_full(self) -> bool:
@@ -125,6 +127,18 @@ class Recorder:
             )
         )
         return self._number
+
+    def heard(self, number: int, events: bytes) -> None:
+        """Keep events of a reply in the file, until the whole reply is kept.
+
+        Raises:
+            StoreError: If they cannot be written down.
+        """
+        if self.journal is None or self._heard_bytes >= _MOST_BYTES:
+            return
+        line = encoded(Heard(number=number, events=events.decode("utf-8", "replace")))
+        self._heard_bytes += len(line)
+        append(self.journal, line)
 
     def answered(
         self, number: int, reply: Reply, *, cost_usd: float | None, seconds: float

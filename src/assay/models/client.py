@@ -37,7 +37,7 @@ from assay.scoring.json_safe import Json, plain
 
 if TYPE_CHECKING:
     from assay.models.conversation import Conversation
-    from assay.models.passing import Passed
+    from assay.models.passing import Listener, Passed
     from assay.models.protocols import Protocol
 
 
@@ -131,6 +131,7 @@ class ModelClient:
         headers: Mapping[str, str] | None = None,
         tokens: int | None = None,
         seconds: float = 600.0,
+        listener: Listener | None = None,
     ) -> Passed:
         """Send an agent's request on to a model, as the conversation with tools that it is.
 
@@ -146,6 +147,8 @@ class ModelClient:
             headers: Likewise.
             tokens: How many it is thought to have, if that was counted already.
             seconds: For the reply and all tries together.
+            listener: Is given the reply's events as they come, where the endpoint speaks the
+                protocol.
 
         Raises:
             ModelError: If there is no reply.
@@ -164,7 +167,12 @@ class ModelClient:
             tokens=read + min(asked.max_tokens or 1_000, 1_000),
         )
         passing = Passing(
-            sending=sending, asked=asked, protocol=protocol, body=body, headers=headers or {}
+            sending=sending,
+            asked=asked,
+            protocol=protocol,
+            body=body,
+            headers=headers or {},
+            listener=listener,
         )
         return await passing.run()
 
