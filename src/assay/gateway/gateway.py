@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from assay.errors import AssayError, InputError, ModelError
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
@@ -18,8 +18,9 @@ from assay.gateway.journal import Answered, broken_off
 from assay.gateway.record import Recorder
 from assay.gateway.trace import Recorded
 from assay.models import ModelClient, current_client
-from assay.models.conversation import Conversation
+from assay.models.conversation import Conversation, Turn
 from assay.models.messages import Usage
+from assay.models.pace import OPEN_SECONDS, EndpointClosedError
 from assay.models.passing import Listener, Passed, tokens_asked, tokens_said
 from assay.models.protocols import Protocol, ProtocolError, codec_of
 from assay.scoring.json_safe import Json
@@ -33,6 +34,20 @@ __all__ = ["Gateway"]
 _AT_ONCE = 16
 _FULL = "the record of this work is full"
 _AGENTS_FAULTS = ("rejected", "overflow", "refused", "truncated", "unreadable", "unbelievable")
+_BREAKABLE = ("overloaded", "unreachable")
+"""Kinds of failures that a request can cause in a server that takes it."""
+
+_CROWDED = (503, 529)
+_Sent: TypeAlias = (
+    "tuple[Conversation, Protocol | None, Mapping[str, Json] | None, Mapping[str, str] | None]"
+)
+_NOTHING = Conversation(model="", turns=())
+_PLAIN: _Sent = (
+    Conversation(model="", turns=(Turn.of("user", "Say yes."),), max_tokens=16),
+    None,
+    None,
+    None,
+)
 _STATUS: Mapping[str, int] = {
     "rate_limited": 429,
     "overflow": 400,
@@ -91,12 +106,14 @@ class Gateway:
         self.token = f"cell-{secrets.token_urlsafe(24)}"
         self.spent = Spent(allowance or Allowance())
         self.failure: AssayError | None = None
+        self._failed: _Sent = (_NOTHING, None, None, None)
         self._limit: StopReason | None = None
         self._is_full = False
         self.denials = 0
         self.served = 0
         self.is_lent = False
         self._client = client
+        self._flags: list[str] = []
         self._recorder = Recorder(None if journal is None else Path(journal), journal_of)
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._stack = AsyncExitStack()
@@ -262,6 +279,7 @@ class Gateway:
                 if error.kind == "timeout" or lost is not None:
                     usage, cost, written = lost or self._lost(asked, read)
                 self.failure = None if is_agents else error
+                self._failed = (asked, protocol, body, headers)
                 self._is_full = error.kind == "overflow"
                 self._recorder.refused(number, str(error), "agent" if is_agents else "model")
                 raise
@@ -298,6 +316,41 @@ class Gateway:
         cost = self.client.cost_of(self.model, replace(asked, max_tokens=max(written, 1)))
         return Usage(input_tokens=read, output_tokens=written), cost, written
 
+    async def find_out(self) -> None:
+        """Find out whether the request that failed last is at fault, if the server seems to be.
+
+        It is where the server answers others before and after it, and fails with it again. Else an
+        agent could choose an error in the place of a bad grade: by a request that breaks servers.
+        """
+        failure = self.failure
+        if not isinstance(failure, ModelError) or failure.kind not in _BREAKABLE:
+            return
+        if failure.status in _CROWDED or await self._tried(_PLAIN):
+            return
+        is_again = await self._tried(self._failed) in _BREAKABLE
+        if is_again and not await self._tried(_PLAIN) and self.failure is failure:
+            self.failure = None
+            self._flags.append("its last request makes the model's server fail")
+
+    async def _tried(self, sent: _Sent) -> str:
+        """Why a request that nobody waits for gets no reply; empty where it gets one."""
+        gate = self.client.route(self.model).gate
+        try:
+            try:
+                await self._send(sent)
+            except EndpointClosedError:  # which requests of this kind bring about, too
+                await gate.timing.sleep(OPEN_SECONDS)
+                await self._send(sent)
+        except ModelError as error:
+            return error.kind
+        return ""
+
+    async def _send(self, sent: _Sent) -> None:
+        asked, protocol, body, headers = sent
+        await self.client.pass_on(
+            self.model, asked, protocol=protocol, body=body, headers=headers, seconds=60.0
+        )
+
     def malformed(self, error: ProtocolError) -> None:
         """Keep that a request could not be read."""
         if not self._recorder.is_full:
@@ -306,13 +359,10 @@ class Gateway:
     def recorded(self) -> Recorded:
         """What passed so far, as a trace."""
         found = self._recorder.recorded()
-        flags = [*found.flags, *([_FULL] if self._recorder.is_full else [])]
+        flags = [*found.flags, *self._flags, *([_FULL] if self._recorder.is_full else [])]
         if self.denials:
             flags.append(f"{self.denials} requests without its token")
         return replace(found, flags=tuple(flags))
-
-
-_NOTHING = Conversation(model="", turns=())
 
 
 def refusal(error: AssayError | LimitReachedError) -> ProtocolError:
