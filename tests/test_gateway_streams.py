@@ -152,25 +152,39 @@ async def test_tokens_are_known_and_told_only_to_who_asked() -> None:
         assert gateway.spent.tokens == 6
 
 
-@pytest.mark.parametrize("word", ["stream_options", "stream"])
-async def test_a_server_that_knows_no_streams_is_asked_without(word: str) -> None:
-    told = json.dumps({"error": {"message": f"Unknown parameter: '{word}'."}}).encode()
-    whole = codec_of("chat").write_reply(
+_WHOLE = json.dumps(
+    codec_of("chat").write_reply(
         Reply(turn=Turn.of("assistant", "one two three")), Conversation(model="m", turns=())
     )
-    said = json.dumps(whole).encode()
-    good: list[_Piece] = [_BAD % (200, len(said), said)]
-    if word == "stream_options":
-        good = [_STREAM + b"\r\n", *_events("chat", wants_usage=False)]
+).encode()
+
+
+@pytest.mark.parametrize("word", ["stream_options", "stream"])
+async def test_a_server_that_knows_no_streams_is_asked_for_whole_replies(word: str) -> None:
+    told = json.dumps({"error": {"message": f"Unknown parameter: '{word}'."}}).encode()
     async with (
-        _upstream([_BAD % (400, len(told), told)], good) as upstream,
+        _upstream([_BAD % (400, len(told), told)], [_BAD % (200, len(_WHOLE), _WHOLE)]) as upstream,
         upstream.gateway("chat") as gateway,
     ):
         seen = await _asked(gateway, "chat")
 
-        assert word not in upstream.asked[1]
+        assert not {"stream", "stream_options"} & upstream.asked[1].keys()
         assert seen.endswith(b"data: [DONE]\n\n")
         assert _last(gateway).content == "one two three"
+
+
+async def test_a_server_that_tells_no_tokens_of_a_stream_is_asked_for_whole_replies() -> None:
+    async with (
+        _upstream(
+            [_STREAM + b"\r\n", *_events("chat", wants_usage=False)],
+            [_BAD % (200, len(_WHOLE), _WHOLE)],
+        ) as upstream,
+        upstream.gateway("chat") as gateway,
+    ):
+        seen = [await _asked(gateway, "chat") for _ in range(2)]
+
+        assert [one.get("stream") for one in upstream.asked] == [True, None]
+        assert all(one.endswith(b"data: [DONE]\n\n") for one in seen)
 
 
 _ENDS: dict[str, tuple[bytes, bool]] = {

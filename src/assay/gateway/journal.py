@@ -146,7 +146,8 @@ _ENCODER = json.JSONEncoder(
 
 def encoded(entry: Entry) -> bytes:
     """The line of an entry."""
-    return f"{_ENCODER.encode(_Line(entry))}\n".encode("utf-8", "replace")
+    written = _ENCODER.encode({"entry": entry})
+    return f"{written}\n".encode("utf-8", "replace")
 
 
 def append(journal: Path, line: bytes) -> None:

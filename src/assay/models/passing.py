@@ -217,7 +217,7 @@ class Passing:
         if self.body is not None and spoken == self.protocol:
             body = {name: value for name, value in self.body.items() if name not in _NOT_SENT}
             if self._listener(spoken) and "stream" not in route.capability.refused:
-                body |= _streamed(self.body, spoken, route.capability)
+                body |= _streamed(self.body, spoken)
         else:
             body = codec.write_request(self.asked)
             field = route.capability.token_field
@@ -238,12 +238,10 @@ class Passing:
         return estimate_usd(self.asked, sending.prices, sending.route.priced)
 
 
-def _streamed(
-    asked: Mapping[str, Json], spoken: Protocol, capability: Capability
-) -> dict[str, Json]:
+def _streamed(asked: Mapping[str, Json], spoken: Protocol) -> dict[str, Json]:
     """The fields by which a reply comes in events; of chat completions with its tokens."""
     options = dict(mapping(asked.get("stream_options")))
-    if spoken == "chat" and "stream_options" not in capability.refused:
+    if spoken == "chat":
         options["include_usage"] = True
     return {"stream": True, "stream_options": options} if options else {"stream": True}
 
@@ -256,7 +254,7 @@ def _learned(fault: Fault, capability: Capability, listener: Listener | None) ->
     said = fault.said.lower()
     words = {_SEALED: "encrypted content is not supported"}
     if listener is not None:
-        words |= {"stream_options": "stream_options", "stream": "stream"}
+        words["stream"] = "stream"
     for lesson, word in words.items():
         if lesson not in capability.refused and word in said:
             capability.refused |= {lesson}
@@ -331,6 +329,8 @@ def _heard(
         return _read(route, answer, codec)
     whole = listener.body()
     if (reply := codec.read_reply(whole)) is not None:  # however the connection ended after it
+        if None in (reply.usage.input_tokens, reply.usage.output_tokens):
+            route.capability.refused |= {"stream"}  # of whole replies it may tell the tokens
         return _Got(cast("dict[str, Json]", whole), b"", reply)
     if isinstance(answer, Fault):
         return answer

@@ -111,8 +111,8 @@ def to_json(value: object) -> Json:
 
 def json_level(value: object) -> Json:
     """One level of `to_json`: the ``default`` of a JSON encoder, which goes on below by itself."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return cast("Json", _written(value))
+    if hasattr(type(value), "__dataclass_fields__"):
+        return cast("Json", _written(cast("DataclassInstance", value)))
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, Json]", value)
         return {str(key): item for key, item in entries.items()}
@@ -291,19 +291,16 @@ def _written(value: DataclassInstance) -> dict[str, object]:
     written: dict[str, object] = {} if tag is None else {"type": tag}
     for name, usual in fields:
         item = cast("object", getattr(value, name))
-        if item is not usual and (item != usual or type(item) is not type(usual)):
+        if item is usual:
+            continue
+        if usual is dataclasses.MISSING or item != usual or type(item) is not type(usual):
             written[name] = item
     return written
 
 
 @lru_cache(maxsize=256)
-def _writing(
-    kind: type[DataclassInstance],
-) -> tuple[str | None, tuple[tuple[str, object], ...]]:
-    """A class's tag, and what is written of it: each field with its default.
-
-    A field without a default is always written: nothing equals ``MISSING``.
-    """
+def _writing(kind: type[DataclassInstance]) -> tuple[str | None, tuple[tuple[str, object], ...]]:
+    """A class's tag, and what is written of it: each field with its default, or ``MISSING``."""
     tag = getattr(kind, "TAG", None)
     missing = dataclasses.MISSING
     fields = tuple(
