@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from assay.errors import AssayError, InputError, ModelError
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
-from assay.gateway.journal import Answered, broken_off
+from assay.gateway.journal import Answered, Entry, broken_off
 from assay.gateway.record import Recorder
 from assay.gateway.trace import Recorded
 from assay.models import ModelClient, current_client
@@ -350,6 +350,10 @@ class Gateway:
         await self.client.pass_on(
             self.model, asked, protocol=protocol, body=body, headers=headers, seconds=60.0
         )
+
+    def listen(self, told: Callable[[Entry], None]) -> None:
+        """Tell somebody of all that passes, as soon as it is kept; they must not fail."""
+        self._recorder.told = told
 
     def malformed(self, error: ProtocolError) -> None:
         """Keep that a request could not be read."""

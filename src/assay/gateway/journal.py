@@ -28,6 +28,7 @@ __all__ = [
     "append",
     "encoded",
     "read_entries",
+    "readable_entries",
 ]
 
 
@@ -151,14 +152,20 @@ def encoded(entry: Entry) -> bytes:
 
 
 def append(journal: Path, line: bytes) -> None:
-    """Write the line of an entry down.
+    """Write the line of an entry down, or nothing of it.
 
     Raises:
         StoreError: If it cannot be written.
     """
     try:
-        with journal.open("ab") as file:
-            file.write(line)
+        with journal.open("ab", buffering=0) as file:
+            begin, left = file.tell(), memoryview(line)
+            try:
+                while left:
+                    left = left[file.write(left) :]
+            except OSError:
+                file.truncate(begin)  # what follows, once there is room again, is a line of its own
+                raise
     except OSError as error:
         raise StoreError(f"cannot record what passes a gateway: {error}") from error
 
@@ -176,18 +183,27 @@ def read_entries(file: str | Path) -> list[Entry]:
     Raises:
         InputError: For a file that is not a journal.
     """
+    entries, broken = readable_entries(file)
+    if broken:
+        raise InputError(broken)
+    return entries
+
+
+def readable_entries(file: str | Path) -> tuple[list[Entry], str]:
+    """The entries of a journal as far as it is whole, and where it is not; empty if it is."""
     entries: list[Entry] = []
     heard: dict[int, list[str]] = {}
+    broken = ""
     lines = Path(file).read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line:
             continue
         try:
             entry = from_json(_Line, decode_json(line)).entry
-        except ValueError as error:
-            if number == len(lines):
-                break
-            raise InputError(f"{file}:{number}: not an entry of a gateway's journal") from error
+        except ValueError:
+            if number < len(lines):
+                broken = f"{file}:{number}: not an entry of a gateway's journal"
+            break
         if isinstance(entry, Heard):
             heard.setdefault(entry.number, []).append(entry.events)
             continue
@@ -195,7 +211,8 @@ def read_entries(file: str | Path) -> list[Entry]:
             heard.pop(entry.number, None)
         entries.append(entry)
     asked = [one for one in entries if isinstance(one, Asked) and one.number in heard]
-    return [*entries, *(known for one in asked for known in _as_heard(one, heard[one.number]))]
+    entries += [known for one in asked for known in _as_heard(one, heard[one.number])]
+    return entries, broken
 
 
 def _as_heard(asked: Asked, events: list[str]) -> list[Answered]:
