@@ -83,14 +83,18 @@ class EventStream(ABC):
         return self._error
 
     @property
-    @abstractmethod
     def is_ending(self) -> bool:
         """Whether what comes now tells how the reply ended."""
+        return self.body() is not None
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more can come."""
         return self.is_ending
+
+    @abstractmethod
+    def body(self) -> dict[str, Json] | None:
+        """The reply as if it had come whole; None if it has not come to its end."""
 
     @abstractmethod
     def partial(self) -> dict[str, Json]:
