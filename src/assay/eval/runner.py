@@ -105,6 +105,7 @@ def _expand(tasks: Sequence[Task], agent: Agent, options: RunOptions, job: Job) 
                 task=task,
                 agent=agent_of_task,
                 session=_open_session(task),
+                verifier=None if task.verifier is None else _open_session(task.verifier),
                 options=options,
                 gateway=_gateway(options.model) if options.model else None,
                 model=options.model,
