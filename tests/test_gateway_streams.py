@@ -50,12 +50,14 @@ class _Upstream:
     replies: list[list[_Piece]]
     port: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    received: list[bytes] = field(default_factory=list[bytes])
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
-            self.asked.append(json.loads(await reader.readexactly(length)))
+            self.received.append(await reader.readexactly(length))
+            self.asked.append(json.loads(self.received[-1]))
             for piece in self.replies[min(len(self.asked), len(self.replies)) - 1]:
                 if isinstance(piece, bytes):
                     writer.write(piece)
@@ -185,6 +187,45 @@ async def test_a_server_that_tells_no_tokens_of_a_stream_is_asked_for_whole_repl
 
         assert [one.get("stream") for one in upstream.asked] == [True, None]
         assert all(one.endswith(b"data: [DONE]\n\n") for one in seen)
+
+
+_BODY = '{"model": "%s", "messages": [{"role":"user", "content": "%s"}],  "new_field": 1.50}'
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_same"),
+    [
+        ((_BODY % ("m", "caf\u00e9")).encode(), True),
+        ((_BODY % ("another", "count")).encode(), False),
+        ((_BODY % ("m", "count")).replace("1.50", '1, "models": ["n"]').encode(), False),
+        ((_BODY % ("m", "count")).replace("1.50", '1, "stream": false').encode(), False),
+        ((_BODY % ("m", "\\ud800")).encode(), False),
+        ((_BODY % ("m", "\\uDFFF")).encode(), False),
+        ((_BODY % ("m", "\ud800")).encode("utf-8", "surrogatepass"), False),
+        ((_BODY % ("m", "count")).encode("utf-16"), False),
+        ((_BODY % ("m", "count")).encode("utf-16-le"), False),
+        (b" " + (_BODY % ("m", "count")).encode(), False),
+    ],
+)
+async def test_a_body_of_which_nothing_changes_is_sent_as_it_came(
+    *, sent: bytes, is_same: bool
+) -> None:
+    async with (
+        _upstream([_BAD % (200, len(_WHOLE), _WHOLE)]) as upstream,
+        upstream.gateway("chat") as gateway,
+        aiohttp.ClientSession() as session,
+    ):
+        url = f"{gateway.openai_url}/chat/completions"
+        headers = {"x-api-key": gateway.token}
+        async with session.post(url, data=sent, headers=headers) as response:
+            assert response.status == 200
+
+        assert (upstream.received == [sent]) == is_same
+        assert upstream.asked[0]["model"] == "m"
+        assert "models" not in upstream.asked[0]
+        upstream.received[0].decode()
+        assert "\ud800" not in upstream.asked[0]["messages"][0]["content"]
+        assert "\udfff" not in upstream.asked[0]["messages"][0]["content"]
 
 
 _ENDS: dict[str, tuple[bytes, bool]] = {

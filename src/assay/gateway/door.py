@@ -44,6 +44,9 @@ _PATIENCE_SECONDS = 10.0
 _MOST_UNREAD = 12 << 20
 """Of a streamed reply: who has more to read still is not given the rest."""
 
+_HALVES = (b"\\ud", b"\\uD", b"\xed", b"\0")
+"""What every half of a surrogate pair is written with, and all JSON that is not UTF-8."""
+
 _SENT_ON = ("anthropic-beta", "anthropic-version", "openai-beta")
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 _COUNT = "/messages/count_tokens"
@@ -133,7 +136,7 @@ class Door:
                 self._gateway.malformed(error)
             codec = codec or codec_of("chat")
             return _json(codec.write_error(error), error.status)
-        return await self._pass(request, codec, asked, body, len(received))
+        return await self._pass(request, codec, asked, body, received)
 
     async def _read(self, request: web.BaseRequest) -> bytes:
         """The body of a request.
@@ -187,14 +190,14 @@ class Door:
         codec: Codec,
         asked: Conversation,
         body: dict[str, Json],
-        size: int,
+        received: bytes,
     ) -> web.StreamResponse:
         headers = {name: request.headers[name] for name in _SENT_ON if name in request.headers}
         if not asked.is_streamed:  # goes on where an agent hangs up, so that it is recorded
-            return _whole(codec, await self._ask(codec, asked, body, headers, size=size))
+            return _whole(codec, await self._ask(codec, asked, body, headers, received))
         outlet = _Outlet()
         asking = asyncio.create_task(
-            self._ask(codec, asked, body, headers, size=size, give=outlet.put)
+            self._ask(codec, asked, body, headers, received, give=outlet.put)
         )
         asking.add_done_callback(outlet.end)
         try:
@@ -208,17 +211,22 @@ class Door:
         asked: Conversation,
         body: dict[str, Json],
         headers: Mapping[str, str],
+        received: bytes,
         *,
-        size: int,
         give: Callable[[bytes], None] | None = None,
     ) -> Passed | ProtocolError:
         task = asyncio.current_task()
         assert task
         self._asking.add(task)
-        self._held_bytes += size
+        self._held_bytes += len(received)
         try:
             passed, _ = await self._gateway.ask(
-                asked, protocol=codec.NAME, body=body, headers=headers, give=give
+                asked,
+                protocol=codec.NAME,
+                body=body,
+                raw=received if _is_plain(received) else b"",
+                headers=headers,
+                give=give,
             )
         except (ModelError, LimitReachedError) as error:
             return refusal(error)
@@ -228,7 +236,7 @@ class Door:
             return refusal(failure)
         finally:
             self._asking.discard(task)
-            self._held_bytes -= size
+            self._held_bytes -= len(received)
         return passed
 
     async def _stream(
@@ -329,6 +337,11 @@ def _server(
         lingering_time=_LINGERING_SECONDS,
         read_bufsize=1 << 18,
     )
+
+
+def _is_plain(received: bytes) -> bool:
+    """Whether a body is UTF-8 that holds no half of a surrogate pair, which servers break at."""
+    return received[:1] == b"{" and not any(half in received for half in _HALVES)
 
 
 def _object(received: bytes) -> dict[str, Json]:

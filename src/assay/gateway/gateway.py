@@ -214,6 +214,7 @@ class Gateway:
         *,
         protocol: Protocol | None = None,
         body: Mapping[str, Json] | None = None,
+        raw: bytes = b"",
         headers: Mapping[str, str] | None = None,
         give: Callable[[bytes], None] | None = None,
     ) -> tuple[Passed, Answered]:
@@ -223,6 +224,7 @@ class Gateway:
             asked: The request.
             protocol: How it was said; None by an agent in this process.
             body: As it came.
+            raw: Its bytes, if they may be sent on as they are.
             headers: Of it, to be sent on.
             give: Takes events of the reply as they come, where it comes in the protocol's events;
                 those that end it are the reply's `Passed.ending`, when it was recorded.
@@ -267,6 +269,7 @@ class Gateway:
                     asked,
                     protocol=protocol,
                     body=body,
+                    raw=raw,
                     headers=headers,
                     tokens=read,
                     listener=listener,

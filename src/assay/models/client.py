@@ -128,6 +128,7 @@ class ModelClient:
         *,
         protocol: Protocol | None = None,
         body: Mapping[str, Json] | None = None,
+        raw: bytes = b"",
         headers: Mapping[str, str] | None = None,
         tokens: int | None = None,
         seconds: float = 600.0,
@@ -144,6 +145,7 @@ class ModelClient:
                 in the endpoint's own.
             body: The request as it came. Where the model's endpoint speaks that protocol, all of it
                 is sent on.
+            raw: Its bytes, if they may be sent as they are.
             headers: Likewise.
             tokens: How many it is thought to have, if that was counted already.
             seconds: For the reply and all tries together.
@@ -172,6 +174,7 @@ class ModelClient:
             protocol=protocol,
             body=body,
             headers=headers or {},
+            raw=raw,
             listener=listener,
         )
         return await passing.run()

@@ -150,6 +150,7 @@ class Passing:
         protocol: How it was said; None if it was never said in one.
         body: The request as it came; None if it was never said in a protocol.
         headers: Of the request, to be sent on with it.
+        raw: The body's bytes, which are sent where nothing of it changes; empty to write it anew.
         listener: Who is given the reply's events as they come, where the endpoint speaks the
             asker's protocol; where not, the reply is asked for whole.
     """
@@ -159,6 +160,7 @@ class Passing:
     protocol: Protocol | None
     body: Mapping[str, Json] | None = None
     headers: Mapping[str, str]
+    raw: bytes = b""
     listener: Listener | None = None
 
     async def run(self) -> Passed:
@@ -192,7 +194,7 @@ class Passing:
 
         got = await sending.send(
             limiter,
-            prepare=lambda: encode(self._body(codec, spoken, route)),
+            prepare=lambda: self._written(codec, spoken, route),
             post=post,
             estimate=self._estimate(),
             learn=lambda fault: _learned(fault, route.capability, listener),
@@ -212,6 +214,10 @@ class Passing:
     def _listener(self, spoken: Protocol) -> Listener | None:
         is_same = spoken == self.protocol and spoken in _STREAMED_BY_FIELD
         return self.listener if is_same else None
+
+    def _written(self, codec: Codec, spoken: Protocol, route: HttpRoute) -> bytes:
+        body = self._body(codec, spoken, route)
+        return self.raw if self.raw and body == self.body else encode(body)
 
     def _body(self, codec: Codec, spoken: Protocol, route: HttpRoute) -> dict[str, Json]:
         if self.body is not None and spoken == self.protocol:
