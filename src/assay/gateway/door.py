@@ -257,13 +257,13 @@ class Door:
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         )
         await response.prepare(request)
-        while not asking.done():
+        while not (asking.done() or outlet.is_lost):
             await response.write(events or b": waiting for the model\n\n")
             events = await outlet.take()
-            if outlet.is_lost:
-                if request.transport is not None:
-                    request.transport.abort()
-                return response
+        if outlet.is_lost:  # what came between was let go of: there is no end to give
+            if request.transport is not None:
+                request.transport.abort()
+            return response
         got = asking.result()
         if isinstance(got, ProtocolError):
             events += codec.write_error_event(got)
