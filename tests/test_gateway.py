@@ -459,8 +459,8 @@ async def test_a_dead_model_is_nobodys_zero() -> None:
         assert gateway.failure.kind == "unreachable"
 
 
-def _breaks(asked: Conversation) -> str | Fault:
-    return Fault("500") if "break" in asked.turns[-1].text else "yes"
+def _breaks(asked: Conversation, how: str = "500") -> str | Fault:
+    return Fault(how) if "break" in asked.turns[-1].text else "yes"
 
 
 @pytest.mark.parametrize("breaker_after", [20, 1])
@@ -476,6 +476,26 @@ async def test_attack_a_request_that_breaks_its_server_is_the_agents_own(
             with pytest.raises(openai.InternalServerError):
                 await _say(agent, "break")
             assert gateway.failure is not None
+            await gateway.find_out()
+
+    assert gateway.failure is None
+    assert gateway.recorded().flags == ("its last request makes the model's server fail",)
+
+
+async def test_attack_a_request_that_is_made_to_last_is_the_agents_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pass_on = ModelClient.pass_on
+
+    async def impatient(self: ModelClient, model: str, asked: Conversation, **more: Any) -> Any:
+        more["seconds"] = 0.05 if "break" in asked.turns[-1].text else 60.0
+        return await pass_on(self, model, asked, **more)
+
+    monkeypatch.setattr(ModelClient, "pass_on", impatient)
+    with FakeModel(lambda asked: _breaks(asked, "hang")) as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as agent:
+            with pytest.raises(openai.InternalServerError, match="timeout"):
+                await _say(agent, "break")
             await gateway.find_out()
 
     assert gateway.failure is None

@@ -34,8 +34,10 @@ __all__ = ["Gateway"]
 _AT_ONCE = 16
 _FULL = "the record of this work is full"
 _AGENTS_FAULTS = ("rejected", "overflow", "refused", "truncated", "unreadable", "unbelievable")
-_BREAKABLE = ("overloaded", "unreachable")
+_BREAKABLE = ("overloaded", "unreachable", "timeout")
 """Kinds of failures that a request can cause in a server that takes it."""
+
+_PLAIN_SECONDS = 60.0
 
 _CROWDED = (503, 529)
 _Sent: TypeAlias = (
@@ -328,30 +330,31 @@ class Gateway:
         failure = self.failure
         if not isinstance(failure, ModelError) or failure.kind not in _BREAKABLE:
             return
-        if failure.status in _CROWDED or await self._tried(_PLAIN):
+        if failure.status in _CROWDED or await self._tried(_PLAIN, _PLAIN_SECONDS):
             return
         is_again = await self._tried(self._failed) in _BREAKABLE
-        if is_again and not await self._tried(_PLAIN) and self.failure is failure:
+        is_up = is_again and not await self._tried(_PLAIN, _PLAIN_SECONDS)
+        if is_up and self.failure is failure:
             self.failure = None
             self._flags.append("its last request makes the model's server fail")
 
-    async def _tried(self, sent: _Sent) -> str:
+    async def _tried(self, sent: _Sent, seconds: float = 600.0) -> str:
         """Why a request that nobody waits for gets no reply; empty where it gets one."""
         gate = self.client.route(self.model).gate
         try:
             try:
-                await self._send(sent)
+                await self._send(sent, seconds)
             except EndpointClosedError:  # which requests of this kind bring about, too
                 await gate.timing.sleep(OPEN_SECONDS)
-                await self._send(sent)
+                await self._send(sent, seconds)
         except ModelError as error:
             return error.kind
         return ""
 
-    async def _send(self, sent: _Sent) -> None:
+    async def _send(self, sent: _Sent, seconds: float) -> None:
         asked, protocol, body, headers = sent
         await self.client.pass_on(
-            self.model, asked, protocol=protocol, body=body, headers=headers, seconds=60.0
+            self.model, asked, protocol=protocol, body=body, headers=headers, seconds=seconds
         )
 
     def listen(self, told: Callable[[Entry], None]) -> None:

@@ -142,7 +142,8 @@ class Passing:
     """A request on its way to a model's endpoint, and the reply on its way back.
 
     Where the endpoint speaks the asker's protocol, all of the body goes through, whether assay
-    knows of it or not; where not, what both protocols can say. Replies are asked for whole.
+    knows of it or not; where not, what both protocols can say. A reply is asked for whole, unless
+    somebody listens to its events.
 
     Attributes:
         sending: Its way.
