@@ -17,12 +17,15 @@ import openai
 import pytest
 
 from assay.errors import InputError, ModelError
+from assay.eval.witness import witnessed
 from assay.gateway import Allowance, Gateway, read_journal
 from assay.models import ModelClient, ModelSettings
 from assay.models.conversation import Conversation, Reply, Turn
 from assay.models.messages import Usage
-from assay.testing import FakeModel, calls
+from assay.testing import FakeModel, Fault, calls
+from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolStep
+from tests.model_servers import FakeTime
 
 _QUICK = ModelSettings(max_attempts=1)
 
@@ -454,6 +457,84 @@ async def test_a_dead_model_is_nobodys_zero() -> None:
 
         assert isinstance(gateway.failure, ModelError)
         assert gateway.failure.kind == "unreachable"
+
+
+def _breaks(asked: Conversation, how: str = "500") -> str | Fault:
+    return Fault(how) if "break" in asked.turns[-1].text else "yes"
+
+
+@pytest.mark.parametrize("breaker_after", [20, 1])
+async def test_attack_a_request_that_breaks_its_server_is_the_agents_own(
+    breaker_after: int,
+) -> None:
+    settings = ModelSettings(max_attempts=1, breaker_after=breaker_after)
+    time = FakeTime()
+    with FakeModel(_breaks) as fake:
+        client = ModelClient(settings, timing=time.timing)
+        async with Gateway(fake.model, client=client) as gateway, _client(gateway) as agent:
+            assert await _say(agent) == "yes"
+            with pytest.raises(openai.InternalServerError):
+                await _say(agent, "break")
+            assert gateway.failure is not None
+            await gateway.find_out()
+
+    assert gateway.failure is None
+    assert gateway.recorded().flags == ("its last request makes the model's server fail",)
+
+
+async def test_attack_a_request_that_is_made_to_last_is_the_agents_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pass_on = ModelClient.pass_on
+
+    async def impatient(self: ModelClient, model: str, asked: Conversation, **more: Any) -> Any:
+        more["seconds"] = 0.05 if "break" in asked.turns[-1].text else 60.0
+        return await pass_on(self, model, asked, **more)
+
+    monkeypatch.setattr(ModelClient, "pass_on", impatient)
+    with FakeModel(lambda asked: _breaks(asked, "hang")) as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as agent:
+            with pytest.raises(openai.InternalServerError, match="timeout"):
+                await _say(agent, "break")
+            await gateway.find_out()
+
+    assert gateway.failure is None
+    assert gateway.recorded().flags == ("its last request makes the model's server fail",)
+
+
+@pytest.mark.parametrize("fails", [1, 2, 9], ids=["once", "for a while", "for good"])
+async def test_a_server_that_fails_with_others_too_is_nobodys_zero(fails: int) -> None:
+    with FakeModel(lambda _: "yes", faults=[Fault("500", times=fails)]) as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as agent:
+            with pytest.raises(openai.InternalServerError):
+                await _say(agent)
+            await gateway.find_out()
+
+    assert isinstance(gateway.failure, ModelError)
+    assert gateway.recorded().flags == ()
+
+
+@pytest.mark.parametrize("kind", ["503", "401", "429"])
+async def test_only_what_a_request_can_break_is_looked_into(kind: str) -> None:
+    with FakeModel(lambda _: "yes", faults=[kind]) as fake:
+        async with _gateway(fake) as gateway, _client(gateway) as agent:
+            with pytest.raises(openai.APIStatusError):
+                await _say(agent)
+            await gateway.find_out()
+
+        assert (fake.count, gateway.failure is None) == (1, False)
+
+
+async def test_attack_an_error_is_not_to_be_had_for_a_bad_grade() -> None:
+    run = Run()
+    with FakeModel(_breaks) as fake:
+        async with witnessed(run, _gateway(fake)):
+            assert isinstance(run.gateway, Gateway)
+            async with _client(run.gateway) as agent:
+                with pytest.raises(openai.InternalServerError):
+                    await _say(agent, "break")
+
+    assert "its last request makes the model's server fail" in str(run.trace.extra)
 
 
 async def test_what_an_agent_did_not_wait_for_is_kept() -> None:

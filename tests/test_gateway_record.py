@@ -81,6 +81,39 @@ def test_a_conversation_is_told_once_however_often_it_is_sent() -> None:
     assert (found.usage.prompt_tokens, found.usage.cost_usd, found.flags) == (20, 1.0, ())
 
 
+def test_a_conversation_written_down_as_before_costs_no_digests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder, said = Recorder(), [_TASK]
+    digested: list[Turn] = []
+    digest = record._digest
+
+    def counted(turn: Turn) -> str:
+        digested.append(turn)
+        return digest(turn)
+
+    monkeypatch.setattr(record, "_digest", counted)
+    for number in range(50):
+        thought = Thought(f"number {number}")  # which no agent sends back
+        called = _calls(f"ls {number}", f"c{number}")
+        _reply(recorder, _ask(recorder, *said), Turn("assistant", (thought, *called.parts)))
+        said += [called, _result("x" * 9, f"c{number}")]
+
+    assert digested == [_TASK]
+    assert len(recorder.recorded().trace.steps) == 101
+
+
+@pytest.mark.parametrize("space", [" ", "  "])
+def test_attack_a_turn_padded_later_is_not_held(space: str) -> None:
+    recorder = Recorder()
+    begun, told = Turn.of("user", "mend it"), Turn.of("user", f"mend{space}it")
+    _reply(recorder, _ask(recorder, begun), _DONE)
+    _ask(recorder, told, _DONE, Turn.of("user", "more"))
+
+    assert [one.turn for one in recorder._lines[0].turns][:2] == [begun, _DONE]
+    assert len(recorder._lines) == 1
+
+
 def test_a_request_that_is_repeated_adds_nothing() -> None:
     recorder = Recorder()
     lost = _ask(recorder, _TASK)
@@ -194,7 +227,7 @@ def test_attack_conversations_without_number_are_not_compared_with_each_other(
     compared: list[int] = []
     in_common = record._in_common
 
-    def counted(known: Sequence[str], given: Sequence[str]) -> int:
+    def counted(known: Sequence[record._Said], given: Sequence[record._Said]) -> int:
         compared.append(1)
         return in_common(known, given)
 

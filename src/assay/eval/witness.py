@@ -54,6 +54,7 @@ async def witnessed(run: Run, gateway: Gateway) -> AsyncGenerator[None]:
         run.gateway = gateway
         try:
             yield
+            await gateway.find_out()
         finally:
             run.gateway = None
             _settle(run, gateway)

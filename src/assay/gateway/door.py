@@ -7,8 +7,9 @@ import hmac
 import json
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import AgentError, AssayError, ModelError
 from assay.gateway.allowance import LimitReachedError
@@ -40,6 +41,12 @@ _LINGERING_SECONDS = 0.2  # in which the rest of a body that was refused may sti
 _PATIENCE_SECONDS = 10.0
 """A streamed reply that takes longer begins with remarks, so that nobody takes it for dead."""
 
+_MOST_UNREAD = 12 << 20
+"""Of a streamed reply: who has more to read still is not given the rest."""
+
+_HALVES = (b"\\ud", b"\\uD", b"\xed", b"\0")
+"""What every half of a surrogate pair is written with, and all JSON that is not UTF-8."""
+
 _SENT_ON = ("anthropic-beta", "anthropic-version", "openai-beta")
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 _COUNT, _GOOGLES_COUNT = "/messages/count_tokens", ":countTokens"
@@ -54,7 +61,7 @@ class Door:
         self._resting: dict[RequestHandler, None] = {}
         self._server = _server(self._answer, self._left)
         self._serving: list[asyncio.Task[None]] = []
-        self._asking: set[asyncio.Task[Passed | ProtocolError]] = set()
+        self._asking: set[asyncio.Task[Any]] = set()
         self._held_bytes = 0
 
     def open(self, listener: socket.socket) -> None:
@@ -131,7 +138,7 @@ class Door:
                 is_googles = "/v1beta/" in request.path or "/models/" in request.path
                 codec = codec_of("google" if is_googles else "chat")
             return _json(codec.write_error(error), error.status)
-        return await self._pass(request, codec, asked, body, len(received))
+        return await self._pass(request, codec, asked, body, received)
 
     async def _read(self, request: web.BaseRequest) -> bytes:
         """The body of a request.
@@ -145,24 +152,31 @@ class Door:
             raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
         received = bytearray()
         try:
+            if request.content.is_eof():  # as with most: the body came with its head
+                self._take(received, request.content.read_nowait())
+                return bytes(received)
             async with asyncio.timeout(_BODY_SECONDS):
                 async for chunk in request.content.iter_any():
-                    received += chunk
-                    self._held_bytes += len(chunk)
-                    if len(received) > _MOST_BYTES:
-                        raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
-                    if self._held_bytes > _MOST_HELD_BYTES:
-                        raise ProtocolError(503, "too much is being sent at once")
+                    self._take(received, chunk)
         except TimeoutError:
             raise ProtocolError(408, "the body did not arrive in time") from None
         finally:
             self._held_bytes -= len(received)
         return bytes(received)
 
+    def _take(self, received: bytearray, chunk: bytes) -> None:
+        received += chunk
+        self._held_bytes += len(chunk)
+        if len(received) > _MOST_BYTES:
+            raise ProtocolError(413, f"a request may have {_MOST_BYTES >> 20} MiB")
+        if self._held_bytes > _MOST_HELD_BYTES:
+            raise ProtocolError(503, "too much is being sent at once")
+
     def _require_token(self, headers: Mapping[str, str], queried: str) -> None:
-        given = [queried, *(headers.get(name, "") for name in _KEY_HEADERS)]
         scheme, _, key = headers.get("Authorization", "").partition(" ")
+        given = [queried] if queried else []
         given += [key.strip()] if scheme.lower() == "bearer" else []
+        given += [headers[name] for name in _KEY_HEADERS if name in headers]
         token = self._gateway.token.encode()
         if not any(hmac.compare_digest(one.encode("utf-8", "replace"), token) for one in given):
             self._gateway.denials += 1
@@ -184,22 +198,20 @@ class Door:
         codec: Codec,
         asked: Conversation,
         body: dict[str, Json],
-        size: int,
+        received: bytes,
     ) -> web.StreamResponse:
         headers = {name: request.headers[name] for name in _SENT_ON if name in request.headers}
-        # A task of its own: what an agent asked that has hung up since is recorded all the same.
-        asking = asyncio.create_task(self._ask(codec, asked, body, headers))
-        self._asking.add(asking)
-        self._held_bytes += size
-
-        def forget(asked: asyncio.Task[Passed | ProtocolError]) -> None:
-            self._asking.discard(asked)
-            self._held_bytes -= size
-
-        asking.add_done_callback(forget)
-        if asked.is_streamed:
-            return await self._stream(request, codec, asking, wants_usage=asked.wants_usage)
-        return _whole(codec, await asyncio.shield(asking))
+        if not asked.is_streamed:  # goes on where an agent hangs up, so that it is recorded
+            return _whole(codec, await self._ask(codec, asked, body, headers, received))
+        outlet = _Outlet()
+        asking = asyncio.create_task(
+            self._ask(codec, asked, body, headers, received, give=outlet.put)
+        )
+        asking.add_done_callback(outlet.end)
+        try:
+            return await self._stream(request, codec, asking, outlet, wants_usage=asked.wants_usage)
+        finally:
+            outlet.close()
 
     async def _ask(
         self,
@@ -207,10 +219,22 @@ class Door:
         asked: Conversation,
         body: dict[str, Json],
         headers: Mapping[str, str],
+        received: bytes,
+        *,
+        give: Callable[[bytes], None] | None = None,
     ) -> Passed | ProtocolError:
+        task = asyncio.current_task()
+        assert task
+        self._asking.add(task)
+        self._held_bytes += len(received)
         try:
             passed, _ = await self._gateway.ask(
-                asked, protocol=codec.NAME, body=body, headers=headers
+                asked,
+                protocol=codec.NAME,
+                body=body,
+                raw=received if _is_plain(received) else b"",
+                headers=headers,
+                give=give,
             )
         except (ModelError, LimitReachedError) as error:
             return refusal(error)
@@ -218,6 +242,9 @@ class Door:
             failure = error if isinstance(error, AssayError) else AgentError(f"{error!r}")
             self._gateway.failure = failure
             return refusal(failure)
+        finally:
+            self._asking.discard(task)
+            self._held_bytes -= len(received)
         return passed
 
     async def _stream(
@@ -225,30 +252,74 @@ class Door:
         request: web.BaseRequest,
         codec: Codec,
         asking: asyncio.Task[Passed | ProtocolError],
+        outlet: _Outlet,
         *,
         wants_usage: bool,
     ) -> web.StreamResponse:
         from aiohttp import web
 
-        await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
-        if asking.done() and isinstance(failed := asking.result(), ProtocolError):
+        events = await outlet.take()
+        if asking.done() and not events and isinstance(failed := asking.result(), ProtocolError):
             return _whole(codec, failed)
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         )
         await response.prepare(request)
-        while not asking.done():
-            await response.write(b": waiting for the model\n\n")
-            await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
+        while not (asking.done() or outlet.is_lost):
+            await response.write(events or b": waiting for the model\n\n")
+            events = await outlet.take()
+        if outlet.is_lost:  # what came between was let go of: there is no end to give
+            if request.transport is not None:
+                request.transport.abort()
+            return response
         got = asking.result()
-        events: Iterable[bytes] = (
-            [codec.write_error_event(got)]
-            if isinstance(got, ProtocolError)
-            else codec.write_stream(got.body, wants_usage=wants_usage)
-        )
-        await response.write(b"".join(events))
+        if isinstance(got, ProtocolError):
+            events += codec.write_error_event(got)
+        else:
+            whole = codec.write_stream(got.body, wants_usage=wants_usage)
+            events += got.ending or b"".join(whole)
+        await response.write(events)
         await response.write_eof()
         return response
+
+
+class _Outlet:
+    """Events on their way to an agent: who reads slowly, or not at all, holds up nobody else."""
+
+    def __init__(self) -> None:
+        self._events: list[bytes] = []
+        self._size = 0
+        self._came = asyncio.Event()
+        self.is_lost = False
+
+    def put(self, events: bytes) -> None:
+        """More events."""
+        self._size += len(events)
+        if self.is_lost or self._size > _MOST_UNREAD:
+            self.close()
+            return
+        self._events.append(events)
+        self._came.set()
+
+    def end(self, _: object) -> None:
+        """Nothing more comes."""
+        self._came.set()
+
+    def close(self) -> None:
+        """Nobody reads on, or not fast enough."""
+        self.is_lost = True
+        self._events.clear()
+
+    async def take(self) -> bytes:
+        """What came since, as soon as something did; nothing if nothing does for some time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._came.wait()
+        self._came.clear()
+        events = b"".join(self._events)
+        self._events.clear()
+        self._size = 0
+        return events
 
 
 def _server(
@@ -274,6 +345,11 @@ def _server(
         lingering_time=_LINGERING_SECONDS,
         read_bufsize=1 << 18,
     )
+
+
+def _is_plain(received: bytes) -> bool:
+    """Whether a body is UTF-8 that holds no half of a surrogate pair, which servers break at."""
+    return received[:1] == b"{" and not any(half in received for half in _HALVES)
 
 
 def _object(received: bytes) -> dict[str, Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import typing
 from collections.abc import Iterator, Mapping
@@ -44,8 +45,28 @@ class ProtocolError(Exception):
 class Stream(typing.Protocol):
     """A streamed reply in the course of being read."""
 
-    def feed(self, received: bytes) -> None:
-        """Take in bytes, which may end anywhere."""
+    is_broken: bool
+    """Whether something came that is no event."""
+
+    open_bytes: int
+    """How much came of an event that is not whole."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can come."""
+        ...
+
+    def feed(self, received: bytes) -> bytes:
+        """Take in bytes, which may end anywhere.
+
+        Returns:
+            The events that became whole, as they came: without errors, without remarks, and without
+            those by which the reply ends.
+        """
+        ...
+
+    def ending(self) -> bytes:
+        """The events by which the reply ends, as far as they came."""
         ...
 
     def body(self) -> dict[str, Json] | None:
@@ -104,8 +125,12 @@ class Codec(typing.Protocol):
         """
         ...
 
-    def read_stream(self) -> Stream:
-        """A reader of one streamed reply."""
+    def read_stream(self, *, wants_usage: bool = True) -> Stream:
+        """A reader of one streamed reply.
+
+        Args:
+            wants_usage: As of `write_stream`.
+        """
         ...
 
     def write_error(self, error: ProtocolError) -> dict[str, Json]:
@@ -117,6 +142,7 @@ class Codec(typing.Protocol):
         ...
 
 
+@functools.cache
 def codec_of(protocol: Protocol) -> Codec:
     """The codec of a protocol, loaded when it is first asked for."""
     return cast("Codec", importlib.import_module(f"assay.models.protocols.{protocol}"))
