@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import signal
 import textwrap
 import threading
@@ -124,6 +126,13 @@ _DEEDS = {
         print(work(sys.argv[1]))
     """,
     "huge": "print(ask(user('x' * (40 << 20))))",
+    "tells-its-token": """
+        import sys
+        key = os.environ["OPENAI_API_KEY"]
+        ask(user(f"it is {key}"))
+        print(work(sys.argv[1]), key)
+        print(key, file=sys.stderr)
+    """,
     "dies": "work(sys.argv[1]); os.kill(os.getpid(), 9)",
     # What it says of itself, where that is read as a transcript.
     "tells-it-all": "told = []; work(sys.argv[1], told); print(json.dumps(told))",
@@ -283,6 +292,19 @@ def test_an_agent_that_asked_nothing_has_no_turn_of_a_model(played: dict[str, Ru
 
     assert run.reward == 0.0
     assert run.trace.content == "I did it all without a model."
+
+
+def test_attack_the_token_of_a_gateway_is_in_no_trace(played: dict[str, Run]) -> None:
+    """Traces are exported and shown: whoever has one would know what tokens look like, and what
+    an agent was given."""
+    run = played["tells-its-token"]
+
+    assert run.reward == 1.0
+    told = json.dumps(run.to_dict())
+    assert not re.search("cell-[A-Za-z0-9_-]{32}", told)
+    assert "it is (the gateway's token)" in told
+    assert run.trace.content == "It is 4. (the gateway's token)"
+    assert run.trace.extra["stderr"] == "(the gateway's token)\n"
 
 
 def test_a_transcript_that_agrees_raises_no_flag(played: dict[str, Run]) -> None:

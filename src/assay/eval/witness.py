@@ -18,6 +18,7 @@ from typing import cast
 
 from assay.errors import AgentError
 from assay.gateway import Gateway
+from assay.gateway.record import REDACTED
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
@@ -70,7 +71,7 @@ def flagged(result: EvaluationResult, trace: Trace) -> EvaluationResult:
 def _settle(run: Run, gateway: Gateway) -> None:
     spent, found = gateway.spent, gateway.recorded()
     flags = list(found.flags)
-    trace = run.trace
+    trace = run.trace = _without(gateway.token, run.trace)
     # What an agent of this process asked, it has recorded itself.
     if gateway.served or gateway.is_lent:
         flags += _differences(trace, found.trace)
@@ -85,6 +86,14 @@ def _settle(run: Run, gateway: Gateway) -> None:
     run.tokens = None if spent.unknown else spent.tokens
     run.cost_usd = spent.cost_usd
     trace.extra[USAGE] = Totals(tokens=run.tokens, cost_usd=run.cost_usd).to_dict()
+
+
+def _without(token: str, trace: Trace) -> Trace:
+    """A trace in which an agent has not told its token."""
+    text = json.dumps(trace.to_dict())
+    if token not in text:
+        return trace
+    return Trace.from_dict(json.loads(text.replace(token, REDACTED)))
 
 
 def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:

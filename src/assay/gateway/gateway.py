@@ -97,7 +97,8 @@ class Gateway:
         self.served = 0
         self.is_lent = False
         self._client = client
-        self._recorder = Recorder(None if journal is None else Path(journal), journal_of)
+        file = None if journal is None else Path(journal)
+        self._recorder = Recorder(file, journal_of, self.token)
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._stack = AsyncExitStack()
         self._door: Door | None = None

@@ -128,6 +128,15 @@ def encoded(entry: Entry) -> bytes:
     return written.encode("utf-8", "replace") + b"\n"
 
 
+def decoded(line: bytes) -> Entry:
+    """The entry of a line.
+
+    Raises:
+        ValueError: If it has none.
+    """
+    return from_json(_Line, decode_json(line)).entry
+
+
 def append(journal: Path, line: bytes) -> None:
     """Write the line of an entry down, or nothing of it.
 
@@ -167,7 +176,7 @@ def readable_entries(file: str | Path) -> tuple[list[Entry], str]:
         if not line:
             continue
         try:
-            entries.append(from_json(_Line, decode_json(line)).entry)
+            entries.append(decoded(line))
         except ValueError:
             if number < len(lines):
                 return entries, f"{file}:{number}: not an entry of a gateway's journal"
