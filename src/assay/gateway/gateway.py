@@ -33,6 +33,9 @@ __all__ = ["Gateway"]
 _AT_ONCE = 16
 _FULL = "the record of this work is full"
 _AGENTS_FAULTS = ("rejected", "overflow", "refused", "truncated", "unreadable", "unbelievable")
+_FAULTS_OF_BOTH = ("rejected", "unreadable")
+"""Of these, whose they are is told by what came before: see `Gateway._is_agents`."""
+
 _STATUS: Mapping[str, int] = {
     "rate_limited": 429,
     "overflow": 400,
@@ -92,7 +95,7 @@ class Gateway:
         self.spent = Spent(allowance or Allowance())
         self.failure: AssayError | None = None
         self._limit: StopReason | None = None
-        self._is_full = False
+        self._is_full = self._is_answered = False
         self.denials = 0
         self.served = 0
         self.is_lent = False
@@ -246,7 +249,7 @@ class Gateway:
                 usage, cost = passed.reply.usage, passed.cost_usd
                 written = tokens_said(passed.reply.turn)
             except ModelError as error:
-                is_agents = error.kind in _AGENTS_FAULTS
+                is_agents = self._is_agents(error)
                 if error.kind == "timeout":
                     usage, cost = self._lost(asked, read)
                 self.failure = None if is_agents else error
@@ -259,11 +262,20 @@ class Gateway:
                 raise
             finally:
                 self.spent.settle(admitted, usage, cost, written=written)
-            self.failure, self._is_full = None, False
+            self.failure, self._is_full, self._is_answered = None, False, True
             kept = self._recorder.answered(
                 number, passed.reply, cost_usd=passed.cost_usd, seconds=passed.seconds
             )
             return passed, kept
+
+    def _is_agents(self, error: ModelError) -> bool:
+        """Whether a request got no reply for what the agent asked.
+
+        Before the first reply no model has had a say in what is asked. If a server refuses all, or
+        answers nonsense, its address or the model's name is wrong, and that is nobody's 0.
+        """
+        is_known = self._is_answered or error.kind not in _FAULTS_OF_BOTH
+        return error.kind in _AGENTS_FAULTS and is_known
 
     def _lost(self, asked: Conversation, read: int) -> tuple[Usage, float | None]:
         """What a request used, at least, whose reply nobody waited for: it was read."""
