@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from assay.agents.simulated_user import Exchange, next_message
-from assay.agents.tools import AgentTool, Outcome, answer_call, function_tool
+from assay.agents.tools import AgentTool, Outcome, answer_call, function_tool, offered_tool
 from assay.agents.typed_answer import SUBMIT, TypedAnswer
 from assay.agents.workspace_tools import WORKSPACE_TOOLS, WorkspaceTools
 from assay.errors import AgentError, AgentTimeoutError, InputError, ModelError, nearest
@@ -24,7 +24,7 @@ from assay.models.protocols import ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
 from assay.tasks.task import Task, Terms
-from assay.types.run import Run
+from assay.types.run import Observation, Run
 from assay.types.trace import (
     AgentStep,
     Source,
@@ -57,6 +57,7 @@ _ALONE = """\
 Nobody answers questions. When you are done, say so without calling a tool: that ends the work and \
 is your answer."""
 _WITH_USER = "A message without a call of a tool goes to the user, who may answer it."
+_ACTS = "A message without a call of a tool is your next action; you are then told what came of it."
 _SUBMITS = f"Give your answer by calling {SUBMIT}."
 
 
@@ -140,7 +141,8 @@ class ModelAgent:
         if not isinstance(task.work, Terms):
             return self
         returns = task.work.returns if self.returns is None else self.returns
-        return replace(self, returns=returns, mcp={**task.work.mcp, **self.mcp})
+        network = self.network or getattr(task.work, "network", False) is True
+        return replace(self, returns=returns, network=network, mcp={**task.work.mcp, **self.mcp})
 
     def for_case(self, case: Case) -> ModelAgent:
         """The agent with what a case says of its own: its limits, its turns, its MCP servers.
@@ -228,6 +230,7 @@ class ModelAgent:
             for one in self.tools
             if not isinstance(one, str)
         ]
+        found += [offered_tool(one, seconds=self.tool_seconds) for one in run.tools.values()]
         async with AsyncExitStack() as stack:
             if self.mcp:
                 from assay.agents.mcp import served_tools
@@ -268,12 +271,20 @@ class _Work:
         self._replies = 0
         self._malformed = 0
         self._exchanges: list[Exchange] = []
+        self._acted: str | None = None  # in a task of several steps
         self._said = ""  # by the model since the user last spoke
 
     async def go(self) -> None:
         """Work until there is nothing more to do, or no more of it may be done."""
-        trace = self._run.trace
         self._tell_instructions()
+        try:
+            await self._go()
+        finally:
+            if self._acted is not None:  # what it said since then is no action
+                self._run.trace.content = self._acted
+
+    async def _go(self) -> None:
+        trace = self._run.trace
         said = self._run.prompt_text
         scripted = iter(self._agent.turns)
         for number in itertools.count():
@@ -282,6 +293,14 @@ class _Work:
                 trace.stop_reason = stop
                 return
             self._exchanges.append(Exchange(said, self._said))
+            if self._run.max_steps > 1:
+                self._acted = self._said
+                seen = await self._run.step(self._acted)
+                if seen.done:
+                    trace.stop_reason = "done"
+                    return
+                said, self._said = self._see(seen), ""
+                continue
             following = next(scripted, None)
             if following is None:
                 following = await self._answer_of_user(number - len(self._agent.turns))
@@ -296,9 +315,13 @@ class _Work:
         if agent.system is not None:
             return agent.system
         parts: list[str] = []
+        acts = self._run.max_steps > 1 and self._typed is None
         if self._tools:
             parts.append(_WITH_TOOLS if self._run.workspace is None else _IN_WORKSPACE)
-            parts.append(_WITH_USER if agent.user is not None or agent.turns else _ALONE)
+            is_told = agent.user is not None or agent.turns
+            parts.append(_ACTS if acts else _WITH_USER if is_told else _ALONE)
+        elif acts:
+            parts.append(_ACTS)
         parts += [_SUBMITS] if self._typed is not None else []
         return " ".join(parts)
 
@@ -316,6 +339,13 @@ class _Work:
             for tool in self._tools.values()
         ]
         self._run.record(Step(messages=messages if self._system else (), extra={"tools": offered}))
+
+    def _see(self, seen: Observation) -> str:
+        """Show the model what came of its action, which the run has recorded; as text."""
+        asked: Json = {"role": "user", "content": seen.content or "(nothing)"}
+        turns = _prompt(Run(prompt=[asked]))
+        self._turns += turns
+        return "\n\n".join(turn.text for turn in turns)
 
     def _tell(self, said: str, *, source: Source = "user") -> None:
         """What the model is told now."""

@@ -30,7 +30,7 @@ from assay.eval.journals import (
     salvage,
 )
 from assay.eval.records import graded_by, record_of, start_run
-from assay.eval.rollout import Cell
+from assay.eval.rollout import WATCH, Cell
 from assay.eval.runner import run_cells
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
@@ -150,6 +150,8 @@ class Launch:
             )
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             forget_journal(store.home, self.run.id, record.key)
+            if (watch := WATCH.get()) is not None and number >= len(self.regrade):
+                watch.end(run, record)
             on_cell(record)
 
         asking = _asking(self.todo, self.harnesses)
@@ -440,7 +442,8 @@ def regraded_cell(
     session = kept_session(
         coordinate.case, kept_of(before), cache=cache, home=store.home, keep=keep
     )
-    return _cell(coordinate, run_id, session, give_back(before))
+    cell = _cell(coordinate, run_id, session, give_back(before))
+    return replace(cell, is_live=False)
 
 
 def kept_of(before: Run) -> Kept:
@@ -454,6 +457,7 @@ def give_back(before: Run) -> Agent:
 
     async def agent(run: Run) -> None:
         run.trace = replace(before.trace, steps=before.trace.work)
+        run.trace_id = before.trace_id or run.trace_id
         run.cost_usd, run.tokens = before.cost_usd, before.tokens
         run.metadata = {**before.metadata, "regraded": True}
 

@@ -107,6 +107,7 @@ class Arena:
                 harness=trial.name,
                 model=trial.model,
                 trial=trial.number,
+                is_live=False,  # solutions and attacks are nobody else's to see
             )
 
 

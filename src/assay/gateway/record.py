@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +58,7 @@ class Recorder:
         of: What the file's first entry says that it is the journal of.
         secret: What is not kept, such as the token of a gateway; `REDACTED` stands in its place.
         entries: All that passed.
+        told: Called with each entry once it is kept.
         size: Bytes that they take, about.
     """
 
@@ -65,6 +66,7 @@ class Recorder:
     of: str = ""
     secret: str = ""
     entries: list[Entry] = field(default_factory=list["Entry"])
+    told: Callable[[Entry], None] | None = None
     size: int = field(default=0, init=False)
     _lines: list[_Known] = field(default_factory=list[_Known], init=False)
     _beginning: defaultdict[str, list[int]] = field(
@@ -167,6 +169,8 @@ class Recorder:
         self.size += len(line) + _ENTRY_BYTES
         if self.journal is not None:
             append(self.journal, line)
+        if self.told is not None:
+            self.told(entry)
 
 
 def read_journal(file: str | Path) -> Recorded:
