@@ -104,7 +104,7 @@ class Environment:
             require_named_parameters(name, function)
             text = description or (inspect.getdoc(function) or "").partition("\n")[0]
             template: Template[P] = Template(
-                name, text, function, self.name, input, returns, self.start, self.mcp
+                name, text, function, self.name, input, returns, self.start, self.mcp, self.stop
             )
             self._templates[name] = template
             return template

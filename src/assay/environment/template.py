@@ -53,6 +53,7 @@ class Template(Generic[P]):
         returns: Type that answers are parsed into; None for plain text.
         start: Run once before the environment's first task begins.
         mcp: The environment's MCP servers, by name.
+        stop: Run when its environment's tasks are done.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Template(Generic[P]):
     returns: object = None
     start: Hook | None = None
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, "McpServer"])
+    stop: Hook | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
         """Bind arguments, each checked against its annotation.
@@ -169,6 +171,19 @@ class TemplateWork:
     def mcp(self) -> Mapping[str, McpServer]:
         """The environment's MCP servers."""
         return self.template.mcp
+
+    @property
+    def file(self) -> str:
+        """The file that defines the template; empty where it is not known."""
+        try:
+            return inspect.getsourcefile(inspect.unwrap(self.template.function)) or ""
+        except TypeError:  # a callable of another kind
+            return ""
+
+    async def stop(self) -> None:
+        """Run the environment's shutdown hooks, if it was started."""
+        if self.template.stop is not None:
+            await self.template.stop()
 
     def open(self) -> AbstractAsyncContextManager[Session]:
         """Begin the task: run the template up to its prompt."""

@@ -1,15 +1,15 @@
-"""A matrix run: every case with every harness, model and trial; resumable at any point."""
+"""A matrix run: every task with every harness, model and trial; resumable at any point."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError, Location, nearest
-from assay.eval.case_session import Keep, Kept, case_session, has_tests, kept_session
+from assay.eval.case_session import Keep, Kept, has_tests, kept_session
 from assay.eval.harnesses import (
     FAKE,
     agent_for,
@@ -19,6 +19,7 @@ from assay.eval.harnesses import (
     gateway_for,
     require_harnesses,
     require_model,
+    require_turns,
     usable_harnesses,
 )
 from assay.eval.journals import (
@@ -30,7 +31,19 @@ from assay.eval.journals import (
 )
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
-from assay.eval.runner import run_cells
+from assay.eval.runner import fitted, run_cells
+from assay.eval.work import (
+    NO_MODEL,
+    begun_again,
+    conditions_of,
+    is_python_agent,
+    load_agent,
+    load_tasks,
+    open_work,
+    own_model,
+    stop_environments,
+    version_of,
+)
 from assay.frozen import frozen
 from assay.graders.apply import require_parts
 from assay.scoring.json_safe import Json
@@ -38,8 +51,8 @@ from assay.store.kept import at_work
 from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.blocks import NO_MATRIX, HarnessSpec
-from assay.tasks.case import Case, load_cases
-from assay.tasks.task import Agent, RunOptions, Session, case_task
+from assay.tasks.case import Case
+from assay.tasks.task import Agent, RunOptions, Session, Task, case_task
 from assay.types.codec import from_json, to_json
 from assay.types.run import Run
 
@@ -50,18 +63,23 @@ __all__ = [
     "Coordinate",
     "Launch",
     "MatrixRequest",
-    "cases_of",
     "give_back",
     "kept_of",
     "launch",
+    "left_of",
     "options_of",
     "regraded_cell",
     "require_case_parts",
+    "require_own",
     "resume",
+    "tasks_of",
     "unused_parts",
 ]
 
 OnCell = Callable[[CellRecord], None]
+
+UNSAID = NO_MATRIX.models[0]
+"""The model of a cell for which nobody has named one."""
 
 
 @frozen(kw_only=True)
@@ -69,15 +87,18 @@ class MatrixRequest:
     """What to run; kept with the run, so that it can be resumed.
 
     Attributes:
-        paths: Case files, or directories of cases.
-        cases: Ids to run; all by default.
-        harnesses: Harnesses to run instead of those that the cases list.
+        paths: Case files, directories of cases, Python files of environments, and rows for them.
+        env: The Python file that rows belong to.
+        cases: Ids of cases, or of tasks, to run; all by default.
+        harnesses: Harnesses to run instead of those that the cases list; one that is called
+            ``file.py:name`` is an agent of a Python file.
         models: Models to run instead of those that the cases list.
         trials: Repeats, instead of what the cases say.
         label: The user's own name for the run.
     """
 
     paths: tuple[str, ...]
+    env: str = ""
     cases: tuple[str, ...] = ()
     harnesses: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -91,17 +112,31 @@ class MatrixRequest:
 
 @frozen
 class Coordinate:
-    """One cell of the matrix."""
+    """One cell of the matrix.
 
-    case: Case
+    Attributes:
+        task: What is to be done.
+        harness: What does it.
+        model: The model it is asked to use.
+        trial: 1-based repeat.
+        asks: Whether the model is asked through the cell's gateway.
+    """
+
+    task: Task
     harness: str
     model: str
     trial: int
+    asks: bool = False
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
+    def key(self) -> CellKey:
         """The cell's key in the store."""
-        return (self.case.id, self.harness, self.model, self.trial)
+        return (self.task.slug, self.harness, self.model, self.trial)
+
+    @property
+    def conditions(self) -> Case:
+        """The case that the task is, or what holds for it where it is none."""
+        return conditions_of(self.task)
 
 
 @frozen
@@ -113,8 +148,10 @@ class Launch:
         total: Cells in all.
         todo: Cells that are still to be run.
         regrade: Finished cells whose case changed and that are to be graded again.
-        digests: Case id to the digest of the case as it is now.
-        harnesses: Case id to the harnesses that were declared for it.
+        digests: Id of a case or slug of a task to the digest of what it is now.
+        harnesses: The same to the harnesses that were declared for it.
+        agents: Agents of Python files by what the harness is called.
+        options: Limits of every cell; those of its case, or of any case, by default.
     """
 
     run: RunRecord
@@ -123,41 +160,49 @@ class Launch:
     regrade: Sequence[Coordinate]
     digests: Mapping[str, str]
     harnesses: Mapping[str, Mapping[str, HarnessSpec]]
+    agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
+    options: RunOptions | None = None
 
     async def go(
         self,
         store: Store,
         *,
         workers: int,
-        on_cell: OnCell,
+        on_cell: OnCell = lambda _: None,
         on_begin: Callable[[CellKey], None] = lambda _: None,
+        on_run: Callable[[Run], None] = lambda _: None,
     ) -> None:
         """Run and grade what is to be done; each cell is stored as soon as it is finished."""
         planned = [*self.regrade, *self.todo]
 
         def done(number: int, run: Run) -> None:
-            case = planned[number].case
+            task, case = planned[number].task, planned[number].conditions
             record = record_of(
                 run,
                 run_id=self.run.id,
-                case=case.id,
+                case=task.slug,
                 threshold=case.expect.pass_threshold,
                 min_assurance=case.expect.min_assurance,
                 min_coverage=case.expect.min_coverage,
-                digest=graded_by(self.digests[case.id]),
+                digest=graded_by(self.digests[task.slug]),
                 file=case.file,
             )
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             forget_journal(store.home, self.run.id, record.key)
+            on_run(run)
             on_cell(record)
 
-        asking = _asking(self.todo, self.harnesses)
-        faked = {one.case.id: one.case for one in asking if one.model == FAKE}
+        asking = [one for one in self.todo if one.asks]
+        faked = {one.task.slug: one.task for one in asking if one.model == FAKE}
         with at_work(store.home), fake_models(faked.values()) as fakes:
             cells = self._cells(store, on_begin, fakes)
             await run_cells(cells, done, max_concurrent=workers)
         forget_journals(store.home, self.run.id)
         store.finish_run(self.run.id)
+
+    async def close(self) -> None:
+        """Stop what the environments of its tasks started."""
+        await stop_environments(one.task for one in (*self.regrade, *self.todo))
 
     def _cells(
         self, store: Store, on_begin: Callable[[CellKey], None], fakes: Mapping[str, str]
@@ -167,23 +212,28 @@ class Launch:
             on_begin(coordinate.key)
             yield regraded_cell(coordinate, self.run.id, store)
         for coordinate in self.todo:
-            case = coordinate.case
+            task, conditions = coordinate.task, coordinate.conditions
             on_begin(coordinate.key)
-            declared = self.harnesses[case.id]
-            agent = agent_for(coordinate.harness, case, declared)
-            session = case_session(case, cache=cache, home=store.home)
-            cell = _cell(coordinate, self.run.id, session, agent)
-            journal = journal_of(store.home, self.run.id, coordinate.key)
-            model = fakes[case.id] if coordinate.model == FAKE and fakes else coordinate.model
-            gateway = gateway_for(
-                coordinate.harness,
-                model,
-                case,
-                declared,
-                journal=journal,
-                journal_of=label_of(coordinate.key),
-            )
-            yield replace(cell, gateway=gateway)
+            session = open_work(task, cache=cache, home=store.home)
+            cell = _cell(coordinate, self.run.id, session, self._agent(coordinate, conditions))
+            if self.options is not None:
+                cell = replace(cell, options=self.options)
+            if coordinate.asks:
+                faked = coordinate.model == FAKE
+                gateway = gateway_for(
+                    fakes[task.slug] if faked else coordinate.model,
+                    conditions,
+                    journal=journal_of(store.home, self.run.id, coordinate.key),
+                    journal_of=label_of(coordinate.key),
+                )
+                cell = replace(cell, gateway=gateway)
+            yield cell
+
+    def _agent(self, coordinate: Coordinate, conditions: Case) -> Agent:
+        task, name = coordinate.task, coordinate.harness
+        if name in self.agents:
+            return fitted(self.agents[name], task)
+        return agent_for(name, conditions, self.harnesses[task.slug], task)
 
 
 def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -> Launch:
@@ -194,11 +244,14 @@ def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -
     Raises:
         InputError: For whatever is wrong with the cases or the request.
     """
-    plan, harnesses, digests = _settled(request, store, settle, {})
-    _require_models(plan, harnesses)
+    planned = _settled(request, store, settle, {})
+    _require_models(planned.cells)
+    total = len(planned.cells)
     config: dict[str, Json] = {"kind": "matrix", "request": to_json(request)}
-    run = start_run(store, config=config, digests=digests, planned=len(plan), label=request.label)
-    return Launch(run, len(plan), plan, (), digests, harnesses)
+    run = start_run(
+        store, config=config, digests=planned.digests, planned=total, label=request.label
+    )
+    return planned.launch(run, planned.cells)
 
 
 def resume(
@@ -212,51 +265,71 @@ def resume(
     """
     run = store.run(ref)
     request = _request_of(run)
+    if _runs_python(request):
+        require_own(run)
     # Of a tag that has moved since, the cells to come take what those before had.
     # Those that ended early, or with assay, may know none.
     images = ((cell.case, cell.notes.get("image")) for cell in store.cells(run.id))
     had = {case: str(image) for case, image in images if image}
-    plan, harnesses, digests = _settled(request, store, settle, {} if regrade else had)
-    salvage(store, run.id)
-    finished = store.finished(run.id)
-    graded = {cell.key: cell.digest for cell in store.cells(run.id)}
-    current = {name: graded_by(digest) for name, digest in digests.items()}
-    redo = [c for c in plan if c.key in finished and graded[c.key] != current[c.case.id]]
+    planned = _settled(request, store, settle, {} if regrade else had)
+    todo, redo = left_of(run, store, planned.cells, planned.digests)
     if redo and not regrade:
-        changed = dict.fromkeys(c.case.id for c in redo)
+        changed = dict.fromkeys(one.task.slug for one in redo)
         raise InputError(
             f"cases changed, or assay did, since cells of run {run.id} were graded: "
             f"{', '.join(changed)}",
             hint="--regrade grades what was kept by the new case; or start a new run",
         )
-    todo = [c for c in plan if c.key not in finished]
-    _require_models(todo, harnesses)
-    return Launch(run, len(plan), todo, redo, digests, harnesses)
+    _require_models(todo)
+    return planned.launch(run, todo, redo)
 
 
-def _asking(
-    cells: Iterable[Coordinate], harnesses: Mapping[str, Mapping[str, HarnessSpec]]
-) -> Iterator[Coordinate]:
-    """The cells whose agents ask a model through a gateway."""
-    return (one for one in cells if asks_through_gateway(one.harness, harnesses[one.case.id]))
+def left_of(
+    run: RunRecord, store: Store, cells: Sequence[Coordinate], digests: Mapping[str, str]
+) -> tuple[list[Coordinate], list[Coordinate]]:
+    """The cells of a run that are still to be run; and those that another version graded."""
+    salvage(store, run.id)
+    finished = store.finished(run.id)
+    graded = {cell.key: cell.digest for cell in store.cells(run.id)}
+    current = {name: graded_by(digest) for name, digest in digests.items()}
+    redo = [c for c in cells if c.key in finished and graded[c.key] != current[c.task.slug]]
+    return [c for c in cells if c.key not in finished], redo
 
 
-def _require_models(
-    cells: Iterable[Coordinate], harnesses: Mapping[str, Mapping[str, HarnessSpec]]
-) -> None:
+def _require_models(cells: Iterable[Coordinate]) -> None:
     """Refuse models that cannot be asked, before anything is run."""
-    for one in {one.model: one for one in _asking(cells, harnesses)}.values():
-        require_model(one.model, one.case)
+    for one in {one.model: one for one in cells if one.asks}.values():
+        require_model(one.model, one.conditions)
 
 
-def cases_of(run: RunRecord) -> list[Case]:
-    """The cases of a stored run, as they are now.
+def tasks_of(run: RunRecord) -> list[Task]:
+    """The tasks of a stored run, as they are now.
 
     Raises:
-        InputError: If it is not a matrix run, or its cases are gone or malformed.
+        InputError: If it is not a matrix run, or its tasks are gone or malformed.
     """
     request = _request_of(run)
-    return _select(load_cases(list(request.paths)), request.cases)
+    if _runs_python(request):
+        require_own(run)
+    return _select(load_tasks(request.paths, env=request.env), request.cases)
+
+
+def require_own(run: RunRecord) -> None:
+    """Refuse to run the Python files that a run names which somebody else wrote.
+
+    Raises:
+        InputError: If the run was imported.
+    """
+    if run.config.get("imported") is True:
+        raise InputError(
+            f"run {run.id} was imported, and its tasks are of Python files, which it could choose",
+            hint="run the environment's own file: assay run env.py",
+        )
+
+
+def _runs_python(request: MatrixRequest) -> bool:
+    named = (*request.paths, request.env, *filter(is_python_agent, request.harnesses))
+    return any(name.rpartition(":")[0].endswith(".py") or name.endswith(".py") for name in named)
 
 
 def _request_of(run: RunRecord) -> MatrixRequest:
@@ -312,30 +385,52 @@ def unused_parts(
     return [name for name, there in said.items() if there]
 
 
-def _select(cases: list[Case], ids: Sequence[str]) -> list[Case]:
-    known = [case.id for case in cases]
+def _select(tasks: list[Task], ids: Sequence[str]) -> list[Task]:
+    known = [task.slug for task in tasks]
+    templates = {task.id for task in tasks}
     for wanted in ids:
-        if wanted not in known:
-            raise InputError(f"no case {wanted!r}", hint=nearest(wanted, known))
-    return [case for case in cases if not ids or case.id in ids]
+        if wanted not in known and wanted not in templates:
+            kind = "case" if all(isinstance(task.work, Case) for task in tasks) else "task"
+            raise InputError(f"no {kind} {wanted!r}", hint=nearest(wanted, known))
+    return [task for task in tasks if not ids or task.slug in ids or task.id in ids]
+
+
+@frozen
+class _Planned:
+    """Every cell, in order, its case's modes resolved; digests and harnesses as in `Launch`."""
+
+    cells: list[Coordinate]
+    digests: dict[str, str]
+    harnesses: dict[str, Mapping[str, HarnessSpec]]
+    agents: Mapping[str, Agent]
+
+    def launch(
+        self, run: RunRecord, todo: Sequence[Coordinate], redo: Sequence[Coordinate] = ()
+    ) -> Launch:
+        """What is left of it, ready to go."""
+        total = len(self.cells)
+        return Launch(run, total, todo, redo, self.digests, self.harnesses, self.agents)
 
 
 def _settled(
     request: MatrixRequest, store: Store, settle: Settle | None, images: Mapping[str, str]
-) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]], dict[str, str]]:
-    """Every cell, in order, with its case's modes resolved; harnesses and digests by case."""
-    cases = _select(load_cases(list(request.paths)), request.cases)
-    plan, harnesses = _plan(cases, request)  # whatever is wrong is told before anything is played
+) -> _Planned:
+    tasks = _select(load_tasks(request.paths, env=request.env), request.cases)
+    agents = {name: load_agent(name) for name in request.harnesses if is_python_agent(name)}
+    # Whatever is wrong is told before anything is played.
+    plan, harnesses = _plan(tasks, request, agents)
+    cases = [task.work for task in tasks if isinstance(task.work, Case)]
     cases = [_with_image(case, store, images.get(case.id, "")) for case in cases]
-    resolved = {case.id: case for case in cases}
-    digests = {case.id: case.digest for case in cases}
+    resolved = {task.slug: task for task in (*tasks, *map(case_task, cases))}
+    digests = {task.slug: version_of(task) for task in resolved.values()}
     if tested := [case for case in cases if has_tests(case)]:
         from assay.eval.isolation import CaseLock, oracle_digest, settle_by_locks
 
         cache = str(Path(store.home, "cache"))
         for case in (settle or settle_by_locks)([CaseLock(case, cache) for case in tested]):
-            resolved[case.id], digests[case.id] = case, oracle_digest(case)
-    return [replace(one, case=resolved[one.case.id]) for one in plan], harnesses, digests
+            resolved[case.id], digests[case.id] = case_task(case), oracle_digest(case)
+    cells = [replace(one, task=resolved[one.task.slug]) for one in plan]
+    return _Planned(cells, digests, harnesses, agents)
 
 
 def _with_image(case: Case, store: Store, digest: str) -> Case:
@@ -347,26 +442,55 @@ def _with_image(case: Case, store: Store, digest: str) -> Case:
 
 
 def _plan(
-    cases: Sequence[Case], request: MatrixRequest
+    tasks: Sequence[Task], request: MatrixRequest, agents: Mapping[str, Agent]
 ) -> tuple[list[Coordinate], dict[str, Mapping[str, HarnessSpec]]]:
-    """Every cell, in order, and the harnesses that each case can use."""
+    """Every cell, in order, and the harnesses that each task can use."""
     plan: list[Coordinate] = []
-    declared = {case.id: declared_harnesses(case) for case in cases}
-    for case in cases:
-        require_case_parts(case)
-        if case.matrix == NO_MATRIX and not request.models:
-            raise InputError(
-                f"case {case.id!r} has no matrix, so nothing says who does its work",
-                location=Location(file=case.file),
-                hint="name a model: --model anthropic:NAME; or give the case a matrix",
-            )
+    found: dict[str, Mapping[str, HarnessSpec]] = {}
+    for task in tasks:
+        case, is_case = conditions_of(task), isinstance(task.work, Case)
+        if is_case:
+            require_case_parts(case)
         own = [(c.harness, c.model, c.trial) for c in case.cells()]
         cells = _narrow(own, request)
         names = {harness for harness, _, _ in cells}
-        declared[case.id] = usable_harnesses(case, names, declared[case.id])
-        require_harnesses(case, names, declared[case.id])
-        plan += [Coordinate(case, harness, model, trial) for harness, model, trial in cells]
-    return plan, declared
+        declared = declared_harnesses(case)
+        found[task.slug] = usable_harnesses(case, names, declared)
+        require_harnesses(case, names - agents.keys(), found[task.slug])
+        require_turns(case, names & agents.keys(), agents)
+        for harness, model, trial in cells:
+            coordinate = Coordinate(task, harness, model, trial)
+            if harness in agents:
+                coordinate = _of_agent(coordinate, agents[harness])
+            else:
+                asks = asks_through_gateway(harness, found[task.slug])
+                coordinate = replace(coordinate, asks=asks)
+            plan.append(_with_model(coordinate, is_case=is_case))
+    return plan, found
+
+
+def _of_agent(coordinate: Coordinate, agent: Agent) -> Coordinate:
+    """The cell of a Python agent: with a model that was named, or with the agent's own."""
+    if coordinate.model not in (UNSAID, NO_MODEL):
+        return replace(coordinate, asks=True)
+    return replace(coordinate, model=own_model(agent))
+
+
+def _with_model(coordinate: Coordinate, *, is_case: bool) -> Coordinate:
+    """Refuse a cell that nobody gave the model that it is to ask."""
+    if coordinate.model != UNSAID:
+        return coordinate
+    if coordinate.harness == "echo":
+        return replace(coordinate, model=NO_MODEL)
+    case, what = coordinate.conditions, "case" if is_case else "task"
+    raise InputError(
+        f"case {case.id!r} has no matrix, so nothing says who does its work"
+        if is_case
+        else f"task {case.id!r}: nothing says who does its work",
+        location=Location(file=case.file) if case.file else None,
+        hint="name a model: --model anthropic:NAME; or "
+        + (f"give the {what} a matrix" if is_case else "an agent: --harness agent.py:NAME"),
+    )
 
 
 def _narrow(
@@ -394,15 +518,15 @@ def _cell(
     coordinate: Coordinate, run_id: str, session: AbstractAsyncContextManager[Session], agent: Agent
 ) -> Cell:
     return Cell(
-        task=case_task(coordinate.case),
+        task=coordinate.task,
         agent=agent,
         session=session,
-        options=options_of(coordinate.case),
+        options=options_of(coordinate.conditions),
         harness=coordinate.harness,
         model=coordinate.model,
         trial=coordinate.trial,
         job_id=run_id,
-        group_id=f"{run_id}/{coordinate.case.id}/{coordinate.harness}/{coordinate.model}",
+        group_id="/".join((run_id, *coordinate.key[:3])),
     )
 
 
@@ -434,9 +558,11 @@ def regraded_cell(
 ) -> Cell:
     """A cell that grades what was kept: no agent runs."""
     before = Run.from_dict(store.detail(run_id, coordinate.key))
-    cache = str(Path(store.home, "cache"))
-    session = kept_session(
-        coordinate.case, kept_of(before), cache=cache, home=store.home, keep=keep
+    case, cache = coordinate.task.work, str(Path(store.home, "cache"))
+    session = (
+        kept_session(case, kept_of(before), cache=cache, home=store.home, keep=keep)
+        if isinstance(case, Case)
+        else begun_again(coordinate.task, before)
     )
     return _cell(coordinate, run_id, session, give_back(before))
 

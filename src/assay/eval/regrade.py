@@ -13,11 +13,12 @@ from typing import cast
 from assay.errors import InputError, Location, nearest
 from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
-from assay.eval.matrix import Coordinate, cases_of, regraded_cell, require_case_parts
+from assay.eval.matrix import Coordinate, regraded_cell, require_case_parts, tasks_of
 from assay.eval.recorded import NO_ANSWER
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
-from assay.eval.rollout import Cell
+from assay.eval.rollout import ANSWERED, Cell
 from assay.eval.runner import run_cells
+from assay.eval.work import stop_environments, version_of
 from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
@@ -28,6 +29,7 @@ from assay.store.runs import Store
 from assay.tasks.case import Case
 from assay.tasks.row_files import Format, Reading
 from assay.tasks.rows import Row, read_row, read_rows
+from assay.tasks.task import Task, case_task
 from assay.types.run import Run
 
 __all__ = ["Regrade", "plan_regrade"]
@@ -43,7 +45,7 @@ class Regrade:
         run: The run.
         cells: Cells that will be graded again, by their newest results.
         left_out: Cells of which nothing was kept to grade: their agent never finished.
-        work: What each cell is graded by: its case, or its row's graders.
+        work: What each cell is graded by: its task, or its row's graders.
         digests: Digest of what it is graded by, by the same names.
         only: Labels of the graders that are run; empty for all.
     """
@@ -51,7 +53,7 @@ class Regrade:
     run: RunRecord
     cells: Sequence[CellRecord]
     left_out: int
-    work: Mapping[str, Case | Row]
+    work: Mapping[str, Task | Row]
     digests: Mapping[str, str]
     only: frozenset[str]
 
@@ -62,10 +64,10 @@ class Regrade:
             StoreError: If what was kept is missing or damaged.
         """
         rows = [cell for cell in self.cells if isinstance(self.work[cell.case], Row)]
-        cases = [cell for cell in self.cells if isinstance(self.work[cell.case], Case)]
+        others = [cell for cell in self.cells if isinstance(self.work[cell.case], Task)]
 
         def done(number: int, run: Run) -> None:
-            before = cases[number]
+            before = others[number]
             record = record_of(
                 run,
                 run_id=self.run.id,
@@ -95,16 +97,20 @@ class Regrade:
             on_cell(record)
 
         with at_work(store.home):
-            await run_cells(self._cells(store, cases), done, max_concurrent=workers)
+            await run_cells(self._cells(store, others), done, max_concurrent=workers)
             await run_batches(
                 rows, lambda before: self._grade_row(store, before), done_row, at_once=workers
             )
 
+    async def close(self) -> None:
+        """Stop what the environments of its tasks started."""
+        await stop_environments(work for work in self.work.values() if isinstance(work, Task))
+
     def _cells(self, store: Store, cells: Sequence[CellRecord]) -> Iterator[Cell]:
         for before in cells:
-            case = cast("Case", self.work[before.case])
-            keep = _kept_nodes(before, case.graders, self.only) if self.only else {}
-            place = Coordinate(case, before.harness, before.model, before.trial)
+            task = cast("Task", self.work[before.case])
+            keep = _kept_nodes(before, _graders_of(task), self.only) if self.only else {}
+            place = Coordinate(task, before.harness, before.model, before.trial)
             yield regraded_cell(place, self.run.id, store, keep)
 
     async def _grade_row(self, store: Store, before: CellRecord) -> EvaluationResult:
@@ -142,13 +148,13 @@ def plan_regrade(
     """
     run = store.run(ref)
     kind = run.config.get("kind")
-    if kind == "matrix":
-        work = _matrix_work(run, graders, store, settle)
+    if kind in ("matrix", "job"):
+        work = _tasks(run, graders, store, settle)
     elif kind == "dataset":
         work = _dataset_work(run, graders)
     else:
         raise InputError(f"run {run.id} kept nothing that can be graded again")
-    labels = {spec.label for each in work.values() for spec in each.graders}
+    labels = {spec.label for each in work.values() for spec in _graders_of(each)}
     for name in only:
         if name not in labels:
             raise InputError(f"no grader {name!r} in this run", hint=nearest(name, sorted(labels)))
@@ -157,25 +163,41 @@ def plan_regrade(
     if not kept:
         raise InputError(f"run {run.id} has no cell that can be graded again")
     for cell in kept if only else ():
-        _kept_nodes(cell, work[cell.case].graders, frozenset(only))
+        _kept_nodes(cell, _graders_of(work[cell.case]), frozenset(only))
     digests = {cell.case: _digest(work[cell.case], graders) for cell in kept}
     return Regrade(run, kept, len(cells) - len(kept), work, digests, frozenset(only))
 
 
-def _matrix_work(
+def _tasks(
     run: RunRecord, graders: Sequence[GraderSpec] | None, store: Store, settle: Settle
-) -> dict[str, Case | Row]:
-    cases = cases_of(run)
+) -> dict[str, Task | Row]:
+    if run.config.get("kind") == "job":
+        from assay.eval.jobs import tasks_of_job
+
+        tasks = tasks_of_job(run)
+    else:
+        tasks = tasks_of(run)
+    work: dict[str, Task | Row] = {task.slug: task for task in tasks}
+    cases = [task.work for task in tasks if isinstance(task.work, Case)]
     if graders is not None:
+        if len(cases) < len(tasks):
+            raise InputError("--graders is for cases", hint="a template grades its tasks itself")
         cases = [replace(case, graders=tuple(graders)) for case in cases]
     for case in cases:
         require_case_parts(case)
     cache = str(Path(store.home, "cache"))
     locks = [CaseLock(case, cache, own=graders is None) for case in cases]
-    return {case.id: case for case in settle(locks)}
+    return work | {case.id: case_task(case) for case in settle(locks)}
 
 
-def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Case | Row]:
+def _graders_of(work: Task | Row) -> Sequence[GraderSpec]:
+    """The graders that were declared for it; a template's are in its code."""
+    if isinstance(work, Task):
+        return work.work.graders if isinstance(work.work, Case | Row) else ()
+    return work.graders
+
+
+def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Task | Row]:
     if graders is None:
         raise InputError(f"run {run.id} graded a dataset", hint="name the graders: --graders FILE")
     require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
@@ -197,19 +219,22 @@ def _leave_out(_: InputError) -> None:
     """As when the rows were graded, which told of them."""
 
 
-def _digest(work: Case | Row, graders: Sequence[GraderSpec] | None) -> str:
-    if graders is not None and isinstance(work, Case):
-        return graded_by(f"{oracle_digest(work)}\n{graders_digest(graders)}")
-    return (
-        graded_by(oracle_digest(work)) if isinstance(work, Case) else graders_digest(work.graders)
-    )
+def _digest(work: Task | Row, graders: Sequence[GraderSpec] | None) -> str:
+    if isinstance(work, Row):
+        return graders_digest(work.graders)
+    if not isinstance(work.work, Case):
+        return graded_by(version_of(work))
+    own = oracle_digest(work.work)
+    return graded_by(own if graders is None else f"{own}\n{graders_digest(graders)}")
 
 
 def _is_kept(store: Store, run_id: str, cell: CellRecord) -> bool:
     """Whether an agent finished, so that there is something to grade."""
     detail = store.detail(run_id, cell.key)
     metadata = detail.get("metadata")
-    kept = isinstance(metadata, dict) and isinstance(metadata.get("source"), str)
+    kept = isinstance(metadata, dict) and (
+        isinstance(metadata.get("source"), str) or metadata.get(ANSWERED) is True
+    )
     return cell.status != "skipped" and (kept or "row" in detail)
 
 

@@ -1,0 +1,198 @@
+"""What a run consists of: tasks, each a case, a row, or a task of a Python environment.
+
+What a case says of its limits, its harnesses and its passing, other tasks have by default; what
+makes them a version of their own is where they come from and what they are called with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+from assay.errors import InputError, nearest, reason_of
+from assay.eval.case_session import case_session
+from assay.eval.runner import open_session
+from assay.scoring.json_safe import plain
+from assay.tasks.blocks import CaseTask, Expect, find_harnesses_file
+from assay.tasks.case import Case, load_cases
+from assay.tasks.rows import Row
+from assay.tasks.task import Agent, Lasting, Session, Task, Taskset, Written, case_task
+from assay.types.codec import to_json
+from assay.types.run import Run
+
+__all__ = [
+    "NO_MODEL",
+    "begun_again",
+    "conditions_of",
+    "file_of",
+    "is_python_agent",
+    "load_agent",
+    "load_tasks",
+    "open_work",
+    "own_model",
+    "stop_environments",
+    "version_of",
+]
+
+NO_MODEL = "none"
+"""What a cell is called whose agent asks no model."""
+
+
+def load_tasks(paths: Sequence[str], *, env: str = "") -> list[Task]:
+    """The tasks that paths name: cases first, then those of Python files and of rows.
+
+    Args:
+        paths: Case files, directories of cases, ``.py`` files with environments or tasks, and
+            ``.json`` or ``.jsonl`` files of their rows.
+        env: The ``.py`` file that rows belong to.
+
+    Raises:
+        InputError: For whatever is wrong with one of them, or for two tasks of one name.
+    """
+    files = [path for path in paths if _has_tasks(path)]
+    if env and not any(not path.endswith(".py") for path in files):
+        raise InputError("--env goes with rows", hint="name a .json or .jsonl file of them")
+    cases = load_cases([path for path in paths if path not in files])
+    found = [case_task(case) for case in cases]
+    for file in dict.fromkeys(files):
+        found += Taskset.from_file(file, env=env or None)
+    return list(Taskset("what is to be run", found))
+
+
+def _has_tasks(path: str) -> bool:
+    """Whether a path is a file of tasks rather than a case."""
+    file = Path(path)
+    if not file.is_file():
+        return False
+    if file.suffix in (".py", ".jsonl"):
+        return True
+    return file.suffix == ".json" and file.read_bytes().lstrip()[:1] == b"["
+
+
+def conditions_of(task: Task) -> Case:
+    """The case that a task is; for any other, one with what a case has by default.
+
+    Harnesses that are declared beside the file of a template are there for its tasks.
+    """
+    if isinstance(task.work, Case):
+        return task.work
+    file = file_of(task)
+    root = str(Path(file or "x").resolve().parent)
+    return Case(
+        id=task.slug,
+        task=CaseTask(prompt=task.id),
+        graders=(),
+        file=_shown(file),
+        root=root,
+        harnesses_file=find_harnesses_file(root, file) if file else "",
+        expect=Expect(pass_threshold=task.pass_threshold),
+    )
+
+
+def version_of(task: Task) -> str:
+    """A digest of what a task is: the case; or the source of its template, and its arguments."""
+    if isinstance(task.work, Case):
+        return task.work.digest
+    if isinstance(task.work, Row):
+        told = [to_json(spec) for spec in task.work.graders]
+        said = {"row": to_json(task.work.submission), "graders": told}
+    else:
+        source = _source_digest(file_of(task))
+        said = {"env": task.env, "id": task.id, "args": plain(task.args), "source": source}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def open_work(task: Task, *, cache: str, home: str) -> AbstractAsyncContextManager[Session]:
+    """Begin a task of a stored run; what an agent leaves in the workspace of a case is kept."""
+    if isinstance(task.work, Case):
+        return case_session(task.work, cache=cache, home=home)
+    return open_session(task)
+
+
+@asynccontextmanager
+async def begun_again(task: Task, before: Run) -> AsyncGenerator[Session]:
+    """A task that is begun once more, to grade what an agent left when it was begun before.
+
+    Raises:
+        InputError: If it asks something else now, so that what was answered is no answer to it.
+    """
+    async with open_session(task) as session:
+        if Run(prompt=session.prompt).to_dict()["prompt"] != before.to_dict()["prompt"]:
+            raise InputError(
+                f"task {task.slug!r} asks something else than what was answered",
+                hint="a prompt that differs each time has no second grading; run the task again",
+            )
+        if session.workspace is not None:
+            raise InputError(
+                f"the workspace that was left of task {task.slug!r} was not kept",
+                hint="run the task again",
+            )
+        yield session
+
+
+async def stop_environments(tasks: Iterable[Task]) -> None:
+    """Stop what the environments of tasks started."""
+    for task in tasks:
+        if isinstance(task.work, Lasting):
+            await task.work.stop()
+
+
+def own_model(agent: Agent) -> str:
+    """The model that an agent says it asks by itself."""
+    model = cast("object", getattr(agent, "model", None))
+    return model if isinstance(model, str) and model else NO_MODEL
+
+
+def is_python_agent(name: str) -> bool:
+    """Whether a harness is the agent of a Python file, ``file.py:name``."""
+    place, _, attribute = name.rpartition(":")
+    return place.endswith(".py") and attribute.isidentifier()
+
+
+def load_agent(name: str) -> Agent:
+    """The agent that ``file.py:name`` means; the file is the user's own and is run.
+
+    Raises:
+        InputError: If there is none.
+    """
+    from assay.graders.kinds import load_file
+
+    place, _, attribute = name.rpartition(":")
+    if not Path(place).is_file():
+        raise InputError(f"harness {name!r}: there is no file {place}")
+    try:
+        names = vars(load_file(place))
+    except Exception as error:  # whatever somebody's own file does
+        raise InputError(f"harness {name!r} cannot be imported: {reason_of(error)}") from error
+    found = names.get(attribute)
+    if isinstance(found, type):
+        raise InputError(
+            f"harness {name!r} is a class", hint=f"make one in {place}: agent = {attribute}(...)"
+        )
+    if not callable(found):
+        known = [key for key, value in names.items() if callable(value) and key[:1] != "_"]
+        raise InputError(f"{place} has no agent {attribute!r}", hint=nearest(attribute, known))
+    return cast("Agent", found)
+
+
+def file_of(task: Task) -> str:
+    """The file that a task comes from; empty where nothing says."""
+    return task.work.file if isinstance(task.work, Written) else ""
+
+
+def _shown(file: str) -> str:
+    """A file as its user would type it."""
+    here = os.path.relpath(file) if file else ""
+    return file if here.startswith("..") else here
+
+
+def _source_digest(file: str) -> str:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    except OSError:  # what was made up at run time has no file
+        return ""
