@@ -304,7 +304,7 @@ def _note_unused(ready: Launch) -> None:
         if unused := unused_parts(case, used[name], ready.harnesses[name]):
             said = ", ".join(unused)
             print(f"note: case {name!r}: none of these harnesses uses {said}", file=sys.stderr)
-    if echoed := {cell.model for cell in ready.todo if cell.harness == "echo"} - {"none"}:
+    if echoed := {cell.model for cell in ready.todo if cell.harness == "echo"} - {"none", ""}:
         from assay.models import family_of
 
         for model in sorted(filter(family_of, echoed)):

@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.eval.matrix import Coordinate, Launch, left_of, require_own
 from assay.eval.records import start_run
 from assay.eval.runner import agent_name
-from assay.eval.work import file_of, own_model, version_of
+from assay.eval.work import file_of, own_model, shown, version_of
 from assay.scoring.json_safe import Json
 from assay.store.records import RunRecord
 from assay.store.runs import Store
@@ -40,13 +40,14 @@ async def run_stored(tasks: Sequence[Task], agent: Agent, options: RunOptions, j
         for trial in range(1, options.group + 1)
     ]
     digests = {task.slug: version_of(task) for task in tasks}
-    config: dict[str, Json] = {
-        "kind": "job",
-        "agent": name,
-        "model": model,
-        "group": options.group,
-        "tasks": [_row_of(task) for task in tasks],
+    request: dict[str, Json] = {
+        "paths": list(dict.fromkeys(shown(file) for task in tasks if (file := file_of(task)))),
+        "harnesses": [name],
+        "models": [model],
+        "trials": options.group,
     }
+    rows: list[Json] = [_row_of(task) for task in tasks]
+    config: dict[str, Json] = {"kind": "job", "request": request, "tasks": rows}
     with Store.open(options.store) as store:
         reference = options.resume or (job.id if job.runs else "")
         if reference:
@@ -69,8 +70,8 @@ async def run_stored(tasks: Sequence[Task], agent: Agent, options: RunOptions, j
         ]
         ready = Launch(run, len(cells), todo, (), digests, {}, {name: agent}, options)
         await ready.go(store, workers=options.max_concurrent, on_run=job.runs.append)
-    order = {one.key: number for number, one in enumerate(cells)}
-    job.runs.sort(key=lambda run: order[(run.slug, run.harness, run.model, run.trial)])
+    order = {(one.task.slug, one.trial): number for number, one in enumerate(cells)}
+    job.runs.sort(key=lambda run: order[run.slug, run.trial])
     return job
 
 
@@ -80,11 +81,11 @@ def _resumable(run: RunRecord, config: Mapping[str, Json]) -> RunRecord:
         raise InputError(
             f"run {run.id} was not made by task.run", hint=f"assay run --resume {run.id}"
         )
-    for part in ("agent", "model", "group"):
-        before, now = run.config.get(part), config[part]
-        if before != now:
+    before, now = run.config.get("request"), config["request"]
+    for part, what in (("harnesses", "agent"), ("models", "model"), ("trials", "group")):
+        if not isinstance(before, dict) or not isinstance(now, dict) or before[part] != now[part]:
             raise InputError(
-                f"job {run.id} was begun with {part} {before!r}, not {now!r}",
+                f"job {run.id} was begun with another {what}",
                 hint="start a new job: leave resume and job out",
             )
     if _slugs(run.config) != _slugs(config):
@@ -111,7 +112,7 @@ def tasks_of_job(run: RunRecord) -> list[Task]:
 def _row_of(task: Task) -> dict[str, Json]:
     file = file_of(task)
     return {
-        **task.to_dict(),
+        **{name: item for name, item in task.to_dict().items() if name != "metadata"},
         "file": str(Path(file).resolve()) if file else "",
         "threshold": task.pass_threshold,
     }
@@ -128,11 +129,10 @@ def _task_of(row: dict[str, Json]) -> Task:
         task = case_task(load_case(file))
     else:
         raise InputError(f"nothing says which file made task {row.get('slug')!r}")
-    metadata, threshold = row.get("metadata"), row.get("threshold")
+    threshold = row.get("threshold")
     return replace(
         task,
         slug=str(row.get("slug")),
-        metadata=metadata if isinstance(metadata, dict) else {},
         pass_threshold=float(threshold) if isinstance(threshold, int | float) else 1.0,
     )
 

@@ -33,7 +33,6 @@ from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import Cell
 from assay.eval.runner import fitted, run_cells
 from assay.eval.work import (
-    NO_MODEL,
     begun_again,
     conditions_of,
     is_python_agent,
@@ -176,7 +175,8 @@ class Launch:
         planned = [*self.regrade, *self.todo]
 
         def done(number: int, run: Run) -> None:
-            task, case = planned[number].task, planned[number].conditions
+            coordinate = planned[number]
+            task, case = coordinate.task, coordinate.conditions
             record = record_of(
                 run,
                 run_id=self.run.id,
@@ -187,6 +187,8 @@ class Launch:
                 digest=graded_by(self.digests[task.slug]),
                 file=case.file,
             )
+            # An agent that says which model it asked is still the cell that it was begun as.
+            record = replace(record, model=coordinate.model)
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             forget_journal(store.home, self.run.id, record.key)
             on_run(run)
@@ -471,7 +473,7 @@ def _plan(
 
 def _of_agent(coordinate: Coordinate, agent: Agent) -> Coordinate:
     """The cell of a Python agent: with a model that was named, or with the agent's own."""
-    if coordinate.model not in (UNSAID, NO_MODEL):
+    if coordinate.model != UNSAID:
         return replace(coordinate, asks=True)
     return replace(coordinate, model=own_model(agent))
 
@@ -481,7 +483,7 @@ def _with_model(coordinate: Coordinate, *, is_case: bool) -> Coordinate:
     if coordinate.model != UNSAID:
         return coordinate
     if coordinate.harness == "echo":
-        return replace(coordinate, model=NO_MODEL)
+        return replace(coordinate, model="")
     case, what = coordinate.conditions, "case" if is_case else "task"
     raise InputError(
         f"case {case.id!r} has no matrix, so nothing says who does its work"

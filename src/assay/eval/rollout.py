@@ -34,7 +34,6 @@ from assay.graders.usage import USAGE, Totals, totals_of
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.tasks.case import Case
 from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.run import Run
 from assay.types.submission import Submission
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["ANSWERED", "Cell", "rollout"]
 
 ANSWERED = "answered"
-"""Set in the metadata of a run whose agent has finished, so that its answer can be graded again."""
+"""Note of a session whose agent's answer can be graded again; it reaches the run with the rest."""
 
 
 @frozen(kw_only=True)
@@ -134,8 +133,6 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
                 await _let_agent_work(cell, run)
         progress.phase = "grading"
         _tell_usage(run)
-        if not isinstance(cell.task.work, Case):  # whose workspace says so
-            run.metadata[ANSWERED] = True
         submission = Submission(
             answer=_answer_of(run),
             question=run.prompt_text,

@@ -16,6 +16,7 @@ from typing import cast
 
 from assay.errors import InputError, nearest, reason_of
 from assay.eval.case_session import case_session
+from assay.eval.rollout import ANSWERED
 from assay.eval.runner import open_session
 from assay.scoring.json_safe import plain
 from assay.tasks.blocks import CaseTask, Expect, find_harnesses_file
@@ -26,7 +27,6 @@ from assay.types.codec import to_json
 from assay.types.run import Run
 
 __all__ = [
-    "NO_MODEL",
     "begun_again",
     "conditions_of",
     "file_of",
@@ -35,12 +35,10 @@ __all__ = [
     "load_tasks",
     "open_work",
     "own_model",
+    "shown",
     "stop_environments",
     "version_of",
 ]
-
-NO_MODEL = "none"
-"""What a cell is called whose agent asks no model."""
 
 
 def load_tasks(paths: Sequence[str], *, env: str = "") -> list[Task]:
@@ -54,8 +52,8 @@ def load_tasks(paths: Sequence[str], *, env: str = "") -> list[Task]:
     Raises:
         InputError: For whatever is wrong with one of them, or for two tasks of one name.
     """
-    files = [path for path in paths if _has_tasks(path)]
-    if env and not any(not path.endswith(".py") for path in files):
+    files = [path for path in paths if _has_tasks(path, env)]
+    if env and all(path.endswith(".py") for path in files):
         raise InputError("--env goes with rows", hint="name a .json or .jsonl file of them")
     cases = load_cases([path for path in paths if path not in files])
     found = [case_task(case) for case in cases]
@@ -64,14 +62,10 @@ def load_tasks(paths: Sequence[str], *, env: str = "") -> list[Task]:
     return list(Taskset("what is to be run", found))
 
 
-def _has_tasks(path: str) -> bool:
+def _has_tasks(path: str, env: str) -> bool:
     """Whether a path is a file of tasks rather than a case."""
-    file = Path(path)
-    if not file.is_file():
-        return False
-    if file.suffix in (".py", ".jsonl"):
-        return True
-    return file.suffix == ".json" and file.read_bytes().lstrip()[:1] == b"["
+    endings = (".py", ".json", ".jsonl") if env else (".py",)
+    return path.endswith(endings) and Path(path).is_file()
 
 
 def conditions_of(task: Task) -> Case:
@@ -87,7 +81,7 @@ def conditions_of(task: Task) -> Case:
         id=task.slug,
         task=CaseTask(prompt=task.id),
         graders=(),
-        file=_shown(file),
+        file=shown(file),
         root=root,
         harnesses_file=find_harnesses_file(root, file) if file else "",
         expect=Expect(pass_threshold=task.pass_threshold),
@@ -111,7 +105,14 @@ def open_work(task: Task, *, cache: str, home: str) -> AbstractAsyncContextManag
     """Begin a task of a stored run; what an agent leaves in the workspace of a case is kept."""
     if isinstance(task.work, Case):
         return case_session(task.work, cache=cache, home=home)
-    return open_session(task)
+    return _answerable(task)
+
+
+@asynccontextmanager
+async def _answerable(task: Task) -> AsyncGenerator[Session]:
+    async with open_session(task) as session:
+        session.notes[ANSWERED] = True  # it reaches the run when its agent has finished
+        yield session
 
 
 @asynccontextmanager
@@ -143,9 +144,9 @@ async def stop_environments(tasks: Iterable[Task]) -> None:
 
 
 def own_model(agent: Agent) -> str:
-    """The model that an agent says it asks by itself."""
+    """The model that an agent says it asks by itself; empty for none."""
     model = cast("object", getattr(agent, "model", None))
-    return model if isinstance(model, str) and model else NO_MODEL
+    return model if isinstance(model, str) and model else ""
 
 
 def is_python_agent(name: str) -> bool:
@@ -185,7 +186,7 @@ def file_of(task: Task) -> str:
     return task.work.file if isinstance(task.work, Written) else ""
 
 
-def _shown(file: str) -> str:
+def shown(file: str) -> str:
     """A file as its user would type it."""
     here = os.path.relpath(file) if file else ""
     return file if here.startswith("..") else here
