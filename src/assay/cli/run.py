@@ -203,7 +203,8 @@ def run(given: Namespace) -> int:
     check_targets((outputs.junit, outputs.html), inputs=given.paths)
     workers = worker_count(given.workers)
     with Store.open(state_home()) as store:
-        ready = _launch(given, store, settling(workers=workers, locked=given.locked))
+        with redirect_stdout(sys.stderr):  # for what files of one's own print when they are loaded
+            ready = _launch(given, store, settling(workers=workers, locked=given.locked))
         return _carry_out(ready, store, workers=workers, outputs=outputs)
 
 
@@ -337,7 +338,8 @@ def run_regrade(given: Namespace) -> int:
     with Store.open(state_home()) as store:
         workers = worker_count(given.workers)
         settle = settling(workers=workers)
-        ready = plan_regrade(given.run, store, graders=graders, only=given.only, settle=settle)
+        with redirect_stdout(sys.stderr):
+            ready = plan_regrade(given.run, store, graders=graders, only=given.only, settle=settle)
         if ready.left_out:
             left_out = count(ready.left_out, "cell")
             print(f"note: {left_out} kept nothing to grade", file=sys.stderr)

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.errors import InputError, Location, nearest
+from assay.errors import InputError, Location
 from assay.eval.case_session import Keep, Kept, has_tests, kept_session
 from assay.eval.harnesses import (
     FAKE,
@@ -313,7 +313,7 @@ def tasks_of(run: RunRecord) -> list[Task]:
     request = _request_of(run)
     if _runs_python(request):
         require_own(run)
-    return _select(load_tasks(request.paths, env=request.env), request.cases)
+    return load_tasks(request.paths, env=request.env, only=request.cases)
 
 
 def require_own(run: RunRecord) -> None:
@@ -387,16 +387,6 @@ def unused_parts(
     return [name for name, there in said.items() if there]
 
 
-def _select(tasks: list[Task], ids: Sequence[str]) -> list[Task]:
-    known = [task.slug for task in tasks]
-    templates = {task.id for task in tasks}
-    for wanted in ids:
-        if wanted not in known and wanted not in templates:
-            kind = "case" if all(isinstance(task.work, Case) for task in tasks) else "task"
-            raise InputError(f"no {kind} {wanted!r}", hint=nearest(wanted, known))
-    return [task for task in tasks if not ids or task.slug in ids or task.id in ids]
-
-
 @frozen
 class _Planned:
     """Every cell, in order, its case's modes resolved; digests and harnesses as in `Launch`."""
@@ -417,7 +407,7 @@ class _Planned:
 def _settled(
     request: MatrixRequest, store: Store, settle: Settle | None, images: Mapping[str, str]
 ) -> _Planned:
-    tasks = _select(load_tasks(request.paths, env=request.env), request.cases)
+    tasks = load_tasks(request.paths, env=request.env, only=request.cases)
     agents = {name: load_agent(name) for name in request.harnesses if is_python_agent(name)}
     # Whatever is wrong is told before anything is played.
     plan, harnesses = _plan(tasks, request, agents)

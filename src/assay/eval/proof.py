@@ -167,7 +167,10 @@ def repeats_check(name: str, runs: Sequence[Run]) -> Check:
     if any(run.grade.is_error or run.reward is None for run in runs):
         broken = next(run for run in runs if run.grade.is_error or run.reward is None)
         return _not_graded(title, broken) or Check(name=title, verdict="error")
-    readings = [dict(_reading(run.grade.subscores)) for run in runs]
+    readings = [
+        dict(_reading(run.grade.subscores)) or {"the reward": ("graded", run.reward, ())}
+        for run in runs
+    ]
     names = dict.fromkeys(name for reading in readings for name in reading)
     unlike = [name for name in names if len({str(r.get(name)) for r in readings}) > 1]
     if not unlike:

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
-from assay.errors import InputError, nearest, reason_of
+from assay.errors import InputError, nearest
 from assay.eval.case_session import case_session
 from assay.eval.rollout import ANSWERED
 from assay.eval.runner import open_session
@@ -22,7 +22,16 @@ from assay.scoring.json_safe import plain
 from assay.tasks.blocks import CaseTask, Expect, find_harnesses_file
 from assay.tasks.case import Case, load_cases
 from assay.tasks.rows import Row
-from assay.tasks.task import Agent, Lasting, Session, Task, Taskset, Written, case_task
+from assay.tasks.task import (
+    Agent,
+    Lasting,
+    Session,
+    Task,
+    Taskset,
+    Written,
+    case_task,
+    load_own_file,
+)
 from assay.types.codec import to_json
 from assay.types.run import Run
 
@@ -41,16 +50,18 @@ __all__ = [
 ]
 
 
-def load_tasks(paths: Sequence[str], *, env: str = "") -> list[Task]:
+def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ()) -> list[Task]:
     """The tasks that paths name: cases first, then those of Python files and of rows.
 
     Args:
         paths: Case files, directories of cases, ``.py`` files with environments or tasks, and
             ``.json`` or ``.jsonl`` files of their rows.
         env: The ``.py`` file that rows belong to.
+        only: Ids of cases, slugs of tasks, or ids of templates, for all of theirs; all by default.
 
     Raises:
-        InputError: For whatever is wrong with one of them, or for two tasks of one name.
+        InputError: For whatever is wrong with one of them, for two tasks of one name, or for an id
+            that is none.
     """
     files = [path for path in paths if _has_tasks(path, env)]
     if env and all(path.endswith(".py") for path in files):
@@ -59,7 +70,17 @@ def load_tasks(paths: Sequence[str], *, env: str = "") -> list[Task]:
     found = [case_task(case) for case in cases]
     for file in dict.fromkeys(files):
         found += Taskset.from_file(file, env=env or None)
-    return list(Taskset("what is to be run", found))
+    return _select(list(Taskset("what is to be run", found)), only)
+
+
+def _select(tasks: list[Task], ids: Sequence[str]) -> list[Task]:
+    known = [task.slug for task in tasks]
+    templates = {task.id for task in tasks}
+    for wanted in ids:
+        if wanted not in known and wanted not in templates:
+            kind = "case" if all(isinstance(task.work, Case) for task in tasks) else "task"
+            raise InputError(f"no {kind} {wanted!r}", hint=nearest(wanted, known))
+    return [task for task in tasks if not ids or task.slug in ids or task.id in ids]
 
 
 def _has_tasks(path: str, env: str) -> bool:
@@ -161,15 +182,10 @@ def load_agent(name: str) -> Agent:
     Raises:
         InputError: If there is none.
     """
-    from assay.graders.kinds import load_file
-
     place, _, attribute = name.rpartition(":")
     if not Path(place).is_file():
         raise InputError(f"harness {name!r}: there is no file {place}")
-    try:
-        names = vars(load_file(place))
-    except Exception as error:  # whatever somebody's own file does
-        raise InputError(f"harness {name!r} cannot be imported: {reason_of(error)}") from error
+    names = vars(load_own_file(place))
     found = names.get(attribute)
     if isinstance(found, type):
         raise InputError(

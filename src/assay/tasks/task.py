@@ -506,11 +506,20 @@ def environments_of(file: str) -> list[TaskProvider]:
 
 def _names_of(file: str) -> list[object]:
     """What a Python file defines; its code is the user's own and is trusted."""
+    return list(vars(load_own_file(file)).values())
+
+
+def load_own_file(file: str) -> object:
+    """Run a Python file of the user's own, once in a process.
+
+    Raises:
+        InputError: If it fails, or would end the process.
+    """
     from assay.graders.kinds import load_file
 
     try:
-        return list(vars(load_file(file)).values())
-    except Exception as error:  # whatever somebody's own file does
+        return load_file(file)
+    except (Exception, SystemExit) as error:  # whatever somebody's own file does
         raise InputError(f"{file} cannot be imported: {reason_of(error)}") from error
 
 
