@@ -247,7 +247,7 @@ def launch(request: MatrixRequest, store: Store, settle: Settle | None = None) -
         InputError: For whatever is wrong with the cases or the request.
     """
     planned = _settled(request, store, settle, {})
-    _require_models(planned.cells)
+    _require_models(planned.cells, request)
     total = len(planned.cells)
     config: dict[str, Json] = {"kind": "matrix", "request": to_json(request)}
     run = start_run(
@@ -282,7 +282,7 @@ def resume(
             f"{', '.join(changed)}",
             hint="--regrade grades what was kept by the new case; or start a new run",
         )
-    _require_models(todo)
+    _require_models(todo, request)
     return planned.launch(run, todo, redo)
 
 
@@ -298,9 +298,17 @@ def left_of(
     return [c for c in cells if c.key not in finished], redo
 
 
-def _require_models(cells: Iterable[Coordinate]) -> None:
-    """Refuse models that cannot be asked, before anything is run."""
-    for one in {one.model: one for one in cells if one.asks}.values():
+def _require_models(cells: Iterable[Coordinate], request: MatrixRequest) -> None:
+    """Refuse models that cannot be asked, before anything is run.
+
+    An agent of a Python file may ask none, whatever a case lists; not where one was named for it.
+    """
+    asking = {
+        one.model: one
+        for one in cells
+        if one.asks and (one.model in request.models or not is_python_agent(one.harness))
+    }
+    for one in asking.values():
         require_model(one.model, one.conditions)
 
 
