@@ -33,7 +33,8 @@ def statistics(summary: Summary) -> list[tuple[str, list[Part]]]:
             )
         )
         lines += _passing(totals) if totals.has_verdicts else []
-        lines += [("Groups", [groups_text(totals)])] if totals.compared else []
+    if totals.compared:
+        lines.append(("Groups", [groups_text(totals)]))
     lines.append(("Agent cost", [_cost(totals)]))
     if totals.judgements or totals.judgements_cached:
         judged = cost(totals.judge_cost_usd, totals.judge_cost_unknown, "judgement")
