@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from assay import Environment, Job, Run, Taskset
+from assay.environment import Observation
 from assay.errors import InputError
 from assay.eval import group_relative
+from assay.graders.kinds import load_file
 from assay.store.runs import Store
 from assay.tasks.task import Task
 from assay.types.run import Rewarded
@@ -189,3 +191,41 @@ def test_groups_are_ready_for_a_trainer(tmp_path: Path) -> None:
         assert all(isinstance(run, Rewarded) for run in runs)
         assert [run.reward for run in runs] == [1.0, 0.25, None]
         assert group_relative([run.reward for run in runs]) == [1.0, -1.0, 0.0]
+
+
+game = Environment("game")
+SHOWN: list[str] = []
+"""What the game says of itself; a test changes it between two gradings."""
+
+
+@game.template(max_steps=3)
+async def climb() -> AsyncGenerator[str | Observation | float, str]:
+    """Climb a stair in three steps."""
+    height = 0
+    said = yield "Climb."
+    while height < 2:
+        height += said == "up"
+        said = yield Observation(f"{''.join(SHOWN)}height {height}")
+    yield 1.0 if said == "up" else 0.5
+
+
+@pytest.mark.parametrize(("shown", "status"), [("", "graded"), ("other ", "error")])
+def test_actions_are_done_again_to_be_graded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: str, status: str
+) -> None:
+    """The last action alone was taken for all of the work, and earned nothing."""
+
+    async def climbs(run: Run) -> None:
+        for _ in range(3):
+            await run.step("up")
+
+    home = str(tmp_path / ".assay")
+    job = asyncio.run(climb().run(climbs, store=home))
+    assert job.reward == 1.0
+    again = load_file(__file__)  # what a command runs is this file once more
+    monkeypatch.setattr(again, "SHOWN", [shown])
+    done = assay("regrade", "latest", "--json", cwd=tmp_path)
+    (cell,) = cells(done)
+    assert (cell["status"], cell["reward"]) == (status, 1.0 if status == "graded" else None)
+    if status == "error":
+        assert "shows something else after action 1" in str(cell["error"])

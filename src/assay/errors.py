@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias
 from assay.frozen import frozen
 
 __all__ = [
+    "AgentEndedError",
     "AgentError",
     "AgentTimeoutError",
     "AssayError",
@@ -44,6 +45,7 @@ __all__ = [
     "SkippedError",
     "SourceError",
     "StoreError",
+    "TaskEndedError",
     "TemplateError",
     "nearest",
     "reason_of",
@@ -148,7 +150,11 @@ class GradingTimeoutError(GraderError):
 
 
 class TemplateError(GraderError):
-    """A task template broke its contract: two yields, a prompt and a reward."""
+    """A task template broke its contract: a prompt, observations if any, and a reward."""
+
+
+class AgentEndedError(AssayError):
+    """The agent takes no more actions. Raised in a template, at the yield that waits for one."""
 
 
 class SandboxError(AssayError):
@@ -181,6 +187,10 @@ class AgentError(AssayError):
 
 class AgentTimeoutError(AgentError):
     """The agent worked longer than it may."""
+
+
+class TaskEndedError(AgentError):
+    """The task takes no more actions: it is over, or takes none at all."""
 
 
 ModelFault: TypeAlias = Literal[

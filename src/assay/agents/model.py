@@ -24,7 +24,7 @@ from assay.models.protocols import ProtocolError, codec_of
 from assay.scoring.json_safe import Json
 from assay.tasks.blocks import SimulatedUser
 from assay.tasks.task import Task, Terms
-from assay.types.run import Run
+from assay.types.run import Observation, Run
 from assay.types.trace import (
     AgentStep,
     Source,
@@ -57,6 +57,7 @@ _ALONE = """\
 Nobody answers questions. When you are done, say so without calling a tool: that ends the work and \
 is your answer."""
 _WITH_USER = "A message without a call of a tool goes to the user, who may answer it."
+_ACTS = "A message without a call of a tool is your next action; you are then told what came of it."
 _SUBMITS = f"Give your answer by calling {SUBMIT}."
 
 
@@ -282,6 +283,13 @@ class _Work:
                 trace.stop_reason = stop
                 return
             self._exchanges.append(Exchange(said, self._said))
+            if self._run.max_steps > 1:
+                seen = await self._run.step(self._said)
+                if seen.done:
+                    trace.stop_reason = "done"
+                    return
+                said, self._said = self._see(seen), ""
+                continue
             following = next(scripted, None)
             if following is None:
                 following = await self._answer_of_user(number - len(self._agent.turns))
@@ -296,9 +304,13 @@ class _Work:
         if agent.system is not None:
             return agent.system
         parts: list[str] = []
+        acts = self._run.max_steps > 1 and self._typed is None
         if self._tools:
             parts.append(_WITH_TOOLS if self._run.workspace is None else _IN_WORKSPACE)
-            parts.append(_WITH_USER if agent.user is not None or agent.turns else _ALONE)
+            is_told = agent.user is not None or agent.turns
+            parts.append(_ACTS if acts else _WITH_USER if is_told else _ALONE)
+        elif acts:
+            parts.append(_ACTS)
         parts += [_SUBMITS] if self._typed is not None else []
         return " ".join(parts)
 
@@ -316,6 +328,13 @@ class _Work:
             for tool in self._tools.values()
         ]
         self._run.record(Step(messages=messages if self._system else (), extra={"tools": offered}))
+
+    def _see(self, seen: Observation) -> str:
+        """Show the model what came of its action, which the run has recorded; as text."""
+        asked: Json = {"role": "user", "content": seen.content}
+        turns = _prompt(Run(prompt=[asked]))
+        self._turns += turns
+        return "\n\n".join(turn.text for turn in turns)
 
     def _tell(self, said: str, *, source: Source = "user") -> None:
         """What the model is told now."""

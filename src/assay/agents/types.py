@@ -3,6 +3,7 @@
 from assay.types import MCPToolCall, MCPToolResult
 from assay.types.run import Run
 from assay.types.trace import (
+    ActionStep,
     AgentStep,
     Citation,
     Step,
@@ -14,6 +15,7 @@ from assay.types.trace import (
 )
 
 __all__ = [
+    "ActionStep",
     "AgentStep",
     "Citation",
     "MCPToolCall",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from asyncio import AbstractEventLoop, Lock, get_running_loop
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
 
+from assay.environment.state import Resource, State
 from assay.environment.template import (
     Hook,
     Template,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Environment"]
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Environment:
@@ -53,6 +55,7 @@ class Environment:
         self._templates: dict[str, Template[...]] = {}
         self._initialize: list[Hook] = []
         self._shutdown: list[Hook] = []
+        self._resources: list[Resource[Any]] = []
         self._started = False
         self._starting: WeakKeyDictionary[AbstractEventLoop, Lock] = WeakKeyDictionary()
         self._active_session: _ScenarioSession | None = None
@@ -67,6 +70,7 @@ class Environment:
         description: str = "",
         input: object = None,
         returns: object = None,
+        max_steps: int | None = None,
     ) -> Callable[[TemplateFunction[P]], Template[P]]: ...
 
     def template(
@@ -77,19 +81,24 @@ class Environment:
         description: str = "",
         input: object = None,  # noqa: A002 - as above
         returns: object = None,
+        max_steps: int | None = None,
     ) -> Template[P] | Callable[[TemplateFunction[P]], Template[P]]:
-        """Declare a template on an async generator function that yields exactly twice.
+        """Declare a template on an async generator function: it yields a prompt, and a reward.
 
         Args:
             function: What is declared, where nothing else is said: ``@env.template``.
             id: Unique id; the function's name by default.
             description: What the task is; the docstring's first line by default.
             input: Type of the structured input, for the manifest.
-            returns: Type that the answer is parsed into; it then arrives as an `Answer`.
+            returns: Type that the answer is parsed into, and every other action; it then arrives
+                as an `Answer`.
+            max_steps: Most actions that the agent may take, for a template that yields
+                observations between prompt and reward. The answer is the last of them.
 
         Raises:
-            InputError: For a duplicate id, a function that is not an async generator, or one with
-                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``).
+            InputError: For a duplicate id, a function that is not an async generator, one with
+                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``), or
+                steps that are no whole number above 0.
         """
 
         def declare(function: TemplateFunction[P]) -> Template[P]:
@@ -101,10 +110,21 @@ class Environment:
                 )
             if name in self._templates:
                 raise InputError(f"environment {self.name!r} already has a template {name!r}")
+            if max_steps is not None and (type(max_steps) is not int or max_steps < 1):
+                raise InputError(f"template {name!r}: max_steps must be at least 1")
             require_named_parameters(name, function)
             text = description or (inspect.getdoc(function) or "").partition("\n")[0]
             template: Template[P] = Template(
-                name, text, function, self.name, input, returns, self.start, self.mcp, self.stop
+                id=name,
+                description=text,
+                function=function,
+                env=self.name,
+                input=input,
+                returns=returns,
+                start=self.start,
+                max_steps=max_steps,
+                mcp=self.mcp,
+                stop=self.stop,
             )
             self._templates[name] = template
             return template
@@ -178,6 +198,36 @@ class Environment:
         rows: list[Json] = [template.manifest() for template in self._templates.values()]
         return {"name": self.name, "version": self.version, "templates": rows}
 
+    def state(self, make: Callable[[], T]) -> State[T]:
+        """Declare what every session has of its own.
+
+        Returns:
+            A function that gives the object of the session in which it is called: in a template, or
+            in a tool. It is made by ``make`` when it is first asked for, and goes with the session.
+
+        Raises:
+            InputError: If ``make`` takes arguments, or is async.
+        """
+        return State(make)
+
+    def resource(self, function: Callable[[], AsyncGenerator[T, None]]) -> Resource[T]:
+        """Declare what all sessions share, such as a database: ``@env.resource``.
+
+        Args:
+            function: An async generator function that makes it, yields it once, and closes it. It
+                is run once, before the first task begins; `stop` goes on with it. If it fails, no
+                task begins, and each has an error.
+
+        Returns:
+            A function that gives what was yielded.
+
+        Raises:
+            InputError: If it is no async generator function, or takes arguments.
+        """
+        resource = Resource(function)
+        self._resources.append(resource)
+        return resource
+
     def initialize(self, hook: Callable[[], object]) -> Callable[[], object]:
         """Declare an async function to run once, before the first task begins."""
         self._initialize.append(_hook(hook))
@@ -189,17 +239,32 @@ class Environment:
         return hook
 
     async def start(self) -> None:
-        """Run the initialize hooks, once; whoever comes meanwhile waits for them."""
-        if self._started:
+        """Run the initialize hooks and start the resources, once; who comes meanwhile waits."""
+        if self._started and all(resource.is_ready for resource in self._resources):
             return
         async with self._starting.setdefault(get_running_loop(), Lock()):
             if not self._started:
                 for hook in self._initialize:
                     await hook()
                 self._started = True
+            for resource in self._resources:
+                await resource.start()
 
     async def stop(self) -> None:
-        """Run the shutdown hooks in reverse, if the environment was started."""
+        """Close the resources and run the shutdown hooks, each in reverse, if it was started."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._shut_down)
+            for resource in self._resources:
+                stack.push_async_callback(resource.stop)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _shut_down(self) -> None:
         if self._started:
             self._started = False
             for hook in reversed(self._shutdown):

@@ -1,12 +1,21 @@
 """Templates: async generators that mint tasks.
 
-A template yields exactly twice: first the prompt (text, or chat messages), then, when the agent
-has answered, the reward (a number, an `EvaluationResult`, or a mapping of one)::
+A template yields first the prompt (text, or chat messages), and last, when the agent has answered,
+the reward (a number, an `EvaluationResult`, or a mapping of one)::
 
     @env.template()
     async def capital(country: str = "France"):
         answer = yield f"What is the capital of {country}?"
         yield exact_match(answer, "Paris")
+
+One that takes several actions yields an `Observation` after each but the last::
+
+    @env.template(returns=int, max_steps=4)
+    async def guess(number: int = 7):
+        said = yield "Guess a number from 1 to 10."
+        while said.content != number:
+            said = yield Observation("It is more." if said.ok and said.content < number else "No.")
+        yield 1.0
 """
 
 from __future__ import annotations
@@ -17,20 +26,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
 
-from assay.environment.answer import parse_answer
-from assay.errors import InputError, ScoreError, TemplateError, nearest
-from assay.scoring.graded import Grade
+from assay.environment.session import TemplateSession
+from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json, json_safe, plain
-from assay.scoring.results import EvaluationResult, SubScore, finite_number
 from assay.tasks.task import Session, Task
-from assay.types.codec import to_json
-from assay.types.run import Prompt
-from assay.types.submission import Submission, Workspace
 from assay.types.typed import type_adapter
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
     from assay.tasks.mcp_servers import McpServer
 
 __all__ = ["Hook", "Template", "TemplateFunction", "require_named_parameters"]
@@ -52,6 +54,7 @@ class Template(Generic[P]):
         input: Type of the structured input, for the manifest; None if undeclared.
         returns: Type that answers are parsed into; None for plain text.
         start: Run once before the environment's first task begins.
+        max_steps: Most actions that it takes; None for one that yields no observations.
         mcp: The environment's MCP servers, by name.
         stop: Run when its environment's tasks are done.
     """
@@ -63,6 +66,7 @@ class Template(Generic[P]):
     input: object = None
     returns: object = None
     start: Hook | None = None
+    max_steps: int | None = None
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, "McpServer"])
     stop: Hook | None = None
 
@@ -113,6 +117,8 @@ class Template(Generic[P]):
             "description": self.description,
             "args": arguments,
         }
+        if self.max_steps is not None:
+            row["max_steps"] = self.max_steps
         for key, annotation in (("input", self.input), ("returns", self.returns)):
             if annotation is not None:
                 row[key] = type_adapter(annotation, what=f"{self.id} {key}").json_schema()
@@ -193,69 +199,12 @@ class TemplateWork:
     async def _session(self) -> AsyncGenerator[Session]:
         if self.template.start is not None:
             await self.template.start()
-        generator = self.template.function(**self.arguments)
+        session = TemplateSession(self.template, self.template.function(**self.arguments))
         try:
-            yield await TemplateSession.begin(self.template, generator)
+            await session.begin()
+            yield session
         finally:
-            await generator.aclose()
-
-
-class TemplateSession:
-    """A template's generator, suspended at its prompt."""
-
-    def __init__(
-        self, template: Template[...], generator: AsyncGenerator[object, object], prompt: Prompt
-    ) -> None:
-        self.prompt = prompt
-        self.workspace: Workspace | None = None
-        self.notes: dict[str, Json] = {}
-        self._template = template
-        self._generator = generator
-        self._adapter: TypeAdapter[object] | None = None
-        if template.returns is not None:
-            self._adapter = type_adapter(template.returns, what=f"{template.id} returns")
-
-    @classmethod
-    async def begin(
-        cls, template: Template[...], generator: AsyncGenerator[object, object]
-    ) -> TemplateSession:
-        """Run a generator to its first yield.
-
-        Raises:
-            TemplateError: If it yields nothing, or what is not a prompt.
-        """
-        try:
-            first = await anext(generator)
-        except StopAsyncIteration:
-            raise TemplateError(
-                f"template {template.id!r} ended without yielding a prompt"
-            ) from None
-        return cls(template, generator, _prompt(first, template.id))
-
-    async def grade(self, submission: Submission) -> EvaluationResult:
-        """Send the answer in and take the reward from the second yield.
-
-        Raises:
-            TemplateError: If there is no second yield, or a third, or no reward in it.
-        """
-        name = self._template.id
-        try:
-            reward = await self._generator.asend(self._answer(submission.answer))
-        except StopAsyncIteration:
-            raise TemplateError(
-                f"template {name!r} ended without a second yield", hint="yield the reward"
-            ) from None
-        result = _result(reward, name)
-        try:
-            await anext(self._generator)
-        except StopAsyncIteration:
-            return result
-        raise TemplateError(f"template {name!r} yielded a third time", hint="yield exactly twice")
-
-    def _answer(self, answer: str | None) -> object:
-        if self._adapter is None:
-            return "" if answer is None else answer
-        return parse_answer(answer, self._adapter, plain_text=self._template.returns is str)
+            await session.close()
 
 
 def require_named_parameters(name: str, function: Callable[..., object]) -> None:
@@ -270,48 +219,3 @@ def require_named_parameters(name: str, function: Callable[..., object]) -> None
                 f"template {name!r} takes {parameter}, which a task's args cannot name",
                 hint="give every parameter a name, and no `/` after it",
             )
-
-
-def _prompt(value: object, name: str) -> Prompt:
-    if isinstance(value, Mapping) and "prompt" in value:
-        value = cast("Mapping[str, object]", value)["prompt"]
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        messages = [to_json(message) for message in cast("list[object]", value)]
-        if all(isinstance(message, str | dict) for message in messages):
-            return messages
-    raise TemplateError(
-        f"template {name!r} yielded {type(cast('object', value)).__name__} as its prompt",
-        hint="yield text, or a list of chat messages",
-    )
-
-
-def _result(value: object, name: str) -> EvaluationResult:
-    """Turn what a template yields second into a result."""
-    where = f"template {name!r}"
-    if isinstance(value, EvaluationResult):
-        return value
-    if isinstance(value, Grade):
-        return value.result
-    if isinstance(value, SubScore):
-        raise TemplateError(
-            f"{where} yielded a SubScore", hint="yield its .value, or await combine(subscore)"
-        )
-    try:
-        if isinstance(value, Mapping):
-            entries = cast("Mapping[str, object]", value)
-            return EvaluationResult.from_dict({k: _plain(v) for k, v in entries.items()})
-        reward = finite_number(value, what="its reward")
-    except ScoreError as error:
-        raise TemplateError(f"{where}: {error.message}", hint=error.hint) from error
-    return EvaluationResult(reward=reward)
-
-
-def _plain(value: object) -> Json:
-    if isinstance(value, float):
-        return value  # NaN must be refused as a reward, not turned into text
-    if isinstance(value, list | tuple):
-        items = cast("list[object]", value)
-        return [i.to_dict() if isinstance(i, SubScore) else json_safe(i) for i in items]
-    return json_safe(value)

@@ -35,7 +35,7 @@ from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
-from assay.types.run import Run
+from assay.types.run import Run, Stepping
 from assay.types.submission import Submission
 from assay.types.trace import PROMPT, Step, TaskCall, Trace
 
@@ -124,13 +124,17 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         )
         run.trace_id = run.trace.trace_id = secrets.token_hex(16)
         progress.phase = "agent"
-        if cell.gateway is None:
-            await _let_agent_work(cell, run)
-        else:
-            from assay.eval.witness import witnessed
-
-            async with witnessed(run, cell.gateway()):
+        run.stepping = session if isinstance(session, Stepping) else None
+        try:
+            if cell.gateway is None:
                 await _let_agent_work(cell, run)
+            else:
+                from assay.eval.witness import witnessed
+
+                async with witnessed(run, cell.gateway()):
+                    await _let_agent_work(cell, run)
+        finally:
+            run.stepping = None
         progress.phase = "grading"
         _tell_usage(run)
         submission = Submission(

@@ -22,7 +22,7 @@ from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.types.run import Run
-from assay.types.trace import AgentStep, AnyStep, Step, ToolCall, ToolStep, Trace
+from assay.types.trace import ActionStep, AgentStep, AnyStep, Step, ToolCall, ToolStep, Trace
 
 __all__ = ["flagged", "witnessed"]
 
@@ -104,11 +104,27 @@ def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
         result = told.result if step.result is None else step.result
         extra = {**step.extra, **told.extra}
         steps.append(replace(step, result=result, permission=told.permission, extra=extra))
-    errors = [Step(error=step.error) for step in own.steps if step.error]
+    errors = [
+        Step(error=step.error)
+        for step in own.steps
+        if step.error and not isinstance(step, ActionStep)
+    ]
+    _insert_actions(steps, [step for step in own.steps if isinstance(step, ActionStep)])
     return [
         cast("AnyStep", replace(step, step_id=number))
         for number, step in enumerate([*steps, *errors], 1)
     ]
+
+
+def _insert_actions(steps: list[Step], actions: Iterable[ActionStep]) -> None:
+    """Put actions, which pass no gateway, behind what had passed when they began."""
+    at = 0
+    for action in actions:
+        began = action.started_at or action.ended_at or ""
+        while at < len(steps) and (steps[at].ended_at or "") <= began:
+            at += 1
+        steps.insert(at, action)
+        at += 1
 
 
 def _next_of(retold: deque[ToolStep], call: ToolCall) -> ToolStep | None:

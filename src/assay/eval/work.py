@@ -33,7 +33,8 @@ from assay.tasks.task import (
     load_own_file,
 )
 from assay.types.codec import to_json
-from assay.types.run import Run
+from assay.types.run import Run, Stepping
+from assay.types.trace import ActionStep
 
 __all__ = [
     "begun_again",
@@ -154,7 +155,20 @@ async def begun_again(task: Task, before: Run) -> AsyncGenerator[Session]:
                 f"the workspace that was left of task {task.slug!r} was not kept",
                 hint="run the task again",
             )
+        await _act_again(session, before, task)
         yield session
+
+
+async def _act_again(session: Session, before: Run, task: Task) -> None:
+    """Do what an agent did in a task of several steps, as long as it comes to the same."""
+    actions = [step for step in before.trace.work if isinstance(step, ActionStep)]
+    for number, step in enumerate(actions, 1):
+        seen = await session.step(step.action) if isinstance(session, Stepping) else None
+        if seen is None or (seen.content, seen.done) != (step.observation, step.done):
+            raise InputError(
+                f"task {task.slug!r} shows something else after action {number} than the agent saw",
+                hint="what comes of chance has no second grading; run the task again",
+            )
 
 
 async def stop_environments(tasks: Iterable[Task]) -> None:

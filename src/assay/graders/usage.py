@@ -18,7 +18,7 @@ from datetime import datetime
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
-from assay.types.trace import AgentStep, AnyStep, SubagentStep, ToolStep, Trace, Usage
+from assay.types.trace import ActionStep, AgentStep, AnyStep, SubagentStep, ToolStep, Trace, Usage
 
 __all__ = [
     "COPIED",
@@ -120,7 +120,7 @@ def did_nothing(trace: Trace, answer: str | None, workspace: Workspace | None) -
     if workspace is not None and workspace.changes:
         return False
     for _, step in walk(trace):
-        if isinstance(step, ToolStep | SubagentStep):
+        if isinstance(step, ToolStep | SubagentStep | ActionStep):
             return False
         if isinstance(step, AgentStep) and (step.tool_calls or (step.content or "").strip()):
             return False

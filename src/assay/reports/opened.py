@@ -20,7 +20,7 @@ from assay.scoring.results import SubScore
 from assay.store.records import CellRecord
 from assay.store.runs import Store
 from assay.types.run import Run
-from assay.types.trace import PROMPT, AgentStep, AnyStep, ToolStep, Trace
+from assay.types.trace import PROMPT, ActionStep, AgentStep, AnyStep, ToolStep, Trace
 
 __all__ = [
     "FileChange",
@@ -274,6 +274,10 @@ def _step(step: AnyStep, answer: str | None, done: set[str]) -> Iterator[Moment]
         if step.result is not None:
             how = "failed with" if step.result.is_error else "got"
             yield Moment(how, _value(step.result.content), step.result.is_error)
+    elif isinstance(step, ActionStep):
+        yield Moment("acted", _text(step.action))
+        if step.observation:
+            yield Moment("observed", _value(step.observation))
     if step.error:
         yield Moment("error", _text(step.error), is_error=True)
         if isinstance(trace := step.extra.get("traceback"), str):

@@ -5,16 +5,28 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
+from assay.errors import TaskEndedError
 from assay.frozen import frozen
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
+from assay.scoring.results import finite_number
 from assay.types.codec import from_json, to_json
 from assay.types.submission import Workspace
-from assay.types.trace import Step, Trace
+from assay.types.trace import ActionStep, Step, Trace
 
-__all__ = ["Job", "ModelAccess", "Prompt", "PromptMessage", "Rewarded", "Run"]
+__all__ = [
+    "Job",
+    "ModelAccess",
+    "Observation",
+    "Prompt",
+    "PromptMessage",
+    "Rewarded",
+    "Run",
+    "Stepping",
+]
 
 
 Prompt: TypeAlias = "str | list[Json] | None"
@@ -72,6 +84,51 @@ class PromptMessage:
     content: str
 
 
+@frozen
+class Observation:
+    """What came of an action: a template yields it, and ``await run.step(action)`` returns it.
+
+    Attributes:
+        content: What is shown: text, or content blocks such as a chat message has.
+        reward: What this one action was worth, for training. The grade is what the template
+            yields in the end, and nothing else.
+        done: Whether the task takes no more actions.
+        info: What belongs to it and is not shown to a model.
+
+    Raises:
+        ScoreError: For a reward that is no finite number.
+    """
+
+    content: str | list[Json] = ""
+    reward: float | None = None
+    done: bool = False
+    info: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    def __post_init__(self) -> None:
+        if self.reward is not None:
+            reward = finite_number(self.reward, what="the reward of an observation")
+            object.__setattr__(self, "reward", reward)
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """A task that has begun, and takes actions."""
+
+    @property
+    def max_steps(self) -> int:
+        """Most actions that it takes; 1 where it asks for an answer and shows nothing."""
+        ...
+
+    async def step(self, action: str) -> Observation:
+        """Act, and see what comes of it. What was begun goes on if the caller is cancelled.
+
+        Raises:
+            TaskEndedError: If it takes no more actions.
+            Exception: Whatever the task raises; it then has no grade.
+        """
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """The live record of one task being worked on; only the runner and the agent change it.
@@ -82,6 +139,7 @@ class Run:
         grade: The structured grade, set when the run ends.
         workspace: The directory to work in, for tasks that have one.
         gateway: How the agent reaches its model, while it works; None where no model is given.
+        stepping: What takes the agent's actions, while it works; None for tasks that take none.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
         job_id: The launch it belongs to.
@@ -102,6 +160,7 @@ class Run:
     grade: Grade = field(default_factory=Grade.ungraded)
     workspace: Workspace | None = None
     gateway: ModelAccess | None = field(default=None, repr=False, compare=False)
+    stepping: Stepping | None = field(default=None, repr=False, compare=False)
     runtime: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
@@ -164,11 +223,51 @@ class Run:
         """Append a step to the trace."""
         return self.trace.record(step)
 
+    @property
+    def max_steps(self) -> int:
+        """Most actions that the task takes; 1 where it only wants an answer, 0 where none fit."""
+        return 0 if self.stepping is None else self.stepping.max_steps
+
+    async def step(self, action: str) -> Observation:
+        """Act, and see what comes of it: for tasks that show something between prompt and reward.
+
+        The newest action is the answer, ``trace.content``. Both go into the trace.
+
+        Raises:
+            TaskEndedError: If the task takes no more actions.
+            Exception: Whatever the task raises; the run then has no grade.
+        """
+        if self.stepping is None:
+            raise TaskEndedError(
+                "the task takes no actions" if self.reward is None else "the task is over",
+                hint="the answer is what `run.trace.content` is",
+            )
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            seen = await self.stepping.step(action)
+        except TaskEndedError:
+            raise
+        except BaseException as error:
+            reason = str(error) or type(error).__name__
+            self.record(ActionStep(action=str(action), error=reason, started_at=started))
+            raise
+        self.record(
+            ActionStep(
+                action=str(action),
+                observation=seen.content,
+                reward=seen.reward,
+                done=seen.done,
+                info=seen.info,
+                started_at=started,
+            )
+        )
+        self.trace.content = action
+        return seen
+
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
-        written = cast(
-            "dict[str, Json]", to_json(replace(self, grade=Grade.ungraded(), gateway=None))
-        )
+        plain = replace(self, grade=Grade.ungraded(), gateway=None, stepping=None)
+        written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}
 
     @classmethod

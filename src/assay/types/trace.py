@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import ClassVar, Literal, TypeVar, cast
@@ -14,6 +14,7 @@ from assay.types.codec import from_json, to_json
 
 __all__ = [
     "PROMPT",
+    "ActionStep",
     "AgentStep",
     "AnyStep",
     "Citation",
@@ -30,6 +31,7 @@ __all__ = [
     "Trace",
     "TraceStatus",
     "Usage",
+    "as_turns",
     "tool_kind",
 ]
 
@@ -268,7 +270,29 @@ class SubagentStep(Step):
     name: str = ""
 
 
-AnyStep = Step | AgentStep | ToolStep | SubagentStep
+@frozen(kw_only=True)
+class ActionStep(Step):
+    """An action in a task of several, and what was observed of it.
+
+    Attributes:
+        action: What the agent did.
+        observation: What it was shown: text, or content blocks; None if that never came.
+        reward: What the task says that this one action was worth. It is no part of the grade.
+        done: Whether the task took no action after it.
+        info: What the task says beside it.
+    """
+
+    TAG: ClassVar[str] = "action"
+
+    source: Source = "task"
+    action: str
+    observation: Json = None
+    reward: float | None = None
+    done: bool = False
+    info: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+AnyStep = Step | AgentStep | ToolStep | SubagentStep | ActionStep
 
 
 TraceStatus = Literal["completed", "error", "cancelled"]
@@ -288,6 +312,37 @@ def _is_around(step: AnyStep) -> bool:
     return is_bare and (step.task_call is not None or step.extra.get(PROMPT) is True)
 
 
+def as_turns(steps: Iterable[AnyStep]) -> Iterator[AnyStep]:
+    """Steps with every action as turns of a conversation: what was said, and what was shown.
+
+    An action that a reply of the model was is not said twice.
+    """
+    is_said = False
+    for step in steps:
+        if isinstance(step, AgentStep):
+            is_said = True
+        elif isinstance(step, ActionStep):
+            if not is_said:
+                yield AgentStep(
+                    step_id=step.step_id,
+                    content=step.action,
+                    started_at=step.started_at,
+                    ended_at=step.started_at or step.ended_at,
+                )
+            is_said = False
+            shown: tuple[Json, ...] = ({"role": "user", "content": step.observation},)
+            yield Step(
+                step_id=step.step_id,
+                source="user",
+                messages=shown if step.observation else (),
+                error=step.error,
+                ended_at=step.ended_at,
+                extra=step.extra,
+            )
+            continue
+        yield step
+
+
 @dataclass(slots=True, kw_only=True)
 class Trace:
     """An ordered collection of steps plus the run's summary.
@@ -303,7 +358,9 @@ class Trace:
         trace_id: Keys the trajectory.
     """
 
-    steps: list[Step | AgentStep | ToolStep | SubagentStep] = field(default_factory=list[AnyStep])
+    steps: list[Step | AgentStep | ToolStep | SubagentStep | ActionStep] = field(
+        default_factory=list[AnyStep]
+    )
     status: TraceStatus | None = None
     stop_reason: StopReason | None = None
     content: str | None = None

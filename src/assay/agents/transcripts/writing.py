@@ -25,6 +25,7 @@ from assay.types.trace import (
     ToolResult,
     ToolStep,
     Trace,
+    as_turns,
 )
 from assay.version import __version__
 
@@ -93,7 +94,7 @@ def as_atif(told: Told) -> dict[str, Json]:
 def _trajectory(trace: Trace, name: str, agent: str, model: str) -> dict[str, Json]:
     steps: list[dict[str, Json]] = []
     inner: list[Json] = []
-    for step in trace.steps:
+    for step in as_turns(trace.steps):
         if isinstance(step, SubagentStep):
             called = step.name or f"subagent {len(inner) + 1}"
             inner.append(_trajectory(step.subagent, f"{name}/{len(inner)}", called, ""))
@@ -206,9 +207,9 @@ def _observe(steps: list[dict[str, Json]], step: ToolStep) -> None:
 
 def as_chat(told: Told) -> dict[str, Json]:
     """Messages as training takes them: each reply with its token ids, where they are known."""
-    messages = [message for step in told.trace.steps for message in _messages(step)]
-    roles = {str(message.get("role")) for message in messages}
-    if told.prompt and "user" not in roles:
+    messages = [message for step in as_turns(told.trace.steps) for message in _messages(step)]
+    before = (message for step in told.trace.steps for message in _messages(step))
+    if told.prompt and all(message["role"] != "user" for message in before):
         messages.insert(0, {"role": "user", "content": told.prompt})
     return {"id": told.id, "messages": list[Json](messages), "reward": told.reward}
 
@@ -326,7 +327,7 @@ class _Clock:
 def _spans(
     trace: Trace, parent: str, clock: _Clock, numbers: Iterator[int], waiting: list[Json]
 ) -> Iterator[dict[str, Json]]:
-    for step in trace.steps:
+    for step in as_turns(trace.steps):
         if isinstance(step, SubagentStep):
             own, start = f"{next(numbers):016x}", clock.now
             inner = list(_spans(step.subagent, own, clock, numbers, []))

@@ -25,7 +25,7 @@ from assay.graders.usage import missing_part, walk
 from assay.models import family_of
 from assay.scoring.json_safe import Json
 from assay.types.submission import Workspace
-from assay.types.trace import AgentStep, AnyStep, ToolStep, Trace
+from assay.types.trace import ActionStep, AgentStep, AnyStep, ToolStep, Trace
 
 __all__ = ["Work", "diff_view", "file_diff", "judged_model", "kin", "trace_view"]
 
@@ -325,6 +325,10 @@ def _step(step: AnyStep) -> Iterator[str]:
         if step.result is not None:
             how = "failed" if step.result.is_error else "result"
             yield f"[{how}] {_piece(step.result.content)}"
+    elif isinstance(step, ActionStep):
+        yield f"[acted] {_piece(step.action)}"
+        if step.observation is not None:
+            yield f"[observed] {_piece(step.observation)}"
     if step.error:
         yield f"[error] {_piece(step.error)}"
 
