@@ -349,3 +349,47 @@ def test_groups_of_unequal_rewards_are_counted(place: Path) -> None:
     assert "rewards differ in 2 of 2 groups" in done.stdout
     numbers = summary(assay("report", "--json", cwd=place))
     assert (numbers["compared"], numbers["unequal"]) == (2, 2)
+
+
+@pytest.mark.sandbox
+def test_a_workspace_is_kept_shown_and_graded_again(place: Path) -> None:
+    (place / "start").mkdir()
+    (place / "start" / "sums.py").write_text("total = 0\n")
+    _write(
+        place,
+        "repair.py",
+        """
+        from pathlib import Path
+
+        from assay import Environment
+
+        env = Environment("repair")
+        files = env.workspace(Path(__file__).parent / "start")
+
+
+        @env.template(workspace=files)
+        async def fix():
+            await files.run("echo begun > begun.txt", keep=True)
+            yield "Let total be 6 in sums.py."
+            yield 1.0 if files.read("sums.py") == "total = 6\\n" else 0.0
+
+
+        async def fixes(run):
+            here = Path(run.workspace.path)
+            assert (here / "begun.txt").exists()
+            (here / "sums.py").write_text("total = 6\\n")
+            return "done"
+        """,
+    )
+    done = assay("run", "repair.py", "--harness", "repair.py:fixes", "--json", cwd=place)
+    assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
+    shown = assay("report", "latest", "--case", "fix", cwd=place)
+    assert "changed sums.py" in shown.stdout
+    assert "begun.txt" not in shown.stdout
+    assert assay("workspace", "latest", "fix", "--out", "left", cwd=place).returncode == 0
+    assert (place / "left" / "sums.py").read_text() == "total = 6\n"
+    done = assay("regrade", "latest", "--json", cwd=place)
+    assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
+    _change(place, "repair.py", '== "total = 6', '!= "total = 6')
+    done = assay("regrade", "latest", "--json", cwd=place)
+    assert [cell["reward"] for cell in cells(done)] == [0.0], done.stderr

@@ -141,7 +141,8 @@ class ModelAgent:
         if not isinstance(task.work, Terms):
             return self
         returns = task.work.returns if self.returns is None else self.returns
-        return replace(self, returns=returns, mcp={**task.work.mcp, **self.mcp})
+        network = self.network or getattr(task.work, "network", False) is True
+        return replace(self, returns=returns, network=network, mcp={**task.work.mcp, **self.mcp})
 
     def for_case(self, case: Case) -> ModelAgent:
         """The agent with what a case says of its own: its limits, its turns, its MCP servers.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 from asyncio import AbstractEventLoop, Lock, get_running_loop
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
@@ -25,7 +26,11 @@ from assay.types.run import Prompt
 from assay.types.submission import Submission
 
 if TYPE_CHECKING:
+    from assay.environment.workspace import SessionWorkspace
+    from assay.tasks.blocks import ContainerSpec
     from assay.tasks.mcp_servers import McpServer
+    from assay.tasks.origin import Source
+    from assay.tasks.permitted import SubmissionSpec
 
 __all__ = ["Environment"]
 
@@ -71,6 +76,7 @@ class Environment:
         input: object = None,
         returns: object = None,
         max_steps: int | None = None,
+        workspace: SessionWorkspace | None = None,
     ) -> Callable[[TemplateFunction[P]], Template[P]]: ...
 
     def template(
@@ -82,6 +88,7 @@ class Environment:
         input: object = None,  # noqa: A002 - as above
         returns: object = None,
         max_steps: int | None = None,
+        workspace: SessionWorkspace | None = None,
     ) -> Template[P] | Callable[[TemplateFunction[P]], Template[P]]:
         """Declare a template on an async generator function: it yields a prompt, and a reward.
 
@@ -94,11 +101,12 @@ class Environment:
                 as an `Answer`.
             max_steps: Most actions that the agent may take, for a template that yields
                 observations between prompt and reward. The answer is the last of them.
+            workspace: Where the agent works, as `workspace` declares it.
 
         Raises:
             InputError: For a duplicate id, a function that is not an async generator, one with
-                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``), or
-                steps that are no whole number above 0.
+                parameters that a row cannot name (``*args``, ``**kwargs``, before ``/``), steps
+                that are no whole number above 0, or steps in a workspace.
         """
 
         def declare(function: TemplateFunction[P]) -> Template[P]:
@@ -112,6 +120,11 @@ class Environment:
                 raise InputError(f"environment {self.name!r} already has a template {name!r}")
             if max_steps is not None and (type(max_steps) is not int or max_steps < 1):
                 raise InputError(f"template {name!r}: max_steps must be at least 1")
+            if max_steps is not None and workspace is not None:
+                raise InputError(
+                    f"template {name!r} has a workspace and max_steps, and can have one of them",
+                    hint="work in a workspace is graded when the agent has ended",
+                )
             require_named_parameters(name, function)
             text = description or (inspect.getdoc(function) or "").partition("\n")[0]
             template: Template[P] = Template(
@@ -125,6 +138,7 @@ class Environment:
                 max_steps=max_steps,
                 mcp=self.mcp,
                 stop=self.stop,
+                workspace=workspace,
             )
             self._templates[name] = template
             return template
@@ -227,6 +241,40 @@ class Environment:
         resource = Resource(function)
         self._resources.append(resource)
         return resource
+
+    def workspace(
+        self,
+        source: str | os.PathLike[str] | Source | None = None,
+        *,
+        container: str | ContainerSpec | None = None,
+        setup: Sequence[str] = (),
+        network: bool = False,
+        submission: SubmissionSpec | None = None,
+    ) -> SessionWorkspace:
+        """Declare a workspace, of which every session of a template that takes it gets its own.
+
+        The agent works in it with its tools in the sandbox. What it leaves is graded as a case's
+        work is: in a fresh tree of the source and the changes that are permitted.
+
+        Args:
+            source: Directory that it is a copy of, or a `Source` (a git commit, a distribution);
+                None for an empty one.
+            container: Image whose file system its commands run in; None for this machine's.
+            setup: Shell lines that are run in it, in the sandbox, before the template begins.
+            network: Whether the agent's commands may use the network.
+            submission: Which changes are graded.
+
+        Returns:
+            What gives it: to the template's decorator, and in the template to graders and commands.
+
+        Raises:
+            InputError: For a source that is not there.
+        """
+        from assay.environment.workspace import SessionWorkspace, workspace_case
+
+        return SessionWorkspace(
+            workspace_case(self.name, source, container, setup, submission, network=network)
+        )
 
     def initialize(self, hook: Callable[[], object]) -> Callable[[], object]:
         """Declare an async function to run once, before the first task begins."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from assay.environment.answer import parse_answer
 from assay.environment.one_task import OneTask
-from assay.environment.state import context_of_session
+from assay.environment.state import new_session
 from assay.errors import AgentEndedError, AgentError, ScoreError, TaskEndedError, TemplateError
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json, json_safe
@@ -43,7 +43,7 @@ class TemplateSession:
         self._adapter: TypeAdapter[object] | None = None
         if template.returns is not None:
             self._adapter = type_adapter(template.returns, what=f"{template.id} returns")
-        self._context = context_of_session()
+        self._context, self._scope = new_session(template.workspace)
         self._task = OneTask(generator, self._context)
         self._actions = 0
         self._newest: str | None = None
@@ -59,12 +59,16 @@ class TemplateSession:
         """Most actions that the template takes."""
         return self._template.max_steps or 1
 
-    async def begin(self) -> None:
+    async def begin(self, workspace: Workspace | None = None) -> None:
         """Run the generator to its first yield.
+
+        Args:
+            workspace: Where the agent will work.
 
         Raises:
             TemplateError: If it yields nothing, or what is not a prompt.
         """
+        self._scope.workspace = self.workspace = workspace
         self.prompt = await self._task.do(self._begin)
 
     async def step(self, action: str) -> Observation:
@@ -90,6 +94,7 @@ class TemplateSession:
         Raises:
             TemplateError: If the template does not end as it should.
         """
+        self._scope.workspace = submission.workspace
         return await self._task.do(partial(self._grade, submission.answer))
 
     async def close(self) -> None:

@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
 from assay.environment.session import TemplateSession
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json, json_safe, plain
-from assay.tasks.task import Session, Task
+from assay.tasks.task import Session, Task, Workshop, find_workshop
 from assay.types.typed import type_adapter
 
 if TYPE_CHECKING:
+    from assay.environment.workspace import SessionWorkspace
     from assay.tasks.mcp_servers import McpServer
 
 __all__ = ["Hook", "Template", "TemplateFunction", "require_named_parameters"]
@@ -57,6 +58,7 @@ class Template(Generic[P]):
         max_steps: Most actions that it takes; None for one that yields no observations.
         mcp: The environment's MCP servers, by name.
         stop: Run when its environment's tasks are done.
+        workspace: What declares the workspace of its sessions; None for none.
     """
 
     id: str
@@ -69,6 +71,7 @@ class Template(Generic[P]):
     max_steps: int | None = None
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, "McpServer"])
     stop: Hook | None = None
+    workspace: SessionWorkspace | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
         """Bind arguments, each checked against its annotation.
@@ -186,6 +189,12 @@ class TemplateWork:
         except TypeError:  # a callable of another kind
             return ""
 
+    @property
+    def network(self) -> bool:
+        """Whether the agent's commands may use the network."""
+        declared = self.template.workspace
+        return declared is not None and declared.case.limits.network
+
     async def stop(self) -> None:
         """Run the environment's shutdown hooks, if it was started."""
         if self.template.stop is not None:
@@ -193,16 +202,21 @@ class TemplateWork:
 
     def open(self) -> AbstractAsyncContextManager[Session]:
         """Begin the task: run the template up to its prompt."""
-        return self._session()
+        return self.open_in(find_workshop())
 
     @asynccontextmanager
-    async def _session(self) -> AsyncGenerator[Session]:
+    async def open_in(self, workshop: Workshop) -> AsyncGenerator[Session]:
+        """Begin the task; its workspace, if it has one, is laid out by the workshop."""
         if self.template.start is not None:
             await self.template.start()
         session = TemplateSession(self.template, self.template.function(**self.arguments))
         try:
-            await session.begin()
-            yield session
+            if (declared := self.template.workspace) is None:
+                await session.begin()
+                yield session
+            else:
+                async with workshop(declared.case, session, declared.cache) as hosted:
+                    yield hosted
         finally:
             await session.close()
 

@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -22,6 +22,7 @@ from assay.eval.suspicion import audited
 from assay.frozen import frozen
 from assay.graders.apply import grade_submission
 from assay.graders.digest import files_of, grader_digest
+from assay.graders.spec import GraderSpec
 from assay.graders.tree import is_small
 from assay.sandbox import let_us_in
 from assay.scoring.json_safe import Json
@@ -31,7 +32,7 @@ from assay.store.snapshots import Dropped, take_snapshot
 from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
 from assay.tasks.permitted import Rules
-from assay.tasks.task import Session
+from assay.tasks.task import Guest, Session
 from assay.types.run import Prompt
 from assay.types.submission import Submission, Workspace
 
@@ -40,6 +41,7 @@ __all__ = [
     "Keep",
     "Kept",
     "case_session",
+    "guest_session",
     "has_tests",
     "kept_session",
     "prompt_of",
@@ -67,7 +69,11 @@ class Kept:
 
 @asynccontextmanager
 async def case_session(
-    case: Case, *, cache: str | None = None, home: str | None = None
+    case: Case,
+    *,
+    cache: str | None = None,
+    home: str | None = None,
+    guest: Guest | None = None,
 ) -> AsyncGenerator[Session]:
     """A case in a directory of its own, which goes when the session ends.
 
@@ -77,6 +83,7 @@ async def case_session(
             private one by default.
         home: The store's directory, to keep a snapshot of what the agent leaves; by default one
             that goes with the session.
+        guest: Who asks and grades instead of the case.
 
     Raises:
         SourceError: If the source or the hidden files cannot be had.
@@ -87,24 +94,48 @@ async def case_session(
         home = home or str(scratch / "store")
         cache = cache or str(scratch / "cache")
         case = await _with_fixtures(await _settled(case, cache), scratch, cache)
-        directory = scratch / "workspace"
-        if case.source is case.environment is case.setup is case.image is None:
-            directory.mkdir()
-            workspace, source = Workspace(path=str(directory)), None
-        else:
-            from assay.eval.provision import lay_out
-
-            workspace = await lay_out(case, directory, cache)
+        workspace = await _laid_out(case, scratch / "workspace", cache)
+        source: KeptSource | None = None
+        if guest is not None:
+            await guest.begin(workspace)
+        if guest is not None or not _is_empty(case):
             source = await asyncio.to_thread(keep_source, home, workspace.path)
         await require_programs(case.graders, workspace, case=case.id)
-        yield CaseSession(case, workspace, home, source)
+        yield CaseSession(case, workspace, home, source, guest=guest)
+
+
+def _is_empty(case: Case) -> bool:
+    return case.source is case.environment is case.setup is case.image is None
+
+
+async def _laid_out(case: Case, directory: Path, cache: str) -> Workspace:
+    """The workspace that an agent finds."""
+    if _is_empty(case):
+        directory.mkdir()
+        return Workspace(path=str(directory))
+    from assay.eval.provision import lay_out
+
+    return await lay_out(case, directory, cache)
+
+
+def guest_session(case: Case, guest: Guest, cache: str) -> AbstractAsyncContextManager[Session]:
+    """A workspace as a case says, for somebody else who asks and grades; see `Workshop`."""
+    return case_session(case, cache=cache, guest=guest)
 
 
 @asynccontextmanager
 async def kept_session(
-    case: Case, kept: Kept, *, cache: str, home: str, keep: Keep | None = None
+    case: Case,
+    kept: Kept,
+    *,
+    cache: str,
+    home: str,
+    keep: Keep | None = None,
+    guest: Guest | None = None,
 ) -> AsyncGenerator[Session]:
     """A case whose workspace is what was kept of one: to be graded, not to be worked in.
+
+    A guest begins in a workspace as an agent would find it, and grades what was kept.
 
     Raises:
         StoreError: If something that was kept is missing or damaged.
@@ -119,6 +150,8 @@ async def kept_session(
             from assay.eval.images import pinned
 
             case = await asyncio.to_thread(pinned, case, cache, kept.image)
+        if guest is not None:
+            await guest.begin(await _laid_out(case, scratch / "begun", cache))
         workspace = Workspace(path=str(scratch / "workspace"))
         if case.environment is not None or case.image is not None:
             laid_out = str(scratch / "laid-out")
@@ -133,7 +166,9 @@ async def kept_session(
         entries = await asyncio.to_thread(read_snapshot, home, kept.source)
         await require_programs(case.graders, workspace, case=case.id, given=entries)
         source = KeptSource(kept.source, entries, {})
-        yield CaseSession(case, workspace, home, source, snapshot=kept.snapshot, keep=keep)
+        yield CaseSession(
+            case, workspace, home, source, snapshot=kept.snapshot, keep=keep, guest=guest
+        )
 
 
 def lay_out_kept(home: str, kept: Kept, target: str) -> tuple[str, ...]:
@@ -162,6 +197,11 @@ def lay_out_kept(home: str, kept: Kept, target: str) -> tuple[str, ...]:
     return tuple(f"{one.path}: {one.why}" for one in left_out)
 
 
+_UNKNOWN = (GraderSpec(type="command", options={"cmd": "python3 -m pytest"}),)
+"""What a guest may run in the grading tree: nobody knows, so what Python would take for its own
+modules or pytest's is not taken from the agent."""
+
+
 class CaseSession:
     """A case whose workspace is ready."""
 
@@ -174,8 +214,9 @@ class CaseSession:
         *,
         snapshot: str = "",
         keep: Keep | None = None,
+        guest: Guest | None = None,
     ) -> None:
-        self.prompt: Prompt = prompt_of(case)
+        self.prompt: Prompt = prompt_of(case) if guest is None else guest.prompt
         self.workspace: Workspace | None = workspace
         self.notes: dict[str, Json] = {}
         if workspace.image is not None:
@@ -186,6 +227,7 @@ class CaseSession:
         self._source = source
         self._snapshot = snapshot
         self._keep_scores = keep
+        self._guest = guest
         self._left_out: list[Dropped] = []
         self._oracle = _oracle(case)
 
@@ -203,13 +245,14 @@ class CaseSession:
             )
         complete = replace(
             submission,
-            answer=submission.answer or "",
+            answer=submission.answer or ("" if self._guest is None else None),
             expected=self._case.expected,
             metadata=self._case.metadata,
         )
         let_us_in(self._workspace.path)
         chosen = await _blocking(self._workspace.path, self._choose)
-        if any("workspace" in spec.kind.parameters for spec in self._case.graders):
+        is_guest = self._guest is not None
+        if is_guest or any("workspace" in spec.kind.parameters for spec in self._case.graders):
             result = await self._grade_tree(complete, chosen)
         else:
             result = await self._score(complete)
@@ -231,7 +274,8 @@ class CaseSession:
             self._snapshot, left = kept.digest, kept.entries
             self._left_out += kept.dropped
         asked_for = grading_tree.asked_for(home, digest, entries)
-        modules = stand_ins(self._case.graders, entries, self._workspace)
+        judging = self._case.graders if self._guest is None else _UNKNOWN
+        modules = stand_ins(judging, entries, self._workspace)
         rules = Rules(self._case.submission, asked_for=asked_for, stand_ins=modules, source=entries)
         chosen = grading_tree.plan(entries, left, rules)
         self.notes["snapshot"] = self._snapshot
@@ -239,6 +283,8 @@ class CaseSession:
         return chosen
 
     async def _score(self, submission: Submission) -> EvaluationResult:
+        if self._guest is not None:
+            return await self._guest.grade(submission)
         return await grade_submission(self._case.graders, submission, keep=self._keep_scores)
 
     async def _grade_tree(

@@ -558,11 +558,11 @@ def regraded_cell(
 ) -> Cell:
     """A cell that grades what was kept: no agent runs."""
     before = Run.from_dict(store.detail(run_id, coordinate.key))
-    case, cache = coordinate.task.work, str(Path(store.home, "cache"))
+    kept, case, cache = kept_of(before), coordinate.task.work, str(Path(store.home, "cache"))
     session = (
-        kept_session(case, kept_of(before), cache=cache, home=store.home, keep=keep)
+        kept_session(case, kept, cache=cache, home=store.home, keep=keep)
         if isinstance(case, Case)
-        else begun_again(coordinate.task, before)
+        else begun_again(coordinate.task, before, kept, cache=cache, home=store.home)
     )
     return _cell(coordinate, run_id, session, give_back(before))
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
 from assay.errors import InputError, nearest
-from assay.eval.case_session import case_session
+from assay.eval.case_session import Kept, case_session, kept_session
 from assay.eval.rollout import ANSWERED
 from assay.eval.runner import open_session
 from assay.scoring.json_safe import plain
@@ -24,6 +24,8 @@ from assay.tasks.case import Case, load_cases
 from assay.tasks.rows import Row
 from assay.tasks.task import (
     Agent,
+    Guest,
+    Hosted,
     Lasting,
     Session,
     Task,
@@ -123,34 +125,49 @@ def version_of(task: Task) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def open_work(task: Task, *, cache: str, home: str) -> AbstractAsyncContextManager[Session]:
-    """Begin a task of a stored run; what an agent leaves in the workspace of a case is kept."""
-    if isinstance(task.work, Case):
-        return case_session(task.work, cache=cache, home=home)
-    return _answerable(task)
-
-
 @asynccontextmanager
-async def _answerable(task: Task) -> AsyncGenerator[Session]:
-    async with open_session(task) as session:
+async def open_work(task: Task, *, cache: str, home: str) -> AsyncGenerator[Session]:
+    """Begin a task whose workspace, if it has one, is kept in a store's directory."""
+    if isinstance(task.work, Case):
+        async with case_session(task.work, cache=cache, home=home) as session:
+            yield session
+        return
+    async with _begun(
+        task, lambda case, guest: case_session(case, cache=cache, home=home, guest=guest)
+    ) as session:
         session.notes[ANSWERED] = True  # it reaches the run when its agent has finished
         yield session
 
 
+def _begun(
+    task: Task, lay_out: Callable[[Case, Guest], AbstractAsyncContextManager[Session]]
+) -> AbstractAsyncContextManager[Session]:
+    def workshop(case: Case, guest: Guest, cache: str) -> AbstractAsyncContextManager[Session]:
+        del cache  # the environment's own: a store has one for all of its runs
+        return lay_out(case, guest)
+
+    return task.work.open_in(workshop) if isinstance(task.work, Hosted) else open_session(task)
+
+
 @asynccontextmanager
-async def begun_again(task: Task, before: Run) -> AsyncGenerator[Session]:
+async def begun_again(
+    task: Task, before: Run, kept: Kept, *, cache: str, home: str
+) -> AsyncGenerator[Session]:
     """A task that is begun once more, to grade what an agent left when it was begun before.
 
     Raises:
         InputError: If it asks something else now, so that what was answered is no answer to it.
+        StoreError: If what was kept of a workspace is missing or damaged.
     """
-    async with open_session(task) as session:
+    async with _begun(
+        task, lambda case, guest: kept_session(case, kept, cache=cache, home=home, guest=guest)
+    ) as session:
         if Run(prompt=session.prompt).to_dict()["prompt"] != before.to_dict()["prompt"]:
             raise InputError(
                 f"task {task.slug!r} asks something else than what was answered",
                 hint="a prompt that differs each time has no second grading; run the task again",
             )
-        if session.workspace is not None:
+        if session.workspace is not None and not kept.snapshot:
             raise InputError(
                 f"the workspace that was left of task {task.slug!r} was not kept",
                 hint="run the task again",

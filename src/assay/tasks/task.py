@@ -144,6 +144,47 @@ class Runner(Protocol):
         ...
 
 
+class Guest(Protocol):
+    """A task that works in a workspace which somebody else lays out and takes apart."""
+
+    @property
+    def prompt(self) -> Prompt:
+        """What the agent is asked; known when it has begun."""
+        ...
+
+    async def begin(self, workspace: Workspace) -> None:
+        """Begin. What it does to the workspace, the agent finds there."""
+        ...
+
+    async def grade(self, submission: Submission) -> EvaluationResult:
+        """Grade what the agent left; the submission's workspace is the grading tree."""
+        ...
+
+
+class Workshop(Protocol):
+    """Whoever can lay out a workspace, and build the grading tree of it; `assay.eval` is."""
+
+    def __call__(
+        self, case: Case, guest: Guest, cache: str
+    ) -> AbstractAsyncContextManager[Session]:
+        """Lay out what a case says, for a guest."""
+        ...
+
+
+@runtime_checkable
+class Hosted(Protocol):
+    """Work that may have a workspace; whoever begins it says who lays that out."""
+
+    def open_in(self, workshop: Workshop) -> AbstractAsyncContextManager[Session]:
+        """Begin; a workspace, if it has one, is laid out by the workshop."""
+        ...
+
+
+def find_workshop() -> Workshop:
+    """The workshop, found as the runner is."""
+    return cast("Workshop", importlib.import_module("assay.eval.case_session").guest_session)
+
+
 def find_runner() -> Runner:
     """The runner, which stands above this room and is therefore found by name."""
     return cast("Runner", importlib.import_module("assay.eval").run_tasks)
