@@ -104,6 +104,9 @@ def test_every_command_takes_a_job(tmp_path: Path) -> None:
     assert "test_eval_jobs.py" in assay("runs", cwd=tmp_path).stdout
     done = assay("regrade", "second", "--json", cwd=tmp_path)
     assert (done.returncode, len(cells(done))) == (0, 4), done.stderr
+    for form in ("chat", "atif"):
+        told = assay("runs", "export", "second", "--format", form, cwd=tmp_path)
+        assert all('"42"' in line or '"3"' in line for line in told.stdout.splitlines()), form
     done = assay("run", "--resume", "first", cwd=tmp_path)
     assert (done.returncode, f"resume={first.id!r}" in done.stderr) == (2, True)
 

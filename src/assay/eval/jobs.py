@@ -6,6 +6,7 @@ where a command line names files.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,7 @@ async def run_stored(tasks: Sequence[Task], agent: Agent, options: RunOptions, j
     }
     rows: list[Json] = [_row_of(task) for task in tasks]
     config: dict[str, Json] = {"kind": "job", "request": request, "tasks": rows}
-    with Store.open(options.store) as store:
+    with Store.open(os.fspath(options.store)) as store:
         reference = options.resume or (job.id if job.runs else "")
         if reference:
             run = _resumable(store.run(reference), config)

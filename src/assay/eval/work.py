@@ -19,7 +19,7 @@ from assay.eval.case_session import Kept, case_session, kept_session
 from assay.eval.rollout import ANSWERED
 from assay.eval.runner import open_session
 from assay.scoring.json_safe import plain
-from assay.tasks.blocks import CaseTask, Expect, find_harnesses_file
+from assay.tasks.blocks import CaseTask, Expect, Limits, find_harnesses_file
 from assay.tasks.case import Case, load_cases
 from assay.tasks.rows import Row
 from assay.tasks.task import (
@@ -108,6 +108,7 @@ def conditions_of(task: Task) -> Case:
         file=shown(file),
         root=root,
         harnesses_file=find_harnesses_file(root, file) if file else "",
+        limits=Limits(network=getattr(task.work, "network", False) is True),
         expect=Expect(pass_threshold=task.pass_threshold),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import field, replace
@@ -117,7 +118,7 @@ class RunOptions:
     agent_timeout: float | None = None
     grading_timeout: float | None = 1800.0
     model: str = ""
-    store: str = ""
+    store: str | os.PathLike[str] = ""
     resume: str = ""
 
     def __post_init__(self) -> None:
@@ -226,7 +227,7 @@ class Task:
         agent_timeout: float | None = None,
         grading_timeout: float | None = 1800.0,
         model: str = "",
-        store: str = "",
+        store: str | os.PathLike[str] = "",
         resume: str = "",
         job: Job | None = None,
     ) -> Job:
@@ -346,7 +347,7 @@ class Taskset:
         agent_timeout: float | None = None,
         grading_timeout: float | None = 1800.0,
         model: str = "",
-        store: str = "",
+        store: str | os.PathLike[str] = "",
         resume: str = "",
         job: Job | None = None,
     ) -> Job:
