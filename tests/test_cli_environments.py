@@ -208,6 +208,7 @@ def test_cases_are_listed_as_tasks(place: Path) -> None:
     ("words", "said"),
     [
         ("run env.py", "env.py: task 'France': nothing says who does its work"),
+        ("run env.py --harness agent", "nothing says which model the harness 'agent' asks"),
         ("run env.py --harness agent.py:solv", "has no agent 'solv' (did you mean 'solve'?)"),
         ("run env.py --harness no.py:solve", "there is no file no.py"),
         ("run env.py --harness ecko --model m", "unknown harness 'ecko'"),
@@ -389,6 +390,9 @@ def test_a_workspace_is_kept_shown_and_graded_again(place: Path) -> None:
     assert assay("workspace", "latest", "fix", "--out", "left", cwd=place).returncode == 0
     assert (place / "left" / "sums.py").read_text() == "total = 6\n"
     done = assay("regrade", "latest", "--json", cwd=place)
+    assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
+    _write(place, "harnesses.yaml", "mine: {argv: [/bin/sh, -c, 'echo total = 6 > sums.py']}")
+    done = assay("run", "repair.py", "--harness", "mine", "--json", cwd=place)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
     _change(place, "repair.py", '== "total = 6', '!= "total = 6')
     done = assay("regrade", "latest", "--json", cwd=place)

@@ -448,8 +448,8 @@ def _plan(
     plan: list[Coordinate] = []
     found: dict[str, Mapping[str, HarnessSpec]] = {}
     for task in tasks:
-        case, is_case = conditions_of(task), isinstance(task.work, Case)
-        if is_case:
+        case = conditions_of(task)
+        if isinstance(task.work, Case):
             require_case_parts(case)
         own = [(c.harness, c.model, c.trial) for c in case.cells()]
         cells = _narrow(own, request)
@@ -465,7 +465,11 @@ def _plan(
             else:
                 asks = asks_through_gateway(harness, found[task.slug])
                 coordinate = replace(coordinate, asks=asks)
-            plan.append(_with_model(coordinate, is_case=is_case))
+                if _takes_no_model(harness, found[task.slug]) and model == UNSAID:
+                    coordinate = replace(coordinate, model="")
+            if coordinate.model == UNSAID:
+                raise _nobody_asked(coordinate, request)
+            plan.append(coordinate)
     return plan, found
 
 
@@ -476,20 +480,28 @@ def _of_agent(coordinate: Coordinate, agent: Agent) -> Coordinate:
     return replace(coordinate, model=own_model(agent))
 
 
-def _with_model(coordinate: Coordinate, *, is_case: bool) -> Coordinate:
-    """Refuse a cell that nobody gave the model that it is to ask."""
-    if coordinate.model != UNSAID:
-        return coordinate
-    if coordinate.harness == "echo":
-        return replace(coordinate, model="")
-    case, what = coordinate.conditions, "case" if is_case else "task"
-    raise InputError(
-        f"case {case.id!r} has no matrix, so nothing says who does its work"
-        if is_case
-        else f"task {case.id!r}: nothing says who does its work",
+def _takes_no_model(harness: str, declared: Mapping[str, HarnessSpec]) -> bool:
+    if harness not in declared:
+        return harness == "echo"
+    spec = declared[harness]
+    return not spec.gateway and not any("{model" in word for word in (*spec.argv, *spec.resume))
+
+
+def _nobody_asked(coordinate: Coordinate, request: MatrixRequest) -> InputError:
+    """The error of a cell that nobody gave the model that it is to ask."""
+    case, harness = coordinate.conditions, coordinate.harness
+    if isinstance(coordinate.task.work, Case):
+        said = f"case {case.id!r} has no matrix, so nothing says who does its work"
+        other = "give the case a matrix"
+    else:
+        said = f"task {case.id!r}: nothing says who does its work"
+        other = "an agent: --harness agent.py:NAME"
+    if request.harnesses:
+        said = f"case or task {case.id!r}: nothing says which model the harness {harness!r} asks"
+    return InputError(
+        said,
         location=Location(file=case.file) if case.file else None,
-        hint="name a model: --model anthropic:NAME; or "
-        + (f"give the {what} a matrix" if is_case else "an agent: --harness agent.py:NAME"),
+        hint=f"name a model: --model anthropic:NAME; or {other}",
     )
 
 
