@@ -144,7 +144,8 @@ async def run_examples(findings: Findings, tell: Tell) -> None:
 
 
 async def _repair(directory: Path, store: Store, tell: Tell) -> Part:
-    from assay.eval.matrix import MatrixRequest, launch
+    from assay.eval.matrix import launch
+    from assay.eval.planning import MatrixRequest
     from assay.tasks.case import load_cases
     from assay.tasks.packages import fetch_sdist
 

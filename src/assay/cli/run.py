@@ -27,7 +27,8 @@ from assay.cli.options import (
     worker_count,
 )
 from assay.errors import InputError
-from assay.eval.matrix import Launch, MatrixRequest, launch, resume, unused_parts
+from assay.eval.matrix import Launch, launch, resume
+from assay.eval.planning import MatrixRequest, unused_parts
 from assay.store.runs import Store
 from assay.tasks.case import Case
 

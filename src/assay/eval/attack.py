@@ -11,7 +11,7 @@ from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError
 from assay.eval.cheats.cheat import FAMILIES, Cheat
 from assay.eval.isolation_proof import settle
-from assay.eval.matrix import require_case_parts
+from assay.eval.planning import require_case_parts
 from assay.eval.scene import Scene
 from assay.eval.trials import Arena, Trial, arena, record_trial
 from assay.eval.work import conditions_of, stop_environments

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.errors import InputError
-from assay.eval.matrix import Coordinate, Launch, left_of, require_own
+from assay.eval.matrix import Launch, left_of, require_own
+from assay.eval.planning import Coordinate
 from assay.eval.records import start_run
 from assay.eval.runner import agent_name
 from assay.eval.work import file_of, own_model, shown, version_of

@@ -13,7 +13,8 @@ from typing import cast
 from assay.errors import InputError, Location, nearest
 from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
-from assay.eval.matrix import Coordinate, regraded_cell, require_case_parts, tasks_of
+from assay.eval.matrix import regraded_cell, tasks_of
+from assay.eval.planning import Coordinate, require_case_parts
 from assay.eval.recorded import NO_ANSWER
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import ANSWERED, Cell

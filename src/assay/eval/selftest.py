@@ -27,7 +27,7 @@ from assay.agents.scripted import Deeds, ScriptedAgent
 from assay.errors import AssayError, InputError, SkippedError, nearest
 from assay.eval.isolation import isolated_graders, reference_of
 from assay.eval.isolation_proof import settle
-from assay.eval.matrix import require_case_parts
+from assay.eval.planning import require_case_parts
 from assay.eval.proof import CaseProof, Check, Proof, must_fail, reference_check, repeats_check
 from assay.eval.scene import Scene, read_tree
 from assay.eval.stuffing import stuffed
