@@ -81,6 +81,23 @@ def test_one_that_is_not_installed_says_how_to_install_it(
     )
 
 
+@pytest.mark.parametrize("beside", ["", "@openai/codex/node_modules/"])
+def test_in_an_image_what_needs_no_interpreter_comes_before_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str
+) -> None:
+    packages = tmp_path / "node_modules"
+    script = program(packages / ".bin" / "codex", "#!/usr/bin/env node\n")
+    vendor = packages / f"{beside}@openai/codex-linux/vendor"
+    native = program(vendor / f"{os.uname().machine}-unknown-linux-musl" / "bin" / "codex", "ELF")
+    program(vendor / "of-another-machine" / "bin" / "codex", "ELF")
+    monkeypatch.setenv("ASSAY_HARNESS_PATH", str(script.parent))
+
+    ways = [way.harness() for way in preset("codex").for_image()]
+
+    assert [way.argv[0] for way in ways] == ["codex", str(native), str(script)]
+    assert [way.mounts for way in ways] == [(), (str(packages),), (str(packages),)]
+
+
 def test_a_package_is_shown_with_those_beside_it(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "node_modules"
     program(packages / "codex" / "bin" / "codex.js", "#!/bin/sh\n")

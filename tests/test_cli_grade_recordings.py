@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
+import pytest
+
+from assay.agents.transcripts.telling import as_otel
+from assay.agents.transcripts.writing import Told
+from assay.scoring.json_safe import Json
+from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.command_line import assay, cells, summary
 
 SAMPLE = Path(__file__).parent / "recordings"
@@ -70,3 +78,47 @@ def test_a_row_may_have_a_trace_and_a_field_of_that_name_may_be_anything(tmp_pat
     (tmp_path / "rows.jsonl").write_text('{"answer": "x", "trace": {"steps": [{"source": 1}]}}\n')
     (tmp_path / "graders.yaml").write_text("- {type: contains, substring: x}\n")
     assert "'trace' is no trace" in assay(*command, cwd=tmp_path).stderr
+
+
+CALL = ToolCall(name="read_file", arguments={"answer": "a.txt"}, id="c")
+DONE = Trace(
+    steps=[AgentStep(step_id=1, tool_calls=(CALL,)),
+           ToolStep(step_id=2, call=CALL, result=ToolResult(content="hello", id="c")),
+           AgentStep(step_id=3, content="it says hello")],
+    status="completed", content="it says hello",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["spans.jsonl", "spans.jsonl.gz", "spans.json"])
+def test_files_that_a_collector_writes_are_graded(tmp_path: Path, name: str) -> None:
+    """A request to a line, in the order in which they came: of one run here, and of others."""
+    requests: list[Json] = [{"resourceLogs": []}]
+    for run in ("one", "two"):
+        told: dict[str, Json] = as_otel(Told(id=run, run="r", trace=DONE, prompt="read it"))
+        whole = json.dumps(told)
+        spans = json.loads(whole)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        # What an application says beside may be called as a row's fields are.
+        spans[0]["attributes"].append({"key": "answer", "value": {"stringValue": "x"}})
+        for span in spans:
+            one = json.loads(whole)
+            one["resourceSpans"][0]["scopeSpans"][0]["spans"] = [span]
+            requests.insert(len(requests) // 2, one)
+    text = "".join(json.dumps(one) + "\n" for one in requests)
+    written = json.dumps(requests) if name.endswith(".json") else text
+    packed = gzip.compress(written.encode()) if name.endswith(".gz") else written.encode()
+    (tmp_path / name).write_bytes(packed)
+    (tmp_path / "graders.yaml").write_text(GRADERS.rpartition("- ")[0])
+    done = assay("grade", name, "-g", "graders.yaml", "--json", cwd=tmp_path)
+    assert [cell["reward"] for cell in cells(done)] == [1.0, 1.0], done.stderr
+
+
+def test_a_recording_that_speaks_of_an_answer_is_no_row(tmp_path: Path) -> None:
+    use: Json = {"type": "tool_use", "id": "t", "name": "Read", "input": {"answer": "x"}}
+    lines: list[dict[str, Json]] = [
+        {"type": "assistant", "message": {"id": "a", "content": [use]}},
+        {"type": "result", "subtype": "success", "result": "hello"},
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "graders.yaml").write_text("- {type: tool_correctness, expected: [read]}\n")
+    done = assay("grade", "s.jsonl", "-g", "graders.yaml", "--json", cwd=tmp_path)
+    assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr

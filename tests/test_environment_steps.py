@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from assay.agents import ModelAgent
-from assay.agents.transcripts.writing import Told, as_atif, as_chat, as_otel
+from assay.agents.transcripts.telling import as_otel
+from assay.agents.transcripts.writing import Told, as_atif, as_chat
 from assay.environment import Answer, Environment, Observation, Template
 from assay.errors import AgentEndedError, AgentError, InputError, ScoreError, TaskEndedError
 from assay.models import ModelClient, ModelSettings, using

@@ -29,6 +29,7 @@ from assay.models.conversation import (
 )
 from assay.models.messages import Usage
 from assay.types.trace import AgentStep, SubagentStep, ToolStep, Trace
+from tests.children import alone
 
 _SHELL = Tool(name="bash", schema={"type": "object"})
 
@@ -218,6 +219,33 @@ def test_everything_that_had_passed_is_there_after_a_kill(tmp_path: Path) -> Non
     assert read_journal(journal) == recorder.recorded()
     journal.write_bytes(whole[:-20])  # the last line was not written to its end
     assert _steps(read_journal(journal).trace) == ["Step", "AgentStep", "ToolStep"]
+
+
+def test_a_disk_that_is_full_takes_no_half_of_an_entry() -> None:
+    """Once there was room again, the next entry went on in the same line."""
+    alone(
+        """
+        import resource, signal, tempfile
+        from pathlib import Path
+        from assay.errors import StoreError
+        from assay.gateway.journal import append
+
+        place = tempfile.TemporaryDirectory()
+        file = Path(place.name, "wire.jsonl")
+        append(file, b"1" * 99 + b"\\n")
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150, most))
+        try:
+            append(file, b"2" * 99 + b"\\n")
+        except StoreError:
+            pass
+        else:
+            raise AssertionError
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        append(file, b"3" * 99 + b"\\n")
+        assert file.read_bytes() == b"1" * 99 + b"\\n" + b"3" * 99 + b"\\n"
+        """
+    )
 
 
 def test_a_journal_that_was_tampered_with_is_refused(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ _COMMANDS = {
     "validate": ("check:validate", "check cases and grader files without running anything"),
     "list": ("check:list", "list the cases under some paths"),
     "harnesses": ("harnesses", "list the agents that need no declaration, and what is installed"),
+    "images": ("images", "list and delete the container images that were unpacked here"),
     "init": ("demo:init", "write a starter suite that runs"),
     "demo": ("demo", "grade the example suite: no key, nothing to configure"),
     "doctor": ("doctor", "say what works on this machine, and how to fix what does not"),
@@ -64,7 +65,7 @@ The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART``
 """
 
 
-_LISTED = ("runs", "datasets", "jobs", "projects")
+_LISTED = ("runs", "datasets", "jobs", "projects", "images")
 """Commands that list what there is where no action is named."""
 
 

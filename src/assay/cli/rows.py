@@ -127,11 +127,23 @@ def _may_record(given: Namespace, path: str, reading: Reading) -> bool:
             head = file.read(_HEAD)
     except OSError:  # which is told where the rows are read
         return False
-    if not head.startswith(b"PK") and (b'"answer"' in head or "answer" in reading.mapping):
+    if "answer" in reading.mapping or _begins_with_a_row(head):
         return False
     from assay.agents.transcripts.rows import holds_recordings
 
     return holds_recordings(path)
+
+
+def _begins_with_a_row(head: bytes) -> bool:
+    """Whether a file of JSON lines begins with an answer: recordings may speak of one, inside."""
+    line, end, _ = head.partition(b"\n")
+    if b'"answer"' not in line or not (end or len(head) < _HEAD):
+        return False
+    try:
+        row = cast("object", json.loads(line))
+    except (ValueError, RecursionError):
+        return True  # which is told where the rows are read
+    return isinstance(row, dict) and "answer" in row
 
 
 def _is_table(path: str) -> bool:

@@ -15,6 +15,7 @@ from assay.eval.harnesses import (
     agent_for,
     fake_models,
     gateway_for,
+    harnesses_in_images,
     require_model,
 )
 from assay.eval.journals import (
@@ -26,7 +27,7 @@ from assay.eval.journals import (
 )
 from assay.eval.planning import Coordinate, MatrixRequest, plan_cells
 from assay.eval.records import graded_by, record_of, start_run
-from assay.eval.rollout import Cell
+from assay.eval.rollout import WATCH, Cell
 from assay.eval.runner import fitted, run_cells
 from assay.eval.work import (
     begun_again,
@@ -120,6 +121,8 @@ class Launch:
             record = replace(record, model=coordinate.model)
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             forget_journal(store.home, self.run.id, record.key)
+            if (watch := WATCH.get()) is not None and number >= len(self.regrade):
+                watch.end(run, record)
             on_run(run)
             on_cell(record)
 
@@ -304,6 +307,7 @@ def _settled(
     plan, harnesses = plan_cells(tasks, request, agents)
     cases = [task.work for task in tasks if isinstance(task.work, Case)]
     cases = [_with_image(case, store, images.get(case.id, "")) for case in cases]
+    harnesses = harnesses_in_images(cases, harnesses, str(Path(store.home, "cache")))
     resolved = {task.slug: task for task in (*tasks, *map(case_task, cases))}
     digests = {task.slug: version_of(task) for task in resolved.values()}
     if tested := [case for case in cases if has_tests(case)]:
@@ -374,7 +378,8 @@ def regraded_cell(
         if isinstance(case, Case)
         else begun_again(coordinate.task, before, kept, cache=cache, home=store.home)
     )
-    return _cell(coordinate, run_id, session, give_back(before))
+    cell = _cell(coordinate, run_id, session, give_back(before))
+    return replace(cell, is_live=False)
 
 
 def kept_of(before: Run) -> Kept:
@@ -388,6 +393,7 @@ def give_back(before: Run) -> Agent:
 
     async def agent(run: Run) -> None:
         run.trace = replace(before.trace, steps=before.trace.work)
+        run.trace_id = before.trace_id or run.trace_id
         run.cost_usd, run.tokens = before.cost_usd, before.tokens
         run.metadata = {**before.metadata, "regraded": True}
 

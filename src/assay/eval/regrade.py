@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import cast
 
-from assay.errors import InputError, Location, nearest
+from assay.errors import InputError, StoreError, nearest
 from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
 from assay.eval.matrix import regraded_cell, tasks_of
 from assay.eval.planning import Coordinate, require_case_parts
-from assay.eval.recorded import NO_ANSWER
+from assay.eval.recorded import NO_ANSWER, ROW_PARTS
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import ANSWERED, Cell
 from assay.eval.runner import run_cells
@@ -28,8 +28,7 @@ from assay.store.kept import at_work
 from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case
-from assay.tasks.row_files import Format, Reading
-from assay.tasks.rows import Row, read_row, read_rows
+from assay.tasks.rows import Row, read_row
 from assay.tasks.task import Task, case_task
 from assay.types.run import Run
 
@@ -46,15 +45,17 @@ class Regrade:
         run: The run.
         cells: Cells that will be graded again, by their newest results.
         left_out: Cells of which nothing was kept to grade: their agent never finished.
-        work: What each cell is graded by: its task, or its row's graders.
-        digests: Digest of what it is graded by, by the same names.
+        tasks: The tasks of a matrix, by their slugs; none for a dataset, whose rows are kept.
+        graders: What rows are graded by; none for a matrix.
+        digests: Digest of what each cell is graded by, by its task or row.
         only: Labels of the graders that are run; empty for all.
     """
 
     run: RunRecord
     cells: Sequence[CellRecord]
     left_out: int
-    work: Mapping[str, Task | Row]
+    tasks: Mapping[str, Task]
+    graders: tuple[GraderSpec, ...]
     digests: Mapping[str, str]
     only: frozenset[str]
 
@@ -64,11 +65,9 @@ class Regrade:
         Raises:
             StoreError: If what was kept is missing or damaged.
         """
-        rows = [cell for cell in self.cells if isinstance(self.work[cell.case], Row)]
-        others = [cell for cell in self.cells if isinstance(self.work[cell.case], Task)]
 
         def done(number: int, run: Run) -> None:
-            before = others[number]
+            before = self.cells[number]
             record = record_of(
                 run,
                 run_id=self.run.id,
@@ -83,8 +82,8 @@ class Regrade:
             store.add_cell(record, run.to_dict(), str(run.metadata.get("snapshot") or ""))
             on_cell(record)
 
-        def done_row(before: CellRecord, result: EvaluationResult) -> None:
-            row = cast("Row", self.work[before.case])
+        def done_row(before: CellRecord, graded: tuple[Row, EvaluationResult]) -> None:
+            row, result = graded
             record = row_record(
                 row,
                 result,
@@ -93,37 +92,34 @@ class Regrade:
                 digest=self.digests[before.case],
                 seconds=before.seconds,
             )
-            record = replace(record, answer=before.answer)
-            store.add_cell(record, {"row": store.detail(self.run.id, before.key)["row"]})
+            store.add_cell(record, {"row": dict(row.fields)})
             on_cell(record)
 
         with at_work(store.home):
-            await run_cells(self._cells(store, others), done, max_concurrent=workers)
-            await run_batches(
-                rows, lambda before: self._grade_row(store, before), done_row, at_once=workers
-            )
+            if self.tasks:
+                await run_cells(self._cells(store), done, max_concurrent=workers)
+            else:
+                work = partial(self._grade_row, store)
+                await run_batches(self.cells, work, done_row, at_once=workers)
 
     async def close(self) -> None:
         """Stop what the environments of its tasks started."""
-        await stop_environments(work for work in self.work.values() if isinstance(work, Task))
+        await stop_environments(self.tasks.values())
 
-    def _cells(self, store: Store, cells: Sequence[CellRecord]) -> Iterator[Cell]:
-        for before in cells:
-            task = cast("Task", self.work[before.case])
+    def _cells(self, store: Store) -> Iterator[Cell]:
+        for before in self.cells:
+            task = self.tasks[before.case]
             keep = _kept_nodes(before, _graders_of(task), self.only) if self.only else {}
             place = Coordinate(task, before.harness, before.model, before.trial)
             yield regraded_cell(place, self.run.id, store, keep)
 
-    async def _grade_row(self, store: Store, before: CellRecord) -> EvaluationResult:
-        """Grade the answer that was recorded, by the row as it is now."""
-        row = cast("Row", self.work[before.case])
-        kept = store.detail(self.run.id, before.key)["row"]
-        answer = read_row(kept).submission.answer if isinstance(kept, dict) else None
-        if answer is None:
-            return EvaluationResult.from_error(NO_ANSWER)
-        keep = _kept_nodes(before, row.graders, self.only) if self.only else {}
-        submission = replace(row.submission, answer=answer)
-        return await grade_submission(row.graders, submission, keep=keep)
+    async def _grade_row(self, store: Store, before: CellRecord) -> tuple[Row, EvaluationResult]:
+        """Grade a row as it was kept: its file may have changed since, or be gone."""
+        row = _kept_row(store, self.run, before)
+        if row.submission.answer is None:
+            return row, EvaluationResult.from_error(NO_ANSWER)
+        keep = _kept_nodes(before, self.graders, self.only) if self.only else {}
+        return row, await grade_submission(self.graders, row.submission, keep=keep)
 
 
 def plan_regrade(
@@ -149,36 +145,46 @@ def plan_regrade(
     """
     run = store.run(ref)
     kind = run.config.get("kind")
+    tasks: dict[str, Task] = {}
     if kind in ("matrix", "job"):
-        work = _tasks(run, graders, store, settle)
-    elif kind == "dataset":
-        work = _dataset_work(run, graders)
-    else:
+        tasks = _tasks(run, graders, store, settle)
+    elif kind != "dataset":
         raise InputError(f"run {run.id} kept nothing that can be graded again")
-    labels = {spec.label for each in work.values() for spec in _graders_of(each)}
+    elif graders is None:
+        raise InputError(f"run {run.id} graded a dataset", hint="name the graders: --graders FILE")
+    given = tuple(graders or ())
+    used = [_graders_of(task) for task in tasks.values()] or [given]
+    labels = {spec.label for specs in used for spec in specs}
     for name in only:
         if name not in labels:
             raise InputError(f"no grader {name!r} in this run", hint=nearest(name, sorted(labels)))
-    cells = [cell for cell in store.cells(run.id) if cell.case in work]
+    cells = [cell for cell in store.cells(run.id) if not tasks or cell.case in tasks]
     kept = [cell for cell in cells if _is_kept(store, run.id, cell)]
     if not kept:
         raise InputError(f"run {run.id} has no cell that can be graded again")
+    if not tasks:
+        is_told = _kept_row(store, run, kept[0]).submission.trace is not None
+        require_parts(given, ROW_PARTS | {"trace"} if is_told else ROW_PARTS)
     for cell in kept if only else ():
-        _kept_nodes(cell, _graders_of(work[cell.case]), frozenset(only))
-    digests = {cell.case: _digest(work[cell.case], graders) for cell in kept}
-    return Regrade(run, kept, len(cells) - len(kept), work, digests, frozenset(only))
+        specs = _graders_of(tasks[cell.case]) if tasks else given
+        _kept_nodes(cell, specs, frozenset(only))
+    rows_digest = "" if tasks else graders_digest(given)
+    digests = {
+        cell.case: _digest(tasks[cell.case], graders) if tasks else rows_digest for cell in kept
+    }
+    left_out = len(cells) - len(kept)
+    return Regrade(run, kept, left_out, tasks, () if tasks else given, digests, frozenset(only))
 
 
 def _tasks(
     run: RunRecord, graders: Sequence[GraderSpec] | None, store: Store, settle: Settle
-) -> dict[str, Task | Row]:
+) -> dict[str, Task]:
     if run.config.get("kind") == "job":
         from assay.eval.jobs import tasks_of_job
 
         tasks = tasks_of_job(run)
     else:
         tasks = tasks_of(run)
-    work: dict[str, Task | Row] = {task.slug: task for task in tasks}
     cases = [task.work for task in tasks if isinstance(task.work, Case)]
     if graders is not None:
         if len(cases) < len(tasks):
@@ -188,44 +194,28 @@ def _tasks(
         require_case_parts(case)
     cache = str(Path(store.home, "cache"))
     locks = [CaseLock(case, cache, own=graders is None) for case in cases]
-    return work | {case.id: case_task(case) for case in settle(locks)}
+    settled = {case.id: case_task(case) for case in settle(locks)}
+    return {task.slug: task for task in tasks} | settled
 
 
-def _graders_of(work: Task | Row) -> Sequence[GraderSpec]:
+def _graders_of(task: Task) -> tuple[GraderSpec, ...]:
     """The graders that were declared for it; a template's are in its code."""
-    if isinstance(work, Task):
-        return work.work.graders if isinstance(work.work, Case | Row) else ()
-    return work.graders
+    return task.work.graders if isinstance(task.work, Case | Row) else ()
 
 
-def _dataset_work(run: RunRecord, graders: Sequence[GraderSpec] | None) -> dict[str, Task | Row]:
-    if graders is None:
-        raise InputError(f"run {run.id} graded a dataset", hint="name the graders: --graders FILE")
-    require_parts(graders, {"answer", "question", "expected", "thread", "metadata"})
-    file, label = str(run.config.get("file")), run.config.get("label")
-    if not Path(file).is_file():
-        raise InputError("the dataset is gone", location=Location(file=file))
-    mapping, form = run.config.get("map"), run.config.get("format", "")
-    reading = Reading(
-        format=cast("Format", form),
-        mapping=cast("dict[str, str]", mapping) if isinstance(mapping, dict) else {},
-        on_bad_row=_leave_out if "malformed" in run.config else None,
-    )
-    named = label if isinstance(label, str) else None
-    rows = read_rows(file, graders=graders, label=named, reading=reading)
-    return {row.id: row for row in rows}
+def _kept_row(store: Store, run: RunRecord, cell: CellRecord) -> Row:
+    """A row as it was graded."""
+    kept, label = store.detail(run.id, cell.key)["row"], run.config.get("label")
+    if not isinstance(kept, dict):
+        raise StoreError(f"what was kept of row {cell.case} of run {run.id} is damaged")
+    row = read_row(kept, label=label if isinstance(label, str) else None)
+    return replace(row, id=cell.case, file=cell.file)
 
 
-def _leave_out(_: InputError) -> None:
-    """As when the rows were graded, which told of them."""
-
-
-def _digest(work: Task | Row, graders: Sequence[GraderSpec] | None) -> str:
-    if isinstance(work, Row):
-        return graders_digest(work.graders)
-    if not isinstance(work.work, Case):
-        return graded_by(version_of(work))
-    own = oracle_digest(work.work)
+def _digest(task: Task, graders: Sequence[GraderSpec] | None) -> str:
+    if not isinstance(task.work, Case):
+        return graded_by(version_of(task))
+    own = oracle_digest(task.work)
     return graded_by(own if graders is None else f"{own}\n{graders_digest(graders)}")
 
 

@@ -17,8 +17,9 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from assay.errors import (
     AgentError,
@@ -41,8 +42,10 @@ from assay.types.trace import PROMPT, Step, TaskCall, Trace
 
 if TYPE_CHECKING:
     from assay.gateway import Gateway
+    from assay.gateway.journal import Entry
+    from assay.store.records import CellRecord
 
-__all__ = ["ANSWERED", "Cell", "rollout"]
+__all__ = ["ANSWERED", "WATCH", "Cell", "Live", "Watch", "rollout"]
 
 ANSWERED = "answered"
 """Note of a session whose agent's answer can be graded again; it reaches the run with the rest."""
@@ -63,6 +66,7 @@ class Cell:
         trial: 1-based repeat.
         job_id: The launch.
         group_id: Shared by the repeats of one task.
+        is_live: Whether an agent works; else what one did before is graded again.
     """
 
     task: Task
@@ -75,6 +79,35 @@ class Cell:
     trial: int = 1
     job_id: str | None = None
     group_id: str | None = None
+    is_live: bool = True
+
+
+class Live(Protocol):
+    """Whoever is told of one rollout while it goes on; nothing that they do may fail."""
+
+    def passed(self, entry: Entry) -> None:
+        """Something passed the agent's gateway."""
+        ...
+
+    def worked(self) -> None:
+        """The agent's work is over, and its trace is whole."""
+        ...
+
+
+class Watch(Protocol):
+    """Whoever is told of all rollouts."""
+
+    def begin(self, run: Run, cell: Cell) -> Live:
+        """An agent is about to begin."""
+        ...
+
+    def end(self, run: Run, cell: CellRecord) -> None:
+        """It is graded."""
+        ...
+
+
+WATCH: ContextVar[Watch | None] = ContextVar("assay_watch", default=None)
+"""Who watches the rollouts that are begun here."""
 
 
 async def rollout(cell: Cell) -> Run:
@@ -123,6 +156,8 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
             Run(prompt=session.prompt, workspace=session.workspace), cell
         )
         run.trace_id = run.trace.trace_id = secrets.token_hex(16)
+        watch = WATCH.get()
+        live = None if watch is None or not cell.is_live else watch.begin(run, cell)
         progress.phase = "agent"
         run.stepping = session if isinstance(session, Stepping) else None
         try:
@@ -131,10 +166,15 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
             else:
                 from assay.eval.witness import witnessed
 
-                async with witnessed(run, cell.gateway()):
+                gateway = cell.gateway()
+                if live is not None:
+                    gateway.listen(live.passed)
+                async with witnessed(run, gateway):
                     await _let_agent_work(cell, run)
         finally:
             run.stepping = None
+            if live is not None:
+                live.worked()
         progress.phase = "grading"
         _tell_usage(run)
         submission = Submission(

@@ -7,7 +7,7 @@ import hmac
 import json
 import logging
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import AgentError, AssayError, ModelError
@@ -22,6 +22,7 @@ from assay.scoring.strict_json import NotJsonError, decode_json
 
 if TYPE_CHECKING:
     from aiohttp import web
+    from aiohttp.web_protocol import RequestHandler
 
 __all__ = ["Door"]
 
@@ -31,6 +32,8 @@ _MOST_HELD_BYTES = 4 * _MOST_BYTES
 
 _MOST_ASKING = 256
 _MOST_CONNECTIONS = 32
+_BACKLOG = 1024
+_AGAIN_SECONDS = 0.1
 _BODY_SECONDS = 60.0
 _GRACE_SECONDS = 0.05
 _LINGERING_SECONDS = 0.2  # in which the rest of a body that was refused may still come
@@ -46,46 +49,64 @@ class Door:
     """Serves one gateway on any number of listening sockets."""
 
     def __init__(self, gateway: Gateway) -> None:
-        from aiohttp import web
-
         self._gateway = gateway
-        self._server = web.Server(
-            self._answer,
-            access_log=None,
-            # What an agent sends and breaks off is no news for the terminal of whoever runs it.
-            logger=logging.Logger("assay.gateway", logging.CRITICAL + 1),  # noqa: LOG001
-            keepalive_timeout=75.0,
-            lingering_time=_LINGERING_SECONDS,
-            read_bufsize=1 << 18,
-        )
-        self._opening: list[asyncio.Task[asyncio.Server]] = []
+        self._room = asyncio.Semaphore(_MOST_CONNECTIONS)
+        self._resting: dict[RequestHandler, None] = {}
+        self._server = _server(self._answer, self._left)
+        self._serving: list[asyncio.Task[None]] = []
         self._asking: set[asyncio.Task[Passed | ProtocolError]] = set()
         self._held_bytes = 0
 
     def open(self, listener: socket.socket) -> None:
         """Serve a socket from now on."""
-        loop = asyncio.get_running_loop()
         listener.setblocking(False)
-        self._opening.append(
-            loop.create_task(loop.create_server(self._protocol, sock=listener, backlog=1024))
-        )
+        self._serving.append(asyncio.create_task(self._serve(listener)))
 
-    def _protocol(self) -> asyncio.Protocol:
-        if len(self._server.connections) < _MOST_CONNECTIONS:
-            return cast("asyncio.Protocol", self._server())
-        return _Closed()
+    async def _serve(self, listener: socket.socket) -> None:
+        """Take connections one after the other; while there is no room, they wait in the kernel."""
+        loop = asyncio.get_running_loop()
+        with listener:
+            listener.listen(_BACKLOG)
+            while True:
+                try:
+                    connection, _ = await loop.sock_accept(listener)
+                except OSError:  # it broke off; or this process has too much open
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                    continue
+                try:
+                    if self._room.locked() and self._resting:
+                        longest = next(iter(self._resting))
+                        del self._resting[longest]
+                        longest.force_close()
+                    await self._room.acquire()
+                    await loop.connect_accepted_socket(self._server, connection)
+                except BaseException:
+                    connection.close()
+                    raise
+
+    def _left(self, connection: RequestHandler) -> None:
+        self._resting.pop(connection, None)
+        self._room.release()
 
     async def aclose(self) -> None:
         """Close every socket and connection."""
-        for opening in self._opening:
-            server = await opening
-            server.close()
-        for asking in self._asking:
-            asking.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        for task in (*self._serving, *self._asking):
+            task.cancel()
+        await asyncio.gather(*self._serving, *self._asking, return_exceptions=True)
         await self._server.shutdown(_GRACE_SECONDS)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._resting.pop(request.protocol, None)
+        response = await self._reply(request)
+        if self._room.locked():
+            response.force_close()  # others wait
+        await response.prepare(request)
+        await response.write_eof()
+        if response.keep_alive and request.transport is not None:
+            self._resting[request.protocol] = None
+        return response
+
+    async def _reply(self, request: web.BaseRequest) -> web.StreamResponse:
         codec = codec_at(request.path)
         try:
             self._require_token(request.headers)
@@ -223,11 +244,29 @@ class Door:
         return response
 
 
-class _Closed(asyncio.Protocol):
-    """Hangs up on whoever holds too many connections already."""
+def _server(
+    answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+    left: Callable[[RequestHandler], None],
+) -> web.Server:
+    """What answers on connections, and tells of each that has ended."""
+    from aiohttp import web
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+    class Server(web.Server):
+        def connection_lost(
+            self, handler: RequestHandler, exc: BaseException | None = None
+        ) -> None:
+            super().connection_lost(handler, exc)
+            left(handler)
+
+    return Server(
+        answer,
+        access_log=None,
+        # What an agent sends and breaks off is no news for the terminal of whoever runs it.
+        logger=logging.Logger("assay.gateway", logging.CRITICAL + 1),  # noqa: LOG001
+        keepalive_timeout=75.0,
+        lingering_time=_LINGERING_SECONDS,
+        read_bufsize=1 << 18,
+    )
 
 
 def _object(received: bytes) -> dict[str, Json]:

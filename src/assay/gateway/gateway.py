@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from assay.errors import AssayError, InputError, ModelError
 from assay.gateway.allowance import Allowance, LimitReachedError, Spent
-from assay.gateway.journal import Answered
+from assay.gateway.journal import Answered, Entry
 from assay.gateway.record import Recorder
 from assay.gateway.trace import Recorded
 from assay.models import ModelClient, current_client
@@ -268,6 +268,10 @@ class Gateway:
         """What a request used, at least, whose reply nobody waited for: it was read."""
         cost = self.client.cost_of(self.model, replace(asked, max_tokens=1))
         return Usage(input_tokens=read, output_tokens=0), cost
+
+    def listen(self, told: Callable[[Entry], None]) -> None:
+        """Tell somebody of all that passes, as soon as it is kept; they must not fail."""
+        self._recorder.told = told
 
     def malformed(self, error: ProtocolError) -> None:
         """Keep that a request could not be read."""

@@ -16,7 +16,17 @@ from assay.models.conversation import Reply, Turn
 from assay.scoring.strict_json import decode_json
 from assay.types.codec import from_json, to_json
 
-__all__ = ["Answered", "Asked", "Begun", "Entry", "Refused", "append", "encoded", "read_entries"]
+__all__ = [
+    "Answered",
+    "Asked",
+    "Begun",
+    "Entry",
+    "Refused",
+    "append",
+    "encoded",
+    "read_entries",
+    "readable_entries",
+]
 
 
 @frozen(kw_only=True)
@@ -119,14 +129,20 @@ def encoded(entry: Entry) -> bytes:
 
 
 def append(journal: Path, line: bytes) -> None:
-    """Write the line of an entry down.
+    """Write the line of an entry down, or nothing of it.
 
     Raises:
         StoreError: If it cannot be written.
     """
     try:
-        with journal.open("ab") as file:
-            file.write(line)
+        with journal.open("ab", buffering=0) as file:
+            begin, left = file.tell(), memoryview(line)
+            try:
+                while left:
+                    left = left[file.write(left) :]
+            except OSError:
+                file.truncate(begin)  # what follows, once there is room again, is a line of its own
+                raise
     except OSError as error:
         raise StoreError(f"cannot record what passes a gateway: {error}") from error
 
@@ -137,6 +153,14 @@ def read_entries(file: str | Path) -> list[Entry]:
     Raises:
         InputError: For a file that is not a journal.
     """
+    entries, broken = readable_entries(file)
+    if broken:
+        raise InputError(broken)
+    return entries
+
+
+def readable_entries(file: str | Path) -> tuple[list[Entry], str]:
+    """The entries of a journal as far as it is whole, and where it is not; empty if it is."""
     entries: list[Entry] = []
     lines = Path(file).read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
@@ -144,8 +168,7 @@ def read_entries(file: str | Path) -> list[Entry]:
             continue
         try:
             entries.append(from_json(_Line, decode_json(line)).entry)
-        except ValueError as error:
-            if number == len(lines):
-                break
-            raise InputError(f"{file}:{number}: not an entry of a gateway's journal") from error
-    return entries
+        except ValueError:
+            if number < len(lines):
+                return entries, f"{file}:{number}: not an entry of a gateway's journal"
+    return entries, ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,12 +53,14 @@ class Recorder:
         journal: File that each entry is appended to; None to keep them in memory alone.
         of: What the file's first entry says that it is the journal of.
         entries: All that passed.
+        told: Called with each entry once it is kept.
         size: Bytes that they take, about.
     """
 
     journal: Path | None = None
     of: str = ""
     entries: list[Entry] = field(default_factory=list["Entry"])
+    told: Callable[[Entry], None] | None = None
     size: int = field(default=0, init=False)
     _lines: list[_Known] = field(default_factory=list[_Known], init=False)
     _beginning: defaultdict[str, list[int]] = field(
@@ -158,6 +160,8 @@ class Recorder:
         self.size += len(line) + _ENTRY_BYTES
         if self.journal is not None:
             append(self.journal, line)
+        if self.told is not None:
+            self.told(entry)
 
 
 def read_journal(file: str | Path) -> Recorded:

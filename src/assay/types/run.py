@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias, cast, runtime_checkable
@@ -139,6 +139,7 @@ class Run:
         grade: The structured grade, set when the run ends.
         workspace: The directory to work in, for tasks that have one.
         gateway: How the agent reaches its model, while it works; None where no model is given.
+        told: Called with each step that is recorded, while it works; None where nobody listens.
         stepping: What takes the agent's actions, while it works; None for tasks that take none.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
@@ -160,6 +161,7 @@ class Run:
     grade: Grade = field(default_factory=Grade.ungraded)
     workspace: Workspace | None = None
     gateway: ModelAccess | None = field(default=None, repr=False, compare=False)
+    told: Callable[[Step], None] | None = field(default=None, repr=False, compare=False)
     stepping: Stepping | None = field(default=None, repr=False, compare=False)
     runtime: str | None = None
     trace_id: str | None = None
@@ -221,7 +223,10 @@ class Run:
 
     def record(self, step: Step) -> Step:
         """Append a step to the trace."""
-        return self.trace.record(step)
+        recorded = self.trace.record(step)
+        if self.told is not None:
+            self.told(recorded)
+        return recorded
 
     @property
     def max_steps(self) -> int:
@@ -266,7 +271,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
-        plain = replace(self, grade=Grade.ungraded(), gateway=None, stepping=None)
+        plain = replace(self, grade=Grade.ungraded(), gateway=None, told=None, stepping=None)
         written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}
 

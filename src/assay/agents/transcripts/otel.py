@@ -25,8 +25,8 @@ from assay.agents.transcripts.document import (
     texts_of,
 )
 from assay.agents.transcripts.spans import ModelSpan, Spans, ToolSpan
+from assay.agents.transcripts.telling import NEW_MESSAGES
 from assay.agents.transcripts.transcript import Transcript, arguments_of
-from assay.agents.transcripts.writing import NEW_MESSAGES
 from assay.frozen import frozen
 from assay.models.conversation import Call, Part, Reply, Result, Speaker, Stop, Text, Thought, Turn
 from assay.models.messages import Usage
