@@ -14,7 +14,7 @@ from assay.agents.transcripts.writing import Told, as_atif, as_chat
 from assay.environment import Answer, Environment, Observation, Template
 from assay.errors import AgentEndedError, AgentError, InputError, ScoreError, TaskEndedError
 from assay.models import ModelClient, ModelSettings, using
-from assay.testing import FakeModel, calls
+from assay.testing import FakeModel, calls, says
 from assay.types import ActionStep, AgentStep, Run, Submission, Trace
 
 Steps = AsyncGenerator[Any, Any]
@@ -224,7 +224,9 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
         said = yield "Go."
         if said == "break":
             raise KeyError("the task's own")
-        yield Observation(cast("Any", 3))
+        if said == "exit":
+            raise SystemExit(3)
+        yield Observation(cast("Any", [3] if said == "list" else 3))
         yield 1.0
 
     @env.template()
@@ -244,8 +246,11 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
     assert "the task's own" in str(run.trace.error)
     (failed,) = (step for step in run.trace.steps if isinstance(step, ActionStep))
     assert (failed.action, failed.observation) == ("break", None)
-    strange = await one(breaks, acting("go"))
-    assert "an observation that cannot be shown" in str(strange.trace.error)
+    for action in ("go", "list"):
+        strange = await one(breaks, acting(action))
+        assert "an observation that cannot be shown" in str(strange.trace.error)
+    ended = await one(breaks, acting("exit"))
+    assert "tried to end the process: SystemExit(3)" in str(ended.trace.error)
     declared = await one(undeclared, acting("go"))
     assert "say how many it takes: @env.template(max_steps=20)" in str(declared.trace.error)
 
@@ -337,6 +342,18 @@ async def test_a_session_that_was_graded_gives_the_same_grade_again() -> None:
         assert first.reward == 0.9
 
 
+async def test_nobody_acts_once_the_task_is_graded_or_closed() -> None:
+    async with cast("Any", guessing()().work).open() as session:
+        await session.step("3")
+        assert (await session.grade(Submission())).reward == 0.0
+        with pytest.raises(TaskEndedError, match="no more actions after 1 action"):
+            await session.step("7")
+        assert (await session.grade(Submission())).reward == 0.0
+    for late in (session.step("7"), session.grade(Submission())):
+        with pytest.raises(TaskEndedError, match="the session is closed"):
+            await late
+
+
 def test_what_is_declared_is_checked_and_told() -> None:
     assert guessing().manifest()["max_steps"] == 4
     for wrong in (0, -1, True, 2.0):
@@ -373,18 +390,41 @@ async def test_a_model_that_has_no_more_replies_has_ended() -> None:
     assert "ended after 2 actions" in str(run.grade.content)
 
 
+async def test_what_a_model_says_between_its_actions_is_no_action() -> None:
+    env, got = Environment(), list[object]()
+
+    @env.tool
+    def look() -> str:
+        return "nothing"
+
+    @env.template(max_steps=5)
+    async def listens() -> Steps:
+        got.append((yield "Go."))
+        try:
+            while True:
+                got.append((yield Observation("on")))
+        except AgentEndedError:
+            yield 0.5
+
+    script = ["north", says("Let me look.", calls("look"))]
+    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        run = await one(listens, ModelAgent(steps=2), model=fake.model)
+    assert (run.reward, got, run.trace.content) == (0.5, ["north"], "north")
+
+
 async def test_typed_actions_are_submitted_one_after_the_other() -> None:
     env, got = Environment(), list[object]()
 
-    @env.template(returns=int, max_steps=3)
+    @env.template(returns=int, max_steps=4)
     async def adds() -> Steps:
         said: Answer[int] = yield "1?"
         got.append(said.content)
+        said = yield Observation()
         said = yield Observation([{"type": "text", "text": "2?"}])
         got.append(said.content)
         yield 1.0
 
-    script = [calls("submit", answer=1), calls("submit", answer=2)]
+    script = [calls("submit", answer=number) for number in (1, 9, 2)]
     with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
         run = await one(adds, ModelAgent(), model=fake.model)
     assert (run.reward, got) == (1.0, [1, 2])

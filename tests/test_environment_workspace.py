@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,9 +15,10 @@ from assay.graders import combine
 from assay.graders.command import CommandGrader
 from assay.graders.tests import PytestGrader
 from assay.models import ModelClient, ModelSettings, using
+from assay.store.restore import read_snapshot
 from assay.tasks import SubmissionSpec
 from assay.testing import FakeModel, calls
-from assay.types import Run
+from assay.types import Run, Submission
 
 Steps = AsyncGenerator[Any, Any]
 
@@ -94,6 +95,12 @@ async def test_work_in_a_workspace_is_graded_by_graders_and_by_hand(project: Pat
     }
     assert fixed.workspace is not None
     assert not Path(fixed.workspace.path).exists()
+    assert not list(project.glob("store/*"))
+    async with cast("Any", fix().work).open(home=str(project / "store")) as session:
+        Path(session.workspace.path, "sums.py").write_text("kept")
+        await session.grade(Submission(answer="done"))
+        entries = read_snapshot(str(project / "store"), str(session.notes["snapshot"]))
+    assert list(entries) == ["sums.py"]
     unfixed = (await fix().run(writing())).runs[0]
     assert unfixed.reward == 0.5
     assert (seen["changes"], seen["passed"]) == ((), False)

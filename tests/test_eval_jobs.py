@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -232,3 +233,56 @@ def test_actions_are_done_again_to_be_graded_again(
     assert (cell["status"], cell["reward"]) == (status, 1.0 if status == "graded" else None)
     if status == "error":
         assert "shows something else after action 1" in str(cell["error"])
+
+
+shop = Environment("shop")
+cart = shop.state(list[str])
+GREETING: list[str] = []
+
+
+@shop.tool
+def put(item: str) -> str:
+    """Put something into the cart."""
+    cart().append(item)
+    return f"{''.join(GREETING)}{len(cart())} in the cart"
+
+
+@shop.template()
+async def buy() -> AsyncGenerator[str | float, str]:
+    """Buy tea."""
+    yield "Buy tea."
+    yield 1.0 if cart() == ["tea"] else 0.0
+
+
+@pytest.mark.parametrize(("greeting", "reward"), [("", 1.0), ("hello, ", None)])
+def test_calls_of_a_tasks_tools_are_made_again_to_be_graded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeting: str, reward: float | None
+) -> None:
+    """The state that they had made was gone, and with it what had been earned."""
+
+    async def buys(run: Run) -> str:
+        assert not (await run.call("put", {"item": "tea"})).is_error
+        return "done"
+
+    home = str(tmp_path / ".assay")
+    assert asyncio.run(buy().run(buys, store=home)).reward == 1.0
+    monkeypatch.setattr(load_file(__file__), "GREETING", [greeting])
+    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
+    assert cell["reward"] == reward
+
+
+def test_a_verifier_still_verifies_what_is_graded_again(tmp_path: Path) -> None:
+    """Without it the task's own grade would have come back."""
+    home = str(tmp_path / ".assay")
+    tasks = Taskset("verified", [add().verified_by(doubts())])
+    job = asyncio.run(tasks.run(Adds(), store=home))
+    assert job.reward == 0.5
+    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
+    assert cell["reward"] == 0.5
+
+
+@env.template()
+async def doubts() -> AsyncGenerator[str | float, str]:
+    """Believes half of every grade."""
+    told = yield "What came of it?"
+    yield float(json.loads(told)["score"]) / 2

@@ -18,10 +18,12 @@ from assay.environment.template import (
     TemplateFunction,
     require_named_parameters,
 )
+from assay.environment.tools import require_tool_name
 from assay.errors import InputError, nearest
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Session, Task, Taskset, Work
+from assay.tasks.tools import FunctionTool, function_tool
 from assay.types.run import Prompt
 from assay.types.submission import Submission
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Environment"]
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 T = TypeVar("T")
 
 
@@ -57,6 +60,7 @@ class Environment:
         self.name = name
         self.version = version
         self.mcp = dict(mcp or {})
+        self.tools: dict[str, FunctionTool] = {}
         self._templates: dict[str, Template[...]] = {}
         self._initialize: list[Hook] = []
         self._shutdown: list[Hook] = []
@@ -139,6 +143,7 @@ class Environment:
                 mcp=self.mcp,
                 stop=self.stop,
                 workspace=workspace,
+                tools=self.tools,
             )
             self._templates[name] = template
             return template
@@ -210,7 +215,30 @@ class Environment:
     def manifest(self) -> dict[str, Json]:
         """What the environment offers: its name, version and templates with JSON schemas."""
         rows: list[Json] = [template.manifest() for template in self._templates.values()]
-        return {"name": self.name, "version": self.version, "templates": rows}
+        told: dict[str, Json] = {"name": self.name, "version": self.version, "templates": rows}
+        if self.tools:
+            told["tools"] = [
+                {"name": tool.name, "description": tool.description, "schema": dict(tool.schema)}
+                for tool in self.tools.values()
+            ]
+        return told
+
+    def tool(self, function: Callable[Q, T]) -> Callable[Q, T]:
+        """Declare a function as a tool for the agents of all its tasks: ``@env.tool``.
+
+        It runs in this process, in the session of the agent that calls it, whose states it sees. It
+        may be async; if it is not, it runs in a thread. What it raises is told to the agent.
+
+        Raises:
+            InputError: For a second tool of one name, a name that some provider would not take, or
+                parameters that cannot be told to a model.
+        """
+        tool = function_tool(function)
+        require_tool_name(tool.name)
+        if tool.name in self.tools:
+            raise InputError(f"environment {self.name!r} already has a tool {tool.name!r}")
+        self.tools[tool.name] = tool
+        return function
 
     def state(self, make: Callable[[], T]) -> State[T]:
         """Declare what every session has of its own.

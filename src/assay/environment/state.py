@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from assay.environment.one_task import OneTask
 from assay.errors import InputError, TemplateError
@@ -113,7 +112,7 @@ class Resource(Generic[T]):
         _require_no_arguments("resource", self.name, function)
         self._function = function
         # A loop that ends has ended all that was begun in it.
-        self._begun: WeakKeyDictionary[AbstractEventLoop, _Begun[T]] = WeakKeyDictionary()
+        self._begun: dict[AbstractEventLoop, _Begun[T]] = {}
 
     def __call__(self) -> T:
         """The object.
@@ -146,6 +145,8 @@ class Resource(Generic[T]):
         """
         loop = asyncio.get_running_loop()
         begun = self._begun.get(loop)
+        for ended in [other for other in self._begun if other.is_closed()]:
+            del self._begun[ended]
         if begun is None or begun.has_failed:
             begun = self._begun[loop] = _Begun(self._function())
         await asyncio.shield(begun.start)

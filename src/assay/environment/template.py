@@ -35,6 +35,7 @@ from assay.types.typed import type_adapter
 if TYPE_CHECKING:
     from assay.environment.workspace import SessionWorkspace
     from assay.tasks.mcp_servers import McpServer
+    from assay.tasks.tools import FunctionTool
 
 __all__ = ["Hook", "Template", "TemplateFunction", "require_named_parameters"]
 
@@ -59,6 +60,7 @@ class Template(Generic[P]):
         mcp: The environment's MCP servers, by name.
         stop: Run when its environment's tasks are done.
         workspace: What declares the workspace of its sessions; None for none.
+        tools: The environment's tools, by name.
     """
 
     id: str
@@ -72,6 +74,7 @@ class Template(Generic[P]):
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, "McpServer"])
     stop: Hook | None = None
     workspace: SessionWorkspace | None = None
+    tools: Mapping[str, FunctionTool] = field(default_factory=dict[str, "FunctionTool"])
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
         """Bind arguments, each checked against its annotation.
@@ -200,12 +203,19 @@ class TemplateWork:
         if self.template.stop is not None:
             await self.template.stop()
 
-    def open(self) -> AbstractAsyncContextManager[Session]:
-        """Begin the task: run the template up to its prompt."""
-        return self.open_in(find_workshop())
+    def open(self, *, home: str | None = None) -> AbstractAsyncContextManager[Session]:
+        """Begin the task: run the template up to its prompt.
+
+        Args:
+            home: The store's directory, to keep what the agent leaves in its workspace; by default
+                it goes with the session.
+        """
+        return self.open_in(find_workshop(), home=home)
 
     @asynccontextmanager
-    async def open_in(self, workshop: Workshop) -> AsyncGenerator[Session]:
+    async def open_in(
+        self, workshop: Workshop, *, home: str | None = None
+    ) -> AsyncGenerator[Session]:
         """Begin the task; its workspace, if it has one, is laid out by the workshop."""
         if self.template.start is not None:
             await self.template.start()
@@ -215,7 +225,7 @@ class TemplateWork:
                 await session.begin()
                 yield session
             else:
-                async with workshop(declared.case, session, declared.cache) as hosted:
+                async with workshop(declared.case, session, declared.cache, home) as hosted:
                     yield hosted
         finally:
             await session.close()

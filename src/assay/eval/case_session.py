@@ -33,7 +33,7 @@ from assay.store.sources import KeptSource, keep_source, source_tree
 from assay.tasks.case import Case
 from assay.tasks.permitted import Rules
 from assay.tasks.task import Guest, Session
-from assay.types.run import Prompt
+from assay.types.run import OfferedTool, Prompt
 from assay.types.submission import Submission, Workspace
 
 __all__ = [
@@ -118,9 +118,11 @@ async def _laid_out(case: Case, directory: Path, cache: str) -> Workspace:
     return await lay_out(case, directory, cache)
 
 
-def guest_session(case: Case, guest: Guest, cache: str) -> AbstractAsyncContextManager[Session]:
+def guest_session(
+    case: Case, guest: Guest, cache: str, home: str | None = None
+) -> AbstractAsyncContextManager[Session]:
     """A workspace as a case says, for somebody else who asks and grades; see `Workshop`."""
-    return case_session(case, cache=cache, guest=guest)
+    return case_session(case, cache=cache, home=home, guest=guest)
 
 
 @asynccontextmanager
@@ -218,6 +220,7 @@ class CaseSession:
     ) -> None:
         self.prompt: Prompt = prompt_of(case) if guest is None else guest.prompt
         self.workspace: Workspace | None = workspace
+        self.tools: Mapping[str, OfferedTool] = {} if guest is None else guest.tools
         self.notes: dict[str, Json] = {}
         if workspace.image is not None:
             self.notes["image"] = workspace.image.digest

@@ -17,6 +17,7 @@ from typing import TypeAlias, cast
 from assay.agents.replay import ReplayAgent
 from assay.eval.isolation import CaseLock, Why
 from assay.eval.trials import Arena, Trial
+from assay.eval.work import with_cases
 from assay.graders.testing.outcomes import Mode
 from assay.scoring.json_safe import Json
 from assay.scoring.results import SubScore
@@ -68,8 +69,7 @@ async def decide(
 async def settle(tasks: Sequence[Task], place: Arena, *, again: bool = False) -> list[Task]:
     """The tasks with how the tests of cases are isolated resolved; see `decide`."""
     locks = [CaseLock(task.work, place.cache) for task in tasks if isinstance(task.work, Case)]
-    settled = {case.id: case_task(case) for case in await decide(locks, place, again=again)}
-    return [settled.get(t.slug, t) if isinstance(t.work, Case) else t for t in tasks]
+    return with_cases(tasks, await decide(locks, place, again=again))
 
 
 @dataclass(slots=True)

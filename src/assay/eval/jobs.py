@@ -114,9 +114,13 @@ def tasks_of_job(run: RunRecord) -> list[Task]:
 def _row_of(task: Task) -> dict[str, Json]:
     file = file_of(task)
     return {
-        **{name: item for name, item in task.to_dict().items() if name != "metadata"},
+        "env": task.env,
+        "id": task.id,
+        "args": dict(task.args),
+        "slug": task.slug,
         "file": str(Path(file).resolve()) if file else "",
         "threshold": task.pass_threshold,
+        "verifier": None if task.verifier is None else _row_of(task.verifier),
     }
 
 
@@ -131,11 +135,12 @@ def _task_of(row: dict[str, Json]) -> Task:
         task = case_task(load_case(file))
     else:
         raise InputError(f"nothing says which file made task {row.get('slug')!r}")
-    threshold = row.get("threshold")
+    threshold, verifier = row.get("threshold"), row.get("verifier")
     return replace(
         task,
         slug=str(row.get("slug")),
         pass_threshold=float(threshold) if isinstance(threshold, int | float) else 1.0,
+        verifier=_task_of(verifier) if isinstance(verifier, dict) else None,
     )
 
 

@@ -28,7 +28,7 @@ from assay.eval.journals import (
 from assay.eval.planning import Coordinate, MatrixRequest, plan_cells
 from assay.eval.records import graded_by, record_of, start_run
 from assay.eval.rollout import WATCH, Cell
-from assay.eval.runner import fitted, run_cells
+from assay.eval.runner import fitted, run_cells, verifier_of
 from assay.eval.work import (
     begun_again,
     is_python_agent,
@@ -37,6 +37,7 @@ from assay.eval.work import (
     open_work,
     stop_environments,
     version_of,
+    with_cases,
 )
 from assay.frozen import frozen
 from assay.scoring.json_safe import Json
@@ -45,7 +46,7 @@ from assay.store.records import CellKey, CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.blocks import HarnessSpec
 from assay.tasks.case import Case
-from assay.tasks.task import Agent, RunOptions, Session, Task, case_task
+from assay.tasks.task import Agent, RunOptions, Session, Task
 from assay.types.codec import from_json, to_json
 from assay.types.run import Run
 
@@ -308,14 +309,15 @@ def _settled(
     cases = [task.work for task in tasks if isinstance(task.work, Case)]
     cases = [_with_image(case, store, images.get(case.id, "")) for case in cases]
     harnesses = harnesses_in_images(cases, harnesses, str(Path(store.home, "cache")))
-    resolved = {task.slug: task for task in (*tasks, *map(case_task, cases))}
-    digests = {task.slug: version_of(task) for task in resolved.values()}
+    tasks = with_cases(tasks, cases)
     if tested := [case for case in cases if has_tests(case)]:
-        from assay.eval.isolation import CaseLock, oracle_digest, settle_by_locks
+        from assay.eval.isolation import CaseLock, settle_by_locks
 
         cache = str(Path(store.home, "cache"))
-        for case in (settle or settle_by_locks)([CaseLock(case, cache) for case in tested]):
-            resolved[case.id], digests[case.id] = case_task(case), oracle_digest(case)
+        settled = (settle or settle_by_locks)([CaseLock(case, cache) for case in tested])
+        tasks = with_cases(tasks, settled)
+    resolved = {task.slug: task for task in tasks}
+    digests = {task.slug: version_of(task) for task in tasks}
     cells = [replace(one, task=resolved[one.task.slug]) for one in plan]
     return _Planned(cells, digests, harnesses, agents)
 
@@ -335,6 +337,7 @@ def _cell(
         task=coordinate.task,
         agent=agent,
         session=session,
+        verifier=verifier_of(coordinate.task),
         options=options_of(coordinate.conditions),
         harness=coordinate.harness,
         model=coordinate.model,

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from assay.errors import InputError, StoreError, nearest
 from assay.eval.batch import run_batches
-from assay.eval.isolation import CaseLock, Settle, oracle_digest, settle_by_locks
+from assay.eval.isolation import CaseLock, Settle, settle_by_locks
 from assay.eval.matrix import regraded_cell, tasks_of
 from assay.eval.planning import Coordinate, require_case_parts
 from assay.eval.recorded import NO_ANSWER, ROW_PARTS
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import ANSWERED, Cell
 from assay.eval.runner import run_cells
-from assay.eval.work import stop_environments, version_of
+from assay.eval.work import stop_environments, version_of, with_cases
 from assay.graders.apply import grade_submission, require_parts
 from assay.graders.digest import grader_digest
 from assay.graders.spec import GraderSpec
@@ -29,7 +29,7 @@ from assay.store.records import CellRecord, RunRecord
 from assay.store.runs import Store
 from assay.tasks.case import Case
 from assay.tasks.rows import Row, read_row
-from assay.tasks.task import Task, case_task
+from assay.tasks.task import Task
 from assay.types.run import Run
 
 __all__ = ["Regrade", "plan_regrade"]
@@ -194,8 +194,7 @@ def _tasks(
         require_case_parts(case)
     cache = str(Path(store.home, "cache"))
     locks = [CaseLock(case, cache, own=graders is None) for case in cases]
-    settled = {case.id: case_task(case) for case in settle(locks)}
-    return {task.slug: task for task in tasks} | settled
+    return {task.slug: task for task in with_cases(tasks, settle(locks))}
 
 
 def _graders_of(task: Task) -> tuple[GraderSpec, ...]:
@@ -213,9 +212,7 @@ def _kept_row(store: Store, run: RunRecord, cell: CellRecord) -> Row:
 
 
 def _digest(task: Task, graders: Sequence[GraderSpec] | None) -> str:
-    if not isinstance(task.work, Case):
-        return graded_by(version_of(task))
-    own = oracle_digest(task.work)
+    own = version_of(task)
     return graded_by(own if graders is None else f"{own}\n{graders_digest(graders)}")
 
 

@@ -13,6 +13,7 @@ A failure becomes a run, never an exception:
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -36,7 +37,7 @@ from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, RunOptions, Session, Task
-from assay.types.run import Run, Stepping
+from assay.types.run import Offering, Run, Stepping
 from assay.types.submission import Submission
 from assay.types.trace import PROMPT, Step, TaskCall, Trace
 
@@ -60,6 +61,7 @@ class Cell:
         agent: Who does it.
         session: Begins the task.
         options: Its limits.
+        verifier: Begins the task's verifier, if it has one.
         gateway: Makes the way to its model, for agents that have one.
         harness: The agent's name.
         model: The model it is asked to use.
@@ -73,6 +75,7 @@ class Cell:
     agent: Agent
     session: AbstractAsyncContextManager[Session]
     options: RunOptions
+    verifier: AbstractAsyncContextManager[Session] | None = None
     gateway: Callable[[], Gateway] | None = None
     harness: str = ""
     model: str = ""
@@ -159,7 +162,9 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         watch = WATCH.get()
         live = None if watch is None or not cell.is_live else watch.begin(run, cell)
         progress.phase = "agent"
-        run.stepping = session if isinstance(session, Stepping) else None
+        # By their names: asking a protocol costs more than the rest of a quick rollout.
+        run.stepping = cast("Stepping", session) if hasattr(session, "step") else None
+        run.tools = cast("Offering", session).tools if hasattr(session, "tools") else {}
         try:
             if cell.gateway is None:
                 await _let_agent_work(cell, run)
@@ -172,7 +177,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
                 async with witnessed(run, gateway):
                     await _let_agent_work(cell, run)
         finally:
-            run.stepping = None
+            run.stepping, run.tools = None, {}
             if live is not None:
                 live.worked()
         progress.phase = "grading"
@@ -185,7 +190,7 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         )
         limit = cell.options.grading_timeout
         try:
-            result = await within(session.grade(submission), limit)
+            result = await within(_graded(cell, session, submission), limit)
         except OutOfTimeError:
             raise GradingTimeoutError(f"grading took longer than {limit:g} s") from None
         finally:
@@ -200,6 +205,21 @@ async def _work(cell: Cell, progress: _Progress) -> Run:
         call = TaskCall(phase="evaluate", name=cell.task.id, result=_outcome(run.grade))
         run.record(Step(source="task", task_call=call))
         return run
+
+
+async def _graded(cell: Cell, session: Session, submission: Submission) -> EvaluationResult:
+    """The task's own grade, or that of its verifier."""
+    result = await session.grade(submission)
+    if cell.verifier is None or result.reward is None:
+        return result
+    frame = Grade.from_result(result).to_dict()
+    told = json.dumps({**frame, "answer": submission.answer}, ensure_ascii=False)
+    async with cell.verifier as verifier:
+        verified = await verifier.grade(
+            Submission(answer=told, question=submission.question, trace=submission.trace)
+        )
+    own = {key: frame[key] for key in ("score", "content", "done") if key in frame}
+    return replace(verified, info={**verified.info, "verified": own})
 
 
 def _begun(work: object) -> Awaitable[object]:

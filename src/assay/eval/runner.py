@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.gateway import Gateway
     from assay.tasks.rows import Row
 
-__all__ = ["agent_name", "fitted", "open_session", "run_cells", "run_tasks"]
+__all__ = ["agent_name", "fitted", "open_session", "run_cells", "run_tasks", "verifier_of"]
 
 
 async def run_cells(
@@ -109,6 +109,7 @@ def _expand(tasks: Sequence[Task], agent: Agent, options: RunOptions, job: Job) 
                 task=task,
                 agent=agent_of_task,
                 session=open_session(task),
+                verifier=verifier_of(task),
                 options=options,
                 gateway=_gateway(options.model) if options.model else None,
                 model=options.model,
@@ -138,6 +139,11 @@ def _gateway(model: str) -> Callable[[], Gateway]:
         return Gateway(model)
 
     return make
+
+
+def verifier_of(task: Task) -> AbstractAsyncContextManager[Session] | None:
+    """The session that begins a task's verifier, if it has one."""
+    return None if task.verifier is None else open_session(task.verifier)
 
 
 def open_session(task: Task) -> AbstractAsyncContextManager[Session]:

@@ -16,7 +16,7 @@ from assay.eval.case_session import kept_session
 from assay.eval.matrix import give_back, kept_of, options_of
 from assay.eval.records import record_of
 from assay.eval.rollout import Cell
-from assay.eval.runner import run_cells
+from assay.eval.runner import run_cells, verifier_of
 from assay.eval.scene import Scene, read_scene
 from assay.eval.work import conditions_of, open_work
 from assay.sandbox import remove_tree
@@ -113,6 +113,7 @@ class Arena:
                 task=trial.task,
                 agent=trial.agent if before is None else give_back(before),
                 session=session,
+                verifier=verifier_of(trial.task),
                 options=options_of(case),
                 harness=trial.name,
                 model=trial.model,

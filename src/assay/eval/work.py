@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from assay.errors import InputError, nearest
-from assay.eval.case_session import Kept, case_session, kept_session
+from assay.eval.case_session import Kept, case_session, has_tests, kept_session
 from assay.eval.rollout import ANSWERED
 from assay.eval.runner import open_session
 from assay.scoring.json_safe import plain
@@ -35,8 +36,8 @@ from assay.tasks.task import (
     load_own_file,
 )
 from assay.types.codec import to_json
-from assay.types.run import Run, Stepping
-from assay.types.trace import ActionStep
+from assay.types.run import OfferedTool, Offering, Run, Stepping
+from assay.types.trace import ActionStep, ToolStep
 
 __all__ = [
     "begun_again",
@@ -50,6 +51,7 @@ __all__ = [
     "shown",
     "stop_environments",
     "version_of",
+    "with_cases",
 ]
 
 
@@ -73,6 +75,9 @@ def load_tasks(paths: Sequence[str], *, env: str = "", only: Sequence[str] = ())
     found = [case_task(case) for case in cases]
     for file in dict.fromkeys(files):
         found += Taskset.from_file(file, env=env or None)
+    for task in found:
+        if isinstance(task.work, Case) and task.slug != task.work.id:
+            raise InputError(f"task {task.slug!r} is the case {task.work.id!r}: it keeps its id")
     return _select(list(Taskset("what is to be run", found)), only)
 
 
@@ -113,10 +118,33 @@ def conditions_of(task: Task) -> Case:
     )
 
 
+def with_cases(tasks: Iterable[Task], cases: Iterable[Case]) -> list[Task]:
+    """The tasks, those that are cases with what was settled of these."""
+    settled = {case.id: case for case in cases}
+    return [
+        replace(task, work=settled.get(task.work.id, task.work))
+        if isinstance(task.work, Case)
+        else task
+        for task in tasks
+    ]
+
+
 def version_of(task: Task) -> str:
-    """A digest of what a task is: the case; or the source of its template, and its arguments."""
+    """A digest of what a task is, and of what verifies it."""
+    own = _version_of(task)
+    if task.verifier is None:
+        return own
+    return hashlib.sha256(f"{own}\n{version_of(task.verifier)}".encode()).hexdigest()[:16]
+
+
+def _version_of(task: Task) -> str:
+    """A digest of the case; or of the source of the template, and its arguments."""
     if isinstance(task.work, Case):
-        return task.work.digest
+        if not has_tests(task.work):
+            return task.work.digest
+        from assay.eval.isolation import oracle_digest
+
+        return oracle_digest(task.work)
     if isinstance(task.work, Row):
         told = [to_json(spec) for spec in task.work.graders]
         said = {"row": to_json(task.work.submission), "graders": told}
@@ -143,8 +171,10 @@ async def open_work(task: Task, *, cache: str, home: str) -> AsyncGenerator[Sess
 def _begun(
     task: Task, lay_out: Callable[[Case, Guest], AbstractAsyncContextManager[Session]]
 ) -> AbstractAsyncContextManager[Session]:
-    def workshop(case: Case, guest: Guest, cache: str) -> AbstractAsyncContextManager[Session]:
-        del cache  # the environment's own: a store has one for all of its runs
+    def workshop(
+        case: Case, guest: Guest, cache: str, home: str | None = None
+    ) -> AbstractAsyncContextManager[Session]:
+        del cache, home  # the environment's own: a store has one for all of its runs
         return lay_out(case, guest)
 
     return task.work.open_in(workshop) if isinstance(task.work, Hosted) else open_session(task)
@@ -178,22 +208,52 @@ async def begun_again(
 
 
 async def _act_again(session: Session, before: Run, task: Task) -> None:
-    """Do what an agent did in a task of several steps, as long as it comes to the same."""
-    actions = [step for step in before.trace.work if isinstance(step, ActionStep)]
-    for number, step in enumerate(actions, 1):
-        seen = await session.step(step.action) if isinstance(session, Stepping) else None
-        if seen is None or (seen.content, seen.done) != (step.observation, step.done):
+    """Do what an agent did in a task: its actions, and its calls of the task's own tools.
+
+    Raises:
+        InputError: If one of them comes to something else than the agent saw.
+    """
+    offered: Mapping[str, OfferedTool] = {}
+    if hasattr(session, "tools"):
+        offered = cast("Offering", session).tools
+    number = 0
+    for step in before.trace.work:
+        if isinstance(step, ActionStep):
+            is_same = hasattr(session, "step") and await _acts_alike(
+                cast("Stepping", session), step
+            )
+        elif isinstance(step, ToolStep) and step.call.name in offered:
+            is_same = await _called_alike(offered[step.call.name], step)
+        else:
+            continue
+        number += 1
+        if not is_same:
             raise InputError(
                 f"task {task.slug!r} shows something else after action {number} than the agent saw",
                 hint="what comes of chance has no second grading; run the task again",
             )
 
 
+async def _acts_alike(session: Stepping, step: ActionStep) -> bool:
+    seen = await session.step(step.action)
+    return (seen.content, seen.done) == (step.observation, step.done)
+
+
+async def _called_alike(tool: OfferedTool, step: ToolStep) -> bool:
+    from assay.agents.tools import as_shown
+
+    result, before = await tool(step.call.arguments), step.result
+    if before is None or result.is_error != before.is_error:
+        return False
+    return before.content in (result.content, as_shown(result.content))
+
+
 async def stop_environments(tasks: Iterable[Task]) -> None:
     """Stop what the environments of tasks started."""
     for task in tasks:
-        if isinstance(task.work, Lasting):
-            await task.work.stop()
+        for one in (task, task.verifier):
+            if one is not None and isinstance(one.work, Lasting):
+                await one.work.stop()
 
 
 def own_model(agent: Agent) -> str:

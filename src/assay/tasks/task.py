@@ -17,7 +17,7 @@ from assay.frozen import frozen
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.scoring.strict_json import read_json
-from assay.types.run import Job, Prompt, Run
+from assay.types.run import Job, OfferedTool, Prompt, Run
 from assay.types.submission import Submission, Workspace
 
 if TYPE_CHECKING:
@@ -153,6 +153,11 @@ class Guest(Protocol):
         """What the agent is asked; known when it has begun."""
         ...
 
+    @property
+    def tools(self) -> Mapping[str, OfferedTool]:
+        """What it offers the agent, by name."""
+        ...
+
     async def begin(self, workspace: Workspace) -> None:
         """Begin. What it does to the workspace, the agent finds there."""
         ...
@@ -166,9 +171,9 @@ class Workshop(Protocol):
     """Whoever can lay out a workspace, and build the grading tree of it; `assay.eval` is."""
 
     def __call__(
-        self, case: Case, guest: Guest, cache: str
+        self, case: Case, guest: Guest, cache: str, home: str | None = None
     ) -> AbstractAsyncContextManager[Session]:
-        """Lay out what a case says, for a guest."""
+        """Lay out what a case says, for a guest, and keep what is left in ``home``."""
         ...
 
 
@@ -203,6 +208,10 @@ class Task:
         slug: Unique name in a task set; by default the id, with a digest of ``args`` if any.
         pass_threshold: Reward needed to pass, in [0, 1].
         metadata: Anything that belongs to the task.
+        verifier: A task whose grade replaces this one's; see `verified_by`.
+
+    Raises:
+        InputError: For a verifier that has one itself.
     """
 
     id: str
@@ -212,10 +221,24 @@ class Task:
     slug: str = ""
     pass_threshold: float = 1.0
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    verifier: Task | None = None
 
     def __post_init__(self) -> None:
         if not self.slug:
             object.__setattr__(self, "slug", _default_slug(self.id, self.args))
+        if self.verifier is not None and self.verifier.verifier is not None:
+            raise InputError(
+                f"the verifier of {self.slug!r} has a verifier itself", hint="one is enough"
+            )
+
+    def verified_by(self, verifier: Task) -> Task:
+        """This task with another, of any environment, whose grade replaces its own.
+
+        No agent works on the verifier. Its answer is what came of this task, as JSON: the grade's
+        frame (``score``, ``done``, ``content``, ``info``, ``isError``, ``subscores``) and the
+        agent's ``answer``. What could not be graded here is not verified.
+        """
+        return replace(self, verifier=verifier)
 
     async def run(
         self,
@@ -250,13 +273,16 @@ class Task:
 
     def to_dict(self) -> dict[str, Json]:
         """The row as plain JSON; the work itself is found again by ``env`` and ``id``."""
-        return {
+        row: dict[str, Json] = {
             "env": self.env,
             "id": self.id,
             "args": dict(self.args),
             "slug": self.slug,
             "metadata": dict(self.metadata),
         }
+        if self.verifier is not None:
+            row["verifier"] = self.verifier.to_dict()
+        return row
 
 
 def _default_slug(task_id: str, args: Mapping[str, Json]) -> str:
@@ -374,7 +400,8 @@ class Taskset:
 
     def to_file(self, file: str) -> None:
         """Write the rows to ``.json`` or ``.jsonl``, for `from_file` with the environment."""
-        foreign = next((task for task in self if not task.env), None)
+        rest = (task.verifier for task in self if task.verifier is not None)
+        foreign = next((task for task in (*self, *rest) if not task.env), None)
         if foreign is not None:
             raise InputError(f"{foreign.slug!r} is not a template's task, so it has no row form")
         rows = [task.to_dict() for task in self]
@@ -490,7 +517,7 @@ def _task_of_row(
 ) -> Task:
     if not isinstance(row, dict):
         raise InputError("a row must be a JSON object", location=where)
-    known = {"env", "id", "args", "slug", "metadata"}
+    known = {"env", "id", "args", "slug", "metadata", "verifier"}
     if unknown := sorted(set(row) - known):
         hint = nearest(unknown[0], sorted(known))
         raise InputError(f"unknown field {unknown[0]!r}", location=where, hint=hint)
@@ -512,9 +539,12 @@ def _task_of_row(
         task = provider.task(template, **args)
     except InputError as error:
         raise InputError(error.message, location=where, hint=error.hint) from error
-    metadata = row.get("metadata")
+    metadata, verifier = row.get("metadata"), row.get("verifier")
     return replace(
         task,
+        verifier=None
+        if verifier is None
+        else _task_of_row(verifier, replace(where, field="verifier"), providers, path),
         slug=str(row.get("slug") or task.slug),
         metadata=cast("Mapping[str, Json]", metadata) if isinstance(metadata, dict) else {},
     )

@@ -15,12 +15,22 @@ from assay.scoring.json_safe import Json
 from assay.scoring.results import finite_number
 from assay.types.codec import from_json, to_json
 from assay.types.submission import Workspace
-from assay.types.trace import ActionStep, Step, Trace
+from assay.types.trace import (
+    ActionStep,
+    Step,
+    ToolCall,
+    ToolResult,
+    ToolStep,
+    Trace,
+    tool_kind,
+)
 
 __all__ = [
     "Job",
     "ModelAccess",
     "Observation",
+    "OfferedTool",
+    "Offering",
     "Prompt",
     "PromptMessage",
     "Rewarded",
@@ -110,7 +120,6 @@ class Observation:
             object.__setattr__(self, "reward", reward)
 
 
-@runtime_checkable
 class Stepping(Protocol):
     """A task that has begun, and takes actions."""
 
@@ -129,6 +138,43 @@ class Stepping(Protocol):
         ...
 
 
+class OfferedTool(Protocol):
+    """A tool that a task offers its agent."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it does."""
+        ...
+
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        """JSON schema of its arguments, an object."""
+        ...
+
+    async def __call__(self, arguments: Mapping[str, Json]) -> ToolResult:
+        """Call it.
+
+        Raises:
+            TaskEndedError: If the task is over.
+            AssayError: If what it needs of us failed.
+        """
+        ...
+
+
+class Offering(Protocol):
+    """A task that has begun, and offers tools."""
+
+    @property
+    def tools(self) -> Mapping[str, OfferedTool]:
+        """Them, by name."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """The live record of one task being worked on; only the runner and the agent change it.
@@ -141,6 +187,7 @@ class Run:
         gateway: How the agent reaches its model, while it works; None where no model is given.
         told: Called with each step that is recorded, while it works; None where nobody listens.
         stepping: What takes the agent's actions, while it works; None for tasks that take none.
+        tools: What the task offers the agent to call, while it works, by name; see `call`.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
         job_id: The launch it belongs to.
@@ -163,6 +210,9 @@ class Run:
     gateway: ModelAccess | None = field(default=None, repr=False, compare=False)
     told: Callable[[Step], None] | None = field(default=None, repr=False, compare=False)
     stepping: Stepping | None = field(default=None, repr=False, compare=False)
+    tools: Mapping[str, OfferedTool] = field(
+        default_factory=dict[str, OfferedTool], repr=False, compare=False
+    )
     runtime: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
@@ -269,9 +319,38 @@ class Run:
         self.trace.content = action
         return seen
 
+    async def call(self, name: str, arguments: Mapping[str, Json] | None = None) -> ToolResult:
+        """Call one of the task's `tools`; the call goes into the trace.
+
+        Returns:
+            What it gave. Arguments that it does not take, and what it raises, are such a result,
+            with ``is_error``.
+
+        Raises:
+            TaskEndedError: If there is no such tool, or the task is over.
+            AssayError: If what it needs of the environment failed.
+        """
+        tool = self.tools.get(name)
+        if tool is None:
+            there_are = ", ".join(self.tools) or "none"
+            raise TaskEndedError(f"the task offers no tool {name!r}; there are: {there_are}")
+        given = dict(arguments or {})
+        made = ToolCall(name=name, arguments=given, kind=tool_kind(name))
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            result = await tool(given)
+        except BaseException as error:
+            reason = str(error) or type(error).__name__
+            self.record(ToolStep(call=made, error=reason, started_at=started))
+            raise
+        self.record(ToolStep(call=made, result=result, started_at=started))
+        return result
+
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
-        plain = replace(self, grade=Grade.ungraded(), gateway=None, told=None, stepping=None)
+        plain = replace(
+            self, grade=Grade.ungraded(), gateway=None, told=None, stepping=None, tools={}
+        )
         written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}
 
