@@ -39,6 +39,7 @@ _COMMANDS = {
     "runs": ("runs", "list, export, import and delete stored runs"),
     "promote": ("promote", "keep the work of a cell as a recording of its case"),
     "datasets": ("stored:datasets", "list, show, export and delete stored datasets"),
+    "traces": ("stored:traces", "list, show, collect and delete traces that a server was sent"),
     "jobs": ("stored:jobs", "list, show, export, cancel and delete jobs over stored datasets"),
     "scores": ("stored:scores", "delete old scores of stored graders"),
     "review": ("review", "decide about the cells of a run that are held or flagged"),
@@ -65,7 +66,7 @@ The module has ``add(parser)`` and ``run(given)``; ``add_PART`` and ``run_PART``
 """
 
 
-_LISTED = ("runs", "datasets", "jobs", "projects", "images")
+_LISTED = ("runs", "datasets", "traces", "jobs", "projects", "images")
 """Commands that list what there is where no action is named."""
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Transcript",
     "detect",
     "of_sample",
+    "of_spans",
     "read_recordings",
     "read_transcript",
 ]
@@ -206,6 +207,13 @@ def _name_of(value: Json) -> str:
         if isinstance(name := entry.get(key), str | int):
             return str(name)
     return ""
+
+
+def of_spans(spans: Iterable[Mapping[str, Json]], name: str, notes: Notes) -> Recording:
+    """The spans of one trace, as OTLP's JSON writes them."""
+    from assay.agents.transcripts.otel import otlp_span, read
+
+    return _recording(read(map(otlp_span, spans), notes), name)
 
 
 def _recording(transcript: Transcript, name: str = "") -> Recording:

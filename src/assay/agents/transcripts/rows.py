@@ -6,7 +6,7 @@ A file is taken for recordings by what it holds: a row says ``answer`` or ``mess
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from assay.agents.transcripts.reading import (
     Recording,
     detect,
     of_sample,
+    of_spans,
     read_recordings,
 )
 from assay.errors import InputError, Location
@@ -24,7 +25,7 @@ from assay.graders.usage import missing_part
 from assay.scoring.json_safe import Json
 from assay.tasks.packed import unpacked
 
-__all__ = ["holds_recordings", "recorded_rows"]
+__all__ = ["holds_recordings", "recorded_rows", "row_of_spans"]
 
 _LOOKED_AT = 1 << 20
 _FIRST = 20
@@ -88,6 +89,26 @@ def recorded_rows(path: str) -> Iterator[dict[str, Json] | InputError]:
             yield InputError(error.message, location=Location(file=str(file)), hint=error.hint)
         except OSError as error:
             yield InputError(f"cannot read {file}: {error.strerror}")
+
+
+def row_of_spans(
+    spans: Iterable[Mapping[str, Json]], name: str, missing: str = ""
+) -> dict[str, Json]:
+    """The row of one trace that came as spans of OTLP, as if they stood in a file.
+
+    Args:
+        spans: Its spans, as OTLP writes them in JSON.
+        name: Its id.
+        missing: Why a part of it is missing; empty where all of it is there. What was said last
+            is not known then, and so no answer.
+    """
+    notes = Notes()
+    if missing:
+        notes.lack(missing)
+    recording = of_spans(spans, name, notes)
+    if missing:
+        recording.transcript.trace.content = None
+    return _row(recording, "")
 
 
 def _files(root: Path) -> list[Path]:
