@@ -210,6 +210,7 @@ def test_cases_are_listed_as_tasks(place: Path) -> None:
         ("run env.py", "env.py: task 'France': nothing says who does its work"),
         ("run env.py --harness agent", "nothing says which model the harness 'agent' asks"),
         ("run env.py --harness agent.py:solv", "has no agent 'solv' (did you mean 'solve'?)"),
+        ("run env.py --harness agent.py --model m", "an agent of it is agent.py:NAME"),
         ("run env.py --harness no.py:solve", "there is no file no.py"),
         ("run env.py --harness ecko --model m", "unknown harness 'ecko'"),
         ("run env.py --harness echo --task Keny", "no task 'Keny' (did you mean 'Kenya'?)"),
@@ -397,3 +398,30 @@ def test_a_workspace_is_kept_shown_and_graded_again(place: Path) -> None:
     _change(place, "repair.py", '== "total = 6', '!= "total = 6')
     done = assay("regrade", "latest", "--json", cwd=place)
     assert [cell["reward"] for cell in cells(done)] == [0.0], done.stderr
+
+
+def test_the_solution_of_a_task_of_several_steps_is_a_list_of_actions(place: Path) -> None:
+    _write(
+        place,
+        "game.py",
+        """
+        from dataclasses import replace
+
+        from assay import Environment
+        from assay.environment import Observation
+
+        env = Environment("game")
+
+
+        @env.template(max_steps=3)
+        async def walk():
+            first = yield "Go left, then right."
+            second = yield Observation("And now?")
+            yield 1.0 if (first, second) == ("left", "right") else 0.0
+
+
+        tasks = [replace(walk(), metadata={"solution": ["left", "right"]})]
+        """,
+    )
+    done = assay("selftest", "game.py", cwd=place)
+    assert (done.returncode, "PASS: 1 case proven" in done.stdout) == (0, True), done.stdout

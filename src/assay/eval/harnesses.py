@@ -136,7 +136,9 @@ def require_harnesses(case: Case, names: set[str], declared: Mapping[str, Harnes
                 f"case {case.id!r}: unknown harness {name!r}",
                 # One that was asked for on the command line stands in no file.
                 location=Location(file=case.file) if name in own else None,
-                hint=f"{nearest(name, [*BUILT_IN, *PRESETS, *declared])}; "
+                hint=f"an agent of it is {name}:NAME"
+                if name.endswith(".py")
+                else f"{nearest(name, [*BUILT_IN, *PRESETS, *declared])}; "
                 "declare others in harnesses.yaml",
             )
         for mount in declared[name].mounts if name in declared else ():

@@ -110,7 +110,7 @@ def reference_check(name: str, runs: Sequence[Run], least: Assurance | None = No
             verdict="failed",
             reward=reward,
             said=f"right work gets {reward:.2f} instead of 1.00; {why}",
-            fix="correct the recording if it is wrong, else the grader that marks it down",
+            fix="correct the reference if it is wrong, else the grader that marks it down",
         )
     if not reaches(word := run.grade.result.assurance, least):
         return Check(
