@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import uvicorn
 
 from assay.client import Client
-from assay.endpoint.serving import listen
 from assay.server.app import create_app
 from assay.server.context import ServerSettings
 from assay.service.site import new_key
+from assay.sockets import listen
 from assay.store import ApiKeys, Database, KeyRole
 
 __all__ = ["MODES", "Server", "client_of", "running"]

@@ -1,4 +1,4 @@
-"""Codex, OpenCode and mini-SWE-agent themselves, offline: they solve an example in the sandbox.
+"""Agents that people install, themselves and offline: they solve an example in the sandbox.
 
 `tools/agents.sh` installs them. Their model is the fake one, which does the work of the example's
 own recording through whatever tools each agent offers.
@@ -26,6 +26,8 @@ _PROGRAMS = {
     "codex": _TOOLS / "node_modules" / ".bin" / "codex",
     "opencode": _TOOLS / "node_modules" / ".bin" / "opencode",
     "opencode-acp": _TOOLS / "node_modules" / ".bin" / "opencode",
+    "gemini-cli": _TOOLS / "node_modules" / ".bin" / "gemini",
+    "gemini-cli-acp": _TOOLS / "node_modules" / ".bin" / "gemini",
     "mini-swe-agent": _TOOLS / "mini" / "bin" / "mini",
 }
 _CASE = _ROOT / "examples" / "repair" / "parse-number-base"
@@ -69,7 +71,7 @@ def test_it_solves_an_example_through_the_gateway(tmp_path: Path, name: str) -> 
         assert run.trace.content == answer.strip()
 
 
-@pytest.mark.parametrize("name", ["codex", "opencode"])
+@pytest.mark.parametrize("name", ["codex", "opencode", "gemini-cli"])
 def test_it_goes_on_with_a_further_message(tmp_path: Path, name: str) -> None:
     write_case(
         tmp_path,
@@ -81,7 +83,7 @@ def test_it_goes_on_with_a_further_message(tmp_path: Path, name: str) -> None:
           - {{type: command, cmd: "grep -q 4 answer.txt"}}
         """,
     )
-    with FakeModel(through_shell('echo "it\'s $((2 + 2))" > answer.txt; exit 3')) as fake:
+    with FakeModel(through_shell('echo "it\'s 4" > answer.txt; exit 3')) as fake:
         run = _played(name, tmp_path, fake.model, "evals")
 
     assert run.reward == 1.0
@@ -93,27 +95,36 @@ def test_it_goes_on_with_a_further_message(tmp_path: Path, name: str) -> None:
         assert steps[2].extra == {"exit_code": 3}
 
 
+_RULES = "scripted, rules: [{input_regex: answer.txt, decision: deny}]"
+
+
+@pytest.mark.parametrize("name", ["opencode-acp", "gemini-cli-acp"])
 @pytest.mark.parametrize(
     ("policy", "reward", "permission"),
-    [("auto-approve", 1.0, "allowed"), ("auto-deny", 0.0, "denied")],
+    [
+        ("auto-approve", 1.0, "allowed"),
+        ("auto-deny", 0.0, "denied"),
+        (_RULES, 0.0, "denied"),  # also where an agent tells no arguments
+    ],
+    ids=["approve", "deny", "rules"],
 )
-def test_opencode_asks_by_acp_and_its_case_answers(
-    tmp_path: Path, policy: str, reward: float, permission: str
+def test_it_asks_by_acp_and_its_case_answers(
+    tmp_path: Path, name: str, policy: str, reward: float, permission: str
 ) -> None:
     write_case(
         tmp_path,
         f"""
         id: two
         task: {{prompt: "Write it down.", turns: ["Are you sure?"]}}
-        matrix: {{harnesses: [opencode-acp], models: [any]}}
+        matrix: {{harnesses: [{name}], models: [any]}}
         observe: {{interaction: {{policy: {policy}}}}}
         expect: {{pass_threshold: {reward}}}
         graders:
           - {{type: command, cmd: "grep -q 4 answer.txt"}}
         """,
     )
-    with FakeModel(through_shell('echo "it\'s $((2 + 2))" > answer.txt')) as fake:
-        run = _played("opencode-acp", tmp_path, fake.model, "evals")
+    with FakeModel(through_shell('echo "it\'s 4" > answer.txt')) as fake:
+        run = _played(name, tmp_path, fake.model, "evals")
 
     assert run.reward == reward
     assert run.grade.info.get("flags", []) == []

@@ -12,7 +12,7 @@ import pytest
 
 from assay.endpoint.listening import Limits, _in_time, _Joined, server_for
 from assay.endpoint.problems import ProblemError
-from assay.endpoint.serving import listen
+from assay.sockets import listen
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send

@@ -286,3 +286,24 @@ async def doubts() -> AsyncGenerator[str | float, str]:
     """Believes half of every grade."""
     told = yield "What came of it?"
     yield float(json.loads(told)["score"]) / 2
+
+
+def test_a_job_whose_tasks_run_elsewhere_is_the_same_job(tmp_path: Path) -> None:
+    """Its tasks would have had no file: no version, and nothing to be graded again by."""
+    (tmp_path / "sums.py").write_text(
+        "from assay import Environment\n"
+        "env = Environment('sums')\n\n\n"
+        "@env.template()\n"
+        "async def add(a: int = 1, b: int = 2):\n"
+        "    answer = yield f'{a} + {b} = ?'\n"
+        "    yield 1.0 if answer == str(a + b) else 0.25\n",
+        "utf-8",
+    )
+    home = str(tmp_path / ".assay")
+    tasks = Taskset.from_file(str(tmp_path / "sums.py"))
+    job = asyncio.run(tasks.run(Adds(), store=home, runtime="subprocess"))
+    assert (job.reward, job.runs[0].runtime) == (1.0, "subprocess")
+    again = asyncio.run(tasks.run(Adds(), store=home, job=job))
+    assert again.coverage == (1, 1)
+    (cell,) = cells(assay("regrade", "latest", "--json", cwd=tmp_path))
+    assert cell["reward"] == 1.0

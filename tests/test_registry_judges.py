@@ -15,7 +15,6 @@ import uvicorn
 
 from assay.cli.main import main
 from assay.client import AuthError, Client
-from assay.endpoint.serving import listen
 from assay.errors import InputError
 from assay.registry import (
     Definition,
@@ -29,6 +28,7 @@ from assay.scoring.json_safe import Json
 from assay.server.app import create_app
 from assay.server.context import ServerSettings
 from assay.service.site import new_key
+from assay.sockets import listen
 from assay.store import ApiKeys, Database
 from assay.testing import Asked, FakeJudge
 from assay.types.codec import ShapeError

@@ -18,10 +18,10 @@ import pytest
 from assay.cli.main import main
 from assay.cli.serve import make_key
 from assay.endpoint.listening import Limits, server_for
-from assay.endpoint.serving import listen
 from assay.scoring.json_safe import Json
 from assay.server.app import create_app
 from assay.server.context import ServerSettings
+from assay.sockets import listen
 from tests.command_line import assay, result
 from tests.postgres import new_location
 from tests.server_app import EXACT, jsonl

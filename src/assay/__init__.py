@@ -13,6 +13,7 @@ from assay.version import __version__ as __version__
 if TYPE_CHECKING:
     from assay.client import AsyncClient, Client
     from assay.environment import Answer, Environment
+    from assay.environment.channel import connect
     from assay.errors import AssayError
     from assay.eval import group_relative
     from assay.graders import Grader, combine, combine_all, combine_any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "assay.client": ("AsyncClient", "Client"),
     "assay.environment": ("Answer", "Environment"),
+    "assay.environment.channel": ("connect",),
     "assay.errors": ("AssayError",),
     "assay.eval": ("group_relative",),
     "assay.graders": ("Grader", "combine", "combine_all", "combine_any"),
@@ -53,6 +55,7 @@ __all__ = [
     "combine",
     "combine_all",
     "combine_any",
+    "connect",
     "group_relative",
 ]
 

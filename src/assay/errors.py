@@ -8,6 +8,7 @@ reward:
 * `GraderError`: a grader could not give a verdict. The result is an error, never a 0.
 * `SandboxError`, `SourceError`, `ProvisionError`, `StoreError`: our machinery failed. Likewise.
 * `ModelError`: a language model could not be asked, or its reply cannot be used. Likewise.
+* `ChannelError`: a served environment could not be reached, or refused. Likewise.
 * `AgentError`, `AgentTimeoutError`: what does the work failed. The partial trace is kept.
 
 What the *submission* causes (a failing test, a command over its time) is not an exception at all:
@@ -27,6 +28,7 @@ __all__ = [
     "AgentError",
     "AgentTimeoutError",
     "AssayError",
+    "ChannelError",
     "ConflictError",
     "GraderError",
     "GradingTimeoutError",
@@ -240,6 +242,27 @@ class ModelError(AssayError):
 
 def _rebuild_model_error(message: str, kind: ModelFault, status: int, hint: str) -> ModelError:
     return ModelError(message, kind=kind, status=status, hint=hint)
+
+
+class ChannelError(AssayError):
+    """A served environment could not be reached, refused a call, or failed at it. Never a number.
+
+    Attributes:
+        code: The error's number in JSON-RPC.
+        kind: What went wrong at the other end, such as ``TemplateError``; empty where it is here.
+    """
+
+    def __init__(self, message: str, *, code: int = -32000, kind: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_channel_error, (self.message, self.code, self.kind, self.hint)
+
+
+def _rebuild_channel_error(message: str, code: int, kind: str, hint: str) -> ChannelError:
+    return ChannelError(message, code=code, kind=kind, hint=hint)
 
 
 class MissingExtraError(AssayError, ImportError):

@@ -47,6 +47,7 @@ _COMMANDS = {
     "endpoint": ("endpoint", "serve a grader over HTTP, to trainers and other systems"),
     "fake-judge": ("fake_judge", "run a local fake LLM that costs nothing, to test judges with"),
     "fake-model": ("fake_judge:model", "run a local fake LLM with tools, to test agents with"),
+    "env": ("env", "serve the tasks of a Python environment to agents and trainers elsewhere"),
     "serve": ("serve", "serve the registry, jobs and scores over HTTP"),
     "projects": ("projects", "list projects, make them, limit what they may ask of a server"),
     "audit": ("projects:audit", "show who changed what, on servers and on the command line"),

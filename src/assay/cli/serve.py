@@ -157,9 +157,9 @@ def run(given: Namespace) -> int:
     """Serve until the process is told to end."""
     _require_server()
     from assay.endpoint.listening import Limits
-    from assay.endpoint.serving import is_loopback, listen
     from assay.server.app import run as run_server
     from assay.server.context import ServerSettings
+    from assay.sockets import is_loopback, listen
 
     where = store_location(given.db)
     with listen(given.host, given.port) as opened:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from assay.endpoint.served import Access, Scorer, Served, ServedOptions
 from assay.errors import InputError, MissingExtraError
+from assay.sockets import is_loopback, listen
 
 if TYPE_CHECKING:
     from fastapi import APIRouter, FastAPI
@@ -146,40 +146,6 @@ def require_protection(host: str, secret_env: str, *, without_auth: bool) -> Non
             f"others can reach {host}, and nothing would keep them out",
             hint="give token_env or hmac_env, or without_auth where callers can send no secret",
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Open the port.
-
-    Raises:
-        InputError: If it cannot be had.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        # Without its protocol asyncio would not know that it may send small replies at once.
-        opened = socket.socket(family, kind, protocol)
-    except (OSError, UnicodeError, OverflowError) as error:
-        raise InputError(f"cannot listen on {host!r}: {error}") from error
-    try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(address)
-    except (OSError, OverflowError) as error:
-        opened.close()
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"cannot listen on {host}:{port}: {reason}", hint="choose another port, or 0"
-        ) from error
-    return opened
 
 
 def url_of(opened: socket.socket, host: str) -> str:

@@ -36,7 +36,7 @@ from assay.graders.usage import USAGE, Totals, totals_of
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
 from assay.scoring.results import EvaluationResult
-from assay.tasks.task import Agent, RunOptions, Session, Task
+from assay.tasks.task import Agent, Placed, RunOptions, Session, Task
 from assay.types.run import Offering, Run, Stepping
 from assay.types.submission import Submission
 from assay.types.trace import PROMPT, Step, TaskCall, Trace
@@ -313,5 +313,7 @@ def _identify(run: Run, cell: Cell) -> Run:
     run.task_id, run.slug = cell.task.id, cell.task.slug
     run.harness, run.model, run.trial = cell.harness, cell.model or run.model, cell.trial
     run.job_id, run.group_id = cell.job_id, cell.group_id
-    run.runtime = run.runtime or (None if run.prompt is None else "local")
+    if run.prompt is not None and run.runtime is None:
+        work = cell.task.work
+        run.runtime = work.runtime if isinstance(work, Placed) else "local"
     return run

@@ -69,6 +69,11 @@ async def run_tasks(
         raise InputError(
             f"the agent must be an async callable agent(run), got {type(agent).__name__}"
         )
+    if options.runtime != "local":
+        from assay.eval.placement import placed
+
+        async with placed(tasks, options.runtime) as elsewhere:
+            return await run_tasks(elsewhere, agent, replace(options, runtime="local"), job)
     job = Job() if job is None else job  # an empty one is false
     if options.store:
         from assay.eval.jobs import run_stored

@@ -97,7 +97,8 @@ def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
         if not isinstance(step, ToolStep):
             steps.append(step)
             continue
-        told = answers.get(step.call.id) or _next_of(retold, step.call)
+        known = (answers[one] for one in _ids(step.call) if one in answers)
+        told = next(known, None) or _next_of(retold, step.call)
         if told is None:
             steps.append(step)
             continue
@@ -147,7 +148,7 @@ def _differences(own: Trace, wire: Trace) -> list[str]:
         calls = "1 tool call" if len(invented) == 1 else f"{len(invented)} tool calls"
         first = invented[0].name
         found.append(f"its transcript tells of {calls} that its model never made ({first})")
-    said = {_folded(text) for text in _said(wire)}
+    said = {_folded(text) for text in (*_said(wire), *_refused(wire))}
     whole = "\n".join(said)
     reworded = [text for text in _said(own) if _folded(text) not in said]
     unsaid = next(
@@ -201,12 +202,17 @@ def _retells(call: ToolCall, words: Sequence[str], made: ToolCall, told: str) ->
         made: That of the model.
         told: The texts in that one's arguments.
     """
-    if not any(words):
-        return made.name.endswith(call.name)
+    if not any(words):  # it tells no more than that there was one
+        return made.name.endswith(call.name) or call.id in _ids(made)
     if all(word in told for word in words):
         return True
     # An agent may fill in what its tool takes by default, such as the directory.
     return call.id == made.id and set(told.split("\n")) <= set(words)
+
+
+def _ids(call: ToolCall) -> tuple[str, ...]:
+    """The ids by which an agent may tell of a call: some put the tool's name before."""
+    return (call.id, f"{call.name}__{call.id}") if call.id else ()
 
 
 def _texts(value: Json | Mapping[str, Json]) -> str:
@@ -238,6 +244,11 @@ def _calls(trace: Trace) -> Iterator[ToolCall]:
 
 def _said(trace: Trace) -> list[str]:
     return [step.content for _, step in walk(trace) if isinstance(step, AgentStep) and step.content]
+
+
+def _refused(trace: Trace) -> list[str]:
+    """What a model said on refusing, which an agent may have been told as a text of its."""
+    return [step.refusal for _, step in walk(trace) if isinstance(step, AgentStep) and step.refusal]
 
 
 def _folded(text: str) -> str:

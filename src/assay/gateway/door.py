@@ -1,4 +1,4 @@
-"""The side of a gateway that agents speak to: HTTP, in three protocols, streamed or whole."""
+"""The side of a gateway that agents speak to: HTTP, in four protocols, streamed or whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.gateway.allowance import LimitReachedError
 from assay.gateway.gateway import Gateway, refusal
 from assay.models.conversation import Conversation
 from assay.models.passing import Passed, tokens_asked
-from assay.models.protocols import Codec, ProtocolError, codec_at, codec_of
+from assay.models.protocols import Codec, ProtocolError, addressed, codec_at, codec_of
 from assay.models.protocols.fields import MOST_DEPTH
 from assay.scoring.json_safe import Json
 from assay.scoring.strict_json import NotJsonError, decode_json
@@ -42,7 +42,7 @@ _PATIENCE_SECONDS = 10.0
 
 _SENT_ON = ("anthropic-beta", "anthropic-version", "openai-beta")
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
-_COUNT = "/messages/count_tokens"
+_COUNT, _GOOGLES_COUNT = "/messages/count_tokens", ":countTokens"
 
 
 class Door:
@@ -109,11 +109,11 @@ class Door:
     async def _reply(self, request: web.BaseRequest) -> web.StreamResponse:
         codec = codec_at(request.path)
         try:
-            self._require_token(request.headers)
+            self._require_token(request.headers, request.query.get("key", ""))
             if request.method == "GET":
                 return _models(request.path, self._gateway.model)
-            if request.path.endswith(_COUNT) and request.method == "POST":
-                return _json({"input_tokens": await self._count(request)})
+            if request.path.endswith((_COUNT, _GOOGLES_COUNT)) and request.method == "POST":
+                return _json(await self._count(request))
             if codec is None or request.method != "POST":
                 where = f"{request.method} {request.path}"
                 raise ProtocolError(404, f"there is no {where} here")  # noqa: TRY301 - one way out
@@ -121,13 +121,15 @@ class Door:
             if len(self._asking) >= _MOST_ASKING:
                 message = f"{_MOST_ASKING} requests wait for their replies already"
                 raise ProtocolError(429, message)  # noqa: TRY301 - one way out
-            body = _object(received)
+            body = addressed(request.path, _object(received))
             asked = codec.read_request(body)
             self._gateway.served += 1
         except ProtocolError as error:
             if error.status == 400:
                 self._gateway.malformed(error)
-            codec = codec or codec_of("chat")
+            if codec is None:
+                is_googles = "/v1beta/" in request.path or "/models/" in request.path
+                codec = codec_of("google" if is_googles else "chat")
             return _json(codec.write_error(error), error.status)
         return await self._pass(request, codec, asked, body, len(received))
 
@@ -157,8 +159,8 @@ class Door:
             self._held_bytes -= len(received)
         return bytes(received)
 
-    def _require_token(self, headers: Mapping[str, str]) -> None:
-        given = [headers.get(name, "") for name in _KEY_HEADERS]
+    def _require_token(self, headers: Mapping[str, str], queried: str) -> None:
+        given = [queried, *(headers.get(name, "") for name in _KEY_HEADERS)]
         scheme, _, key = headers.get("Authorization", "").partition(" ")
         given += [key.strip()] if scheme.lower() == "bearer" else []
         token = self._gateway.token.encode()
@@ -166,10 +168,15 @@ class Door:
             self._gateway.denials += 1
             raise ProtocolError(401, "this gateway takes the key that its agent was given")
 
-    async def _count(self, request: web.BaseRequest) -> int:
+    async def _count(self, request: web.BaseRequest) -> dict[str, Json]:
         """What a request would have in tokens, roughly: agents plan their context by it."""
-        body = {"max_tokens": 1, **_object(await self._read(request))}
-        return tokens_asked(codec_of("anthropic").read_request(body))
+        body = addressed(request.path, _object(await self._read(request)))
+        if request.path.endswith(_GOOGLES_COUNT):
+            from assay.models.protocols.google import read_count
+
+            return {"totalTokens": tokens_asked(read_count(body))}
+        asked = codec_of("anthropic").read_request({"max_tokens": 1, **body})
+        return {"input_tokens": tokens_asked(asked)}
 
     async def _pass(
         self,
@@ -302,16 +309,16 @@ def _sent(body: bytes, status: int = 200) -> web.Response:
 
 
 def _models(path: str, model: str) -> web.Response:
-    """The one model that there is here, as either provider lists models.
+    """The one model that there is here, as each provider lists models.
 
     Raises:
         ProtocolError: For any other path.
     """
     one: Json = {"id": model, "object": "model", "type": "model", "display_name": model,
-                 "owned_by": "assay", "created": 0}  # fmt: skip
+                 "owned_by": "assay", "created": 0, "name": f"models/{model}"}  # fmt: skip
     place = path.rstrip("/")
     if place.endswith("/models"):
-        return _json({"object": "list", "data": [one], "has_more": False})
+        return _json({"object": "list", "data": [one], "has_more": False, "models": [one]})
     if "/models/" in place:
         return _json(cast("dict[str, Json]", one))
     raise ProtocolError(404, f"there is no GET {path} here")

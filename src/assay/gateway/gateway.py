@@ -51,7 +51,7 @@ _MOST_FIELDS: Mapping[Protocol, tuple[str, ...]] = {
 class Gateway:
     """What an agent asks of its model passes here: limited before it is sent, and recorded.
 
-    An agent in this process asks by `ask`. Others speak one of the three protocols: over HTTP on
+    An agent in this process asks by `ask`. Others speak one of the four protocols: over HTTP on
     this machine's loopback, from when one of the addresses is first asked for, or on a socket of
     their sandbox's own (`serve`). Both need the token, as they would a provider's key::
 
@@ -156,7 +156,7 @@ class Gateway:
 
     @property
     def anthropic_url(self) -> str:
-        """The base URL for whoever speaks Anthropic's: ``http://127.0.0.1:PORT``."""
+        """The base URL for who speaks Anthropic's or Google's: ``http://127.0.0.1:PORT``."""
         if not self._port:
             listener = socket.create_server(("127.0.0.1", 0), backlog=128)
             self._port = int(listener.getsockname()[1])
@@ -175,6 +175,8 @@ class Gateway:
             "OPENAI_API_KEY": self.token,
             "ANTHROPIC_BASE_URL": base,
             "ANTHROPIC_API_KEY": self.token,
+            "GOOGLE_GEMINI_BASE_URL": base,
+            "GEMINI_API_KEY": self.token,
         }
 
     def admit(self) -> Callable[[socket.socket], None]:
@@ -308,6 +310,10 @@ def _shortened(
     """A body that asks for no longer a reply than it may have."""
     if body is None or protocol is None or most is None:
         return body
+    if protocol == "google":
+        from assay.models.protocols.google import limited
+
+        return limited(body, most)
     fields = _MOST_FIELDS[protocol]
     name = next((name for name in fields if name in body), fields[-1])
     return {**body, name: most}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from assay.errors import ModelError
@@ -28,6 +29,8 @@ _SEALED = "reasoning.encrypted_content"
 _STREAMED = ("stream", "stream_options")
 _NOT_SENT = (*_STREAMED, "models", "fallbacks")
 """Fields that the gateway answers to, and by which routers take another model than was named."""
+_AT_GOOGLES, _OPENAIS = "/v1beta/openai", "/openai"
+"""Where Google speaks OpenAI's protocol: below where it speaks its own."""
 _CHARACTERS_A_TOKEN = 4
 _CHARACTERS_A_TOKEN_AT_LEAST = 3
 _IMAGE_CHARACTERS = 4_000
@@ -103,8 +106,10 @@ class Passing:
         sending = self.sending
         route = _over_http(sending.route)
         spoken = spoken_by(route, self.protocol)
+        if spoken == "google":
+            route = _at_googles(route)
         codec = codec_of(spoken)
-        url = f"{route.base_url}{codec.PATH}"
+        url = f"{route.base_url}{codec.PATH.replace('{model}', route.model)}"
         headers: Mapping[str, str] = self.headers if spoken == self.protocol else {}
 
         async def post(body: bytes, sent: Callable[[], None]) -> _Got | Fault:
@@ -121,6 +126,11 @@ class Passing:
         body, raw = got.body, got.raw
         if self.protocol not in (None, spoken):
             body, raw = codec_of(self.protocol).write_reply(got.reply, self.asked), b""
+        elif spoken == "google":
+            from assay.models.protocols.google_reply import with_ids
+
+            if named := with_ids(body, got.reply):
+                body, raw = named, b""
         return Passed(
             body=body, raw=raw, reply=got.reply, cost_usd=sending.cost, seconds=sending.taken
         )
@@ -139,6 +149,8 @@ class Passing:
             wanted = body.get("include")
             if _SEALED in route.capability.refused and isinstance(wanted, list):
                 body["include"] = [one for one in wanted if one != _SEALED]
+        if spoken == "google":  # where the path says it
+            return {name: value for name, value in body.items() if name != "model"}
         return {**body, "model": route.model}
 
     def _estimate(self) -> float | None:
@@ -194,11 +206,22 @@ def spoken_by(route: HttpRoute, protocol: Protocol | None) -> Protocol:
     """The protocol in which an endpoint is asked for who speaks another: the same, if it can.
 
     For who speaks none it is the one that says most. OpenAI's newer models call tools in its
-    responses only, and there they keep what they thought from step to step.
+    responses only, and there they keep what they thought from step to step; so do Google's in
+    Google's own.
     """
     if route.protocol == "anthropic":
         return "anthropic"
+    if protocol in (None, "google") and route.base_url.endswith(_AT_GOOGLES):
+        return "google"
     return "responses" if protocol != "chat" and route.endpoint.responses else "chat"
+
+
+def _at_googles(route: HttpRoute) -> HttpRoute:
+    """The way to where Google speaks its own protocol, in which keys are sent otherwise."""
+    endpoint = route.endpoint
+    keyed = {"x-goog-api-key": endpoint.key} if endpoint.key else {}
+    headers = route.headers if endpoint.key_header else {**endpoint.headers, **keyed}
+    return replace(route, base_url=route.base_url.removesuffix(_OPENAIS), headers=headers)
 
 
 def _over_http(route: Route) -> HttpRoute:

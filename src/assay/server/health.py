@@ -11,7 +11,6 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import RedirectResponse
 
-from assay.endpoint.serving import is_loopback
 from assay.errors import SandboxError, StoreError
 from assay.server.access import COOKIE
 from assay.server.context import address_of, caller, context
@@ -19,6 +18,7 @@ from assay.server.door import Door, admit, needs
 from assay.server.openapi import problem_responses
 from assay.server.problems import reply
 from assay.service.operation import EVERY_PROJECT
+from assay.sockets import is_loopback
 from assay.store.jobs import Jobs
 from assay.store.replies import Replies
 from assay.version import __version__

@@ -97,6 +97,30 @@ class Terms(Protocol):
         ...
 
 
+@runtime_checkable
+class Placed(Protocol):
+    """Work that is not done in this process."""
+
+    @property
+    def runtime(self) -> str:
+        """What it executes in, as a run says it."""
+        ...
+
+
+class Runtime(Protocol):
+    """Where an environment is served that wants a token: `assay.environment.channel.Address`."""
+
+    @property
+    def url(self) -> str:
+        """The control channel."""
+        ...
+
+    @property
+    def token(self) -> str:
+        """The secret that its server wants."""
+        ...
+
+
 @frozen(kw_only=True)
 class RunOptions:
     """How tasks are run. Times are in seconds; None is no limit.
@@ -110,6 +134,8 @@ class RunOptions:
         model: The model that agents reach by ``run.gateway``; empty for none.
         store: Where the job is kept, usually ``.assay``; empty keeps it in memory alone.
         resume: A stored job to go on with: its id, the beginning of it, its name, or latest.
+        runtime: Where templates run: ``local`` (this process), ``subprocess`` (one that serves the
+            environment's file and ends with the job), or where the environment is served.
     """
 
     group: int = 1
@@ -120,6 +146,7 @@ class RunOptions:
     model: str = ""
     store: str | os.PathLike[str] = ""
     resume: str = ""
+    runtime: str | Runtime = "local"
 
     def __post_init__(self) -> None:
         if self.resume and not self.store:
@@ -252,6 +279,7 @@ class Task:
         model: str = "",
         store: str | os.PathLike[str] = "",
         resume: str = "",
+        runtime: str | Runtime = "local",
         job: Job | None = None,
     ) -> Job:
         """Run this task ``group`` times; see `RunOptions` for the parameters.
@@ -268,6 +296,7 @@ class Task:
             model=model,
             store=store,
             resume=resume,
+            runtime=runtime,
         )
         return await find_runner()([self], agent, options, job)
 
@@ -375,6 +404,7 @@ class Taskset:
         model: str = "",
         store: str | os.PathLike[str] = "",
         resume: str = "",
+        runtime: str | Runtime = "local",
         job: Job | None = None,
     ) -> Job:
         """Run every task ``group`` times; see `RunOptions` for the limits.
@@ -395,6 +425,7 @@ class Taskset:
             model=model,
             store=store,
             resume=resume,
+            runtime=runtime,
         )
         return await find_runner()(list(self), agent, options, job)
 

@@ -6,9 +6,9 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import Protocol, Self, TypeAlias, cast, runtime_checkable
 
-from assay.errors import TaskEndedError
+from assay.errors import InputError, TaskEndedError, reason_of, traceback_of
 from assay.frozen import frozen
 from assay.scoring.graded import Grade
 from assay.scoring.json_safe import Json
@@ -35,6 +35,7 @@ __all__ = [
     "PromptMessage",
     "Rewarded",
     "Run",
+    "RunClient",
     "Stepping",
 ]
 
@@ -120,6 +121,7 @@ class Observation:
             object.__setattr__(self, "reward", reward)
 
 
+@runtime_checkable
 class Stepping(Protocol):
     """A task that has begun, and takes actions."""
 
@@ -175,9 +177,28 @@ class Offering(Protocol):
         ...
 
 
+class RunClient(Protocol):
+    """A connection to where tasks run, by which runs are driven by hand, one after the other."""
+
+    async def begin(self, run: Run) -> None:
+        """Start the run's task, and give it its prompt."""
+        ...
+
+    async def end(self, run: Run) -> None:
+        """Have the run's answer graded."""
+        ...
+
+    async def cancel(self, run: Run) -> None:
+        """End the run's task without a grade."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """The live record of one task being worked on; only the runner and the agent change it.
+
+    A run that has a ``client`` is driven by hand: ``async with run`` starts its task and has its
+    answer graded in the end. Work that raises is not graded.
 
     Attributes:
         prompt: The task's opening prompt: text, or chat-style messages.
@@ -188,6 +209,8 @@ class Run:
         told: Called with each step that is recorded, while it works; None where nobody listens.
         stepping: What takes the agent's actions, while it works; None for tasks that take none.
         tools: What the task offers the agent to call, while it works, by name; see `call`.
+        client: What starts and grades a run that is driven by hand.
+        args: What its task is called with, likewise.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
         job_id: The launch it belongs to.
@@ -213,6 +236,8 @@ class Run:
     tools: Mapping[str, OfferedTool] = field(
         default_factory=dict[str, OfferedTool], repr=False, compare=False
     )
+    client: RunClient | None = field(default=None, repr=False, compare=False)
+    args: Mapping[str, Json] = field(default_factory=dict[str, Json])
     runtime: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
@@ -346,10 +371,36 @@ class Run:
         self.record(ToolStep(call=made, result=result, started_at=started))
         return result
 
+    async def __aenter__(self) -> Self:
+        if self.client is None:
+            raise InputError(
+                "this run has no client that could start it",
+                hint="async with assay.connect(url) as client: run = client.run('template')",
+            )
+        await self.client.begin(self)
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        client = cast("RunClient", self.client)
+        if error is None:
+            await client.end(self)
+            return
+        if isinstance(error, Exception):
+            self.record(Step.of_error(reason_of(error), traceback_of(error)))
+        self.trace.status = "error" if isinstance(error, Exception) else "cancelled"
+        self.grade = Grade.ungraded(reason_of(error))
+        await client.cancel(self)
+
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
         plain = replace(
-            self, grade=Grade.ungraded(), gateway=None, told=None, stepping=None, tools={}
+            self,
+            grade=Grade.ungraded(),
+            gateway=None,
+            told=None,
+            stepping=None,
+            tools={},
+            client=None,
         )
         written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}

@@ -10,16 +10,17 @@ from typing import Literal, TypeAlias, cast
 from assay.models.conversation import Conversation, Reply
 from assay.scoring.json_safe import Json
 
-__all__ = ["Codec", "Protocol", "ProtocolError", "Stream", "codec_at", "codec_of"]
+__all__ = ["Codec", "Protocol", "ProtocolError", "Stream", "addressed", "codec_at", "codec_of"]
 
-Protocol: TypeAlias = Literal["chat", "responses", "anthropic"]
-"""OpenAI's chat completions, OpenAI's responses, Anthropic's messages."""
+Protocol: TypeAlias = Literal["chat", "responses", "anthropic", "google"]
+"""OpenAI's chat completions, OpenAI's responses, Anthropic's messages, Google's generateContent."""
 
 _MODULES: Mapping[str, str] = {
     "/chat/completions": "chat",
     "/responses": "responses",
     "/messages": "anthropic",
 }
+_WHOLE, _STREAMED = "generateContent", "streamGenerateContent"
 
 
 class ProtocolError(Exception):
@@ -68,7 +69,8 @@ class Codec(typing.Protocol):
 
     NAME: Protocol
     PATH: str
-    """Path of requests below an endpoint's base URL, such as ``/chat/completions``."""
+    """Path of requests below an endpoint's base URL, such as ``/chat/completions``; ``{model}``
+    stands in it for the model's name."""
 
     def read_request(self, body: Json) -> Conversation:
         """Read a request.
@@ -125,4 +127,17 @@ def codec_at(path: str) -> Codec | None:
     for ending, name in _MODULES.items():
         if path.rstrip("/").endswith(ending):
             return codec_of(cast("Protocol", name))
-    return None
+    model, method = _of_googles(path)
+    return codec_of("google") if model and method in (_WHOLE, _STREAMED) else None
+
+
+def addressed(path: str, body: dict[str, Json]) -> dict[str, Json]:
+    """The body of a request with what only its path says: Google names the model there."""
+    model, method = _of_googles(path)
+    return {**body, "model": model, "stream": method == _STREAMED} if model else body
+
+
+def _of_googles(path: str) -> tuple[str, str]:
+    """The model that a path of Google's names, and what is asked of it; empty for any other."""
+    model, colon, method = path.partition("/models/")[2].rpartition(":")
+    return (model, method) if colon else ("", "")

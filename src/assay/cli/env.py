@@ -1,0 +1,166 @@
+"""``assay env``: serve a Python environment until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, cast
+
+from assay.cli.options import actions, number_between, port, positive
+from assay.errors import InputError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from assay.environment.channel.serve import Served
+
+_MORE = """\
+Each session of a client runs in one of the workers, processes that load the file. Connect with
+assay.connect(URL), with --runtime URL, or with HUD's own client. Ctrl-C ends it.
+
+exit status: 0 ended, 2 bad input, 3 it could not be served"""
+
+_SECONDS = number_between(0.01, 31_536_000, "seconds")
+
+_EXAMPLES = """\
+  assay env serve env.py
+  assay env serve env.py:arithmetic --port 8765 --workers 4 --log audit.jsonl
+  ENV_TOKEN=… assay env serve env.py --host 0.0.0.0 --token-env ENV_TOKEN"""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Say what ``assay env`` takes."""
+    action = actions(parser, lambda _: None)
+    add = action("serve", "serve the tasks of a file", _MORE, _EXAMPLES).add_argument
+    add("file", metavar="FILE.py[:NAME]", help="the file, and the environment in it if several")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; only this machine")
+    add("--port", type=port, default=0, metavar="N", help="a free one by default")
+    add(
+        "--workers", type=positive, metavar="N", help="processes; one for each processor by default"
+    )
+    add(
+        "--token-env",
+        default="",
+        metavar="NAME",
+        help="environment variable with the token that clients must know; needed off loopback",
+    )
+    add("--log", metavar="FILE", help="append a JSON line for each task that ended")
+    add("--max-sessions", type=positive, default=1024, metavar="N", help="sessions at once: 1024")
+    add("--max-starts", type=positive, default=64, metavar="N", help="tasks in one session: 64")
+    add("--grading-timeout", type=_SECONDS, default=1800.0, metavar="SECONDS", help="1800")
+    add(
+        "--parked-timeout",
+        type=_SECONDS,
+        default=900.0,
+        metavar="SECONDS",
+        help="how long a session waits for a client that lost its connection: 900",
+    )
+    add("--json", action="store_true", help="say in JSON where it is served")
+    add(
+        "--hud",
+        action="store_true",
+        help="say HUD_SERVE_PORT=N instead, which HUD's SDK waits for",
+    )
+    add(
+        "--with-parent",
+        action="store_true",
+        help="end when standard input ends, as it does with the process that holds it",
+    )
+
+
+def run(given: Namespace) -> int:
+    """Serve an environment."""
+    file, name = _parts(given.file)
+    token = _token(given.token_env)
+    asyncio.run(_serve(given, file, name, token))
+    return 0
+
+
+async def _serve(given: Namespace, file: str, name: str, token: str) -> None:
+    from assay.environment.channel.serve import audit_to, serve
+    from assay.environment.channel.sessions import Limits
+
+    limits = Limits(
+        sessions=given.max_sessions,
+        starts=given.max_starts,
+        grading=given.grading_timeout,
+        parked=given.parked_timeout,
+    )
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    if given.with_parent:
+        await _watch_input(ended)
+    async with serve(
+        file,
+        name=name,
+        host=given.host,
+        port=given.port,
+        workers=given.workers or 0,
+        token=token,
+        limits=limits,
+        audit=audit_to(given.log) if given.log else None,
+    ) as served:
+        print(_announced(given, served), flush=True)
+        await ended.wait()
+
+
+async def _watch_input(ended: asyncio.Event) -> None:
+    """Set the event when standard input ends."""
+
+    class _Input(asyncio.Protocol):
+        def eof_received(self) -> bool:
+            ended.set()
+            return False
+
+    try:
+        await asyncio.get_running_loop().connect_read_pipe(_Input, sys.stdin)
+    except (OSError, ValueError):
+        raise InputError("--with-parent wants a pipe as standard input") from None
+
+
+def _announced(given: Namespace, served: Served) -> str:
+    if given.hud:
+        return f"HUD_SERVE_PORT={served.port}"
+    rows = cast("list[dict[str, object]]", served.manifest["templates"])
+    names = [str(row["id"]) for row in rows]
+    if given.json:
+        said = {
+            "env": {"name": served.manifest["name"], "version": served.manifest["version"]},
+            "url": served.url,
+            "websocket": served.websocket,
+            "port": served.port,
+            "templates": names,
+        }
+        return json.dumps(said)
+    return (
+        f"templates: {', '.join(names) or 'none'}\n"
+        f"serving {served.manifest['name']} at {served.url} and {served.websocket}"
+        " (Ctrl-C ends it)"
+    )
+
+
+def _parts(given: str) -> tuple[str, str]:
+    """A file and the name after its colon."""
+    file, colon, name = given.rpartition(":")
+    if colon and file.endswith(".py"):
+        return file, name
+    return given, ""
+
+
+def _token(variable: str) -> str:
+    if not variable:
+        return ""
+    token = os.environ.get(variable, "")
+    if len(token) < 16:
+        raise InputError(
+            f"the token in {variable} has {len(token)} characters"
+            if token
+            else f"the environment variable {variable} is not set",
+            hint="a token has at least 16 characters: openssl rand -hex 16",
+        )
+    return token

@@ -1,0 +1,202 @@
+"""One connection of a client: what it says is read, done by the front, and answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from assay.environment.channel.frames import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MOST_BYTES,
+    NATIVE,
+    NOT_JSON,
+    UNAUTHORIZED,
+    Request,
+    Wire,
+    decode,
+    encode,
+    failure,
+    request_of,
+    success,
+)
+from assay.environment.channel.hud_form import for_hud
+from assay.environment.channel.sessions import ServedSession
+from assay.errors import AssayError, ChannelError, nearest
+from assay.scoring.json_safe import Json
+
+if TYPE_CHECKING:
+    from assay.environment.channel.front import Front
+
+__all__ = ["Connection"]
+
+_LOG = logging.getLogger("assay.channel")
+_MOST_BEFORE_HELLO = 1 << 16
+_METHODS = [
+    "hello",
+    "tasks.list",
+    "tasks.start",
+    "tasks.step",
+    "tasks.grade",
+    "tasks.cancel",
+    "bye",
+]
+
+
+class _HangUpError(Exception):
+    """The connection is to be closed, once its reply is sent."""
+
+
+class Connection:
+    """One connection, which has at most one session at a time."""
+
+    def __init__(self, front: Front, wire: Wire, peer: str, *, is_trusted: bool) -> None:
+        self.wire = wire
+        self.peer = peer
+        self.session: ServedSession | None = None
+        self._front = front
+        self._is_trusted = is_trusted
+        self._is_native = False
+        self._replying: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Answer frame by frame, until somebody hangs up."""
+        limits = self._front.limits
+        deadline = time.monotonic() + limits.hello
+        try:
+            while True:
+                is_known = self.session is not None
+                patience = limits.idle if is_known else max(0.0, deadline - time.monotonic())
+                async with asyncio.timeout(patience):
+                    most = MOST_BYTES if is_known else _MOST_BEFORE_HELLO
+                    data = await self.wire.receive(most, limits.frame)
+                if data is None:
+                    return
+                await self._take(data)
+        except TimeoutError:
+            return
+        except ChannelError as error:
+            await self.wire.send(encode(failure(None, error)))
+        except _HangUpError:
+            if self._replying:
+                await asyncio.wait(self._replying)
+
+    def leave(self) -> None:
+        """The connection is gone."""
+        for replying in self._replying:
+            replying.cancel()
+        if self.session is not None:
+            self._front.park(self, self.session)
+
+    async def _take(self, data: str | bytes) -> None:
+        """Answer one frame; what takes long is answered when it is done."""
+        number: int | str | None = None
+        try:
+            request = request_of(decode(data))
+            number = request.id
+            result = self._call(request)
+        except ChannelError as error:
+            if error.code == NOT_JSON:
+                raise  # nobody knows where the next frame begins
+            await self.wire.send(encode(failure(number, error)))
+            if error.code == UNAUTHORIZED:
+                raise _HangUpError from None
+            return
+        if isinstance(result, asyncio.Task):
+            replying = asyncio.create_task(self._reply(request, result))
+            self._replying.add(replying)
+            replying.add_done_callback(self._replying.discard)
+        elif number is not None:
+            await self.wire.send(encode(success(number, result)))
+        if request.method == "bye":
+            raise _HangUpError
+
+    def _call(self, request: Request) -> dict[str, Json] | asyncio.Task[dict[str, Json]]:
+        method = request.method
+        if method == "hello":
+            return self._hello(request)
+        if method not in _METHODS:
+            raise ChannelError(
+                f"method not found: {method[:80]}",
+                code=METHOD_NOT_FOUND,
+                hint=nearest(method, _METHODS),
+            )
+        session = self._entered()
+        front = self._front
+        long = {
+            "tasks.start": front.start_task,
+            "tasks.step": front.step_task,
+            "tasks.grade": front.grade_task,
+        }
+        if call := long.get(method):
+            return call(session, request)
+        if method == "tasks.list":
+            return {"tasks": front.templates}
+        if method == "tasks.cancel":
+            front.cancel_task(session)
+            return {"cancelled": True}
+        self.session = None
+        front.bye(session)
+        return {"goodbye": True}
+
+    def _hello(self, request: Request) -> dict[str, Json]:
+        wanted, token = request.text("session_id"), request.text("token")
+        if not self._is_trusted:
+            # Whoever knows the id of a session was let in when it was opened.
+            is_known = bool(wanted) and self._front.is_session(wanted)
+            if not (token and self._front.knows(token)) and not is_known:
+                raise _unauthorized(is_wrong=bool(token))
+            self._is_trusted = True
+        self._is_native = request.text("form") == NATIVE
+        session = self.session
+        if session is None or (wanted and wanted != session.id):
+            entered = self._front.enter(self, wanted)
+            if session is not None:
+                self._front.park(self, session)
+            session = self.session = entered
+        manifest = self._front.manifest
+        return {
+            "session_id": session.id,
+            "env": {"name": manifest["name"], "version": manifest["version"]},
+            "bindings": manifest.get("bindings") or [],
+            "form": NATIVE if self._is_native else "hud",
+        }
+
+    def _entered(self) -> ServedSession:
+        """The session; a client that does not say hello gets a new one, if it needs no token."""
+        if self.session is None:
+            if not self._is_trusted:
+                raise _unauthorized(is_wrong=False)
+            self.session = self._front.enter(self, "")
+        return self.session
+
+    async def _reply(self, request: Request, result: asyncio.Task[dict[str, Json]]) -> None:
+        await asyncio.wait({result})
+        if request.id is None:
+            return
+        if result.cancelled():
+            error = ChannelError("cancelled", code=INVALID_REQUEST, kind="CancelledError")
+            frame = failure(request.id, error)
+        elif fault := result.exception():
+            known = fault if isinstance(fault, AssayError) else _bug(fault)
+            frame = failure(request.id, known)
+        else:
+            value = result.result()
+            is_foreign = request.method == "tasks.grade" and not self._is_native
+            frame = success(request.id, for_hud(value) if is_foreign else value)
+        await self.wire.send(encode(frame))
+
+
+def _unauthorized(*, is_wrong: bool) -> ChannelError:
+    return ChannelError(
+        "the token is wrong" if is_wrong else "this server wants a token",
+        code=UNAUTHORIZED,
+        hint='hello with {"token": …}, or an Authorization header on the WebSocket',
+    )
+
+
+def _bug(fault: BaseException) -> ChannelError:
+    _LOG.error("a call failed", exc_info=fault)
+    return ChannelError("the server failed", code=-32603, kind=type(fault).__name__)

@@ -1,0 +1,383 @@
+"""Frames: JSON-RPC 2.0, one JSON object a line (TCP) or a message (WebSocket), bounded, strict.
+
+Both ends and the workers read and write them here. Whatever comes from a peer is decoded as the
+JSON of a stranger: a key that stands twice, NaN, deep nesting and masses of values are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, cast
+
+from assay.errors import AssayError, ChannelError
+from assay.frozen import frozen
+from assay.scoring.json_safe import Json
+from assay.scoring.strict_json import NotJsonError, decode_json
+
+if TYPE_CHECKING:
+    from aiohttp import WSMessage
+
+__all__ = [
+    "BUSY",
+    "INVALID_PARAMS",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "MOST_BYTES",
+    "NATIVE",
+    "NOT_JSON",
+    "SESSION_LOST",
+    "TASK_RAISED",
+    "UNAUTHORIZED",
+    "Held",
+    "Request",
+    "TcpWire",
+    "WebSocketWire",
+    "Wire",
+    "decode",
+    "encode",
+    "failure",
+    "fault_of",
+    "request_of",
+    "success",
+]
+
+NATIVE = "assay"
+"""What a client calls the form of grades that says all; others get HUD's."""
+
+MOST_BYTES = 16 << 20
+"""Of one frame of a client, its line break not counted."""
+_MOST_DEPTH = 100
+_MOST_VALUES = 500_000
+_CHUNK = 1 << 16
+
+NOT_JSON = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+TASK_RAISED = -32000
+UNAUTHORIZED = -32001
+SESSION_LOST = -32002
+BUSY = -32003
+
+
+class Wire(Protocol):
+    """One connection, frame by frame."""
+
+    async def receive(self, most: int, seconds: float) -> str | bytes | None:
+        """The next frame as it came; None where the peer has hung up.
+
+        Raises:
+            ChannelError: For a frame of more than ``most`` bytes, or one that takes longer than
+                ``seconds`` from its first byte to its last.
+        """
+        ...
+
+    async def send(self, data: bytes) -> None:
+        """Write a frame; the peer may be gone."""
+        ...
+
+    def close(self) -> None:
+        """Hang up, now."""
+        ...
+
+
+class Held:
+    """How many bytes of unfinished frames a server holds in all, and may hold."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self, count: int) -> None:
+        """Hold more.
+
+        Raises:
+            ChannelError: If that is too much in all.
+        """
+        if count > self._left:
+            raise ChannelError("too much is being sent to this server at once", code=BUSY)
+        self._left -= count
+
+    def give(self, count: int) -> None:
+        """Hold less."""
+        self._left += count
+
+
+class TcpWire:
+    """Frames that end in a line break."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        held: Held | None = None,
+        send_seconds: float | None = None,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._ahead = bytearray()
+        self._held = held
+        self._send_seconds = send_seconds
+
+    async def receive(self, most: int, seconds: float) -> bytes | None:
+        """See `Wire`."""
+        line = self._line(0, most)
+        if line is not None:
+            return line
+        if not self._ahead and not await self._more():
+            return None
+        taken = 0
+        try:
+            async with asyncio.timeout(seconds):
+                searched = 0
+                while (line := self._line(searched, most)) is None:
+                    searched = len(self._ahead)
+                    if self._held is not None:
+                        self._held.take(searched - taken)
+                        taken = searched
+                    if not await self._more():
+                        return None  # half a frame is nothing
+                return line
+        except TimeoutError:
+            raise ChannelError(
+                f"a frame took longer than {seconds:g} s", code=INVALID_REQUEST
+            ) from None
+        finally:
+            if self._held is not None:
+                self._held.give(taken)
+
+    def _line(self, start: int, most: int) -> bytes | None:
+        end = self._ahead.find(b"\n", start)
+        if (len(self._ahead) if end < 0 else end) > most:
+            raise ChannelError(
+                f"a frame is larger than {most:,} bytes",
+                code=INVALID_REQUEST,
+                hint="keep large data elsewhere, and send its name",
+            )
+        if end < 0:
+            return None
+        line = bytes(self._ahead[:end])
+        del self._ahead[: end + 1]
+        return line
+
+    async def _more(self) -> bool:
+        try:
+            data = await self._reader.read(_CHUNK)
+        except (OSError, asyncio.IncompleteReadError):
+            return False
+        self._ahead += data
+        return bool(data)
+
+    async def send(self, data: bytes) -> None:
+        """See `Wire`; whoever does not read what it asked for is hung up on."""
+        try:
+            self._writer.write(data + b"\n")
+            async with asyncio.timeout(self._send_seconds):
+                await self._writer.drain()
+        except TimeoutError:
+            self.close()
+        except OSError:
+            pass  # it hangs up: the reader sees it, too
+
+    def finish(self) -> None:
+        """Say that nothing more will be sent."""
+        with suppress(OSError):
+            self._writer.write_eof()
+
+    def close(self) -> None:
+        """See `Wire`."""
+        self._writer.transport.abort()
+
+
+class Socket(Protocol):
+    """A WebSocket of aiohttp, of either end."""
+
+    async def receive(self) -> WSMessage:
+        """The next message."""
+        ...
+
+    async def send_str(self, data: str) -> None:
+        """Send one."""
+        ...
+
+
+class WebSocketWire:
+    """Frames that are messages of a WebSocket.
+
+    Args:
+        socket: The WebSocket.
+        abort: Breaks its connection off.
+        send_seconds: How long the peer may take to read a frame.
+    """
+
+    def __init__(
+        self, socket: Socket, abort: Callable[[], object], send_seconds: float | None = None
+    ) -> None:
+        self._socket = socket
+        self._abort = abort
+        self._send_seconds = send_seconds
+
+    async def receive(self, most: int, seconds: float) -> str | bytes | None:  # noqa: ARG002
+        """See `Wire`; how long a message may take is up to whoever awaits it."""
+        from aiohttp import WSMsgType
+
+        message = await self._socket.receive()
+        if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+            return None
+        data = cast("str | bytes", message.data)
+        if len(data) > most:
+            raise ChannelError(f"a frame is larger than {most:,} bytes", code=INVALID_REQUEST)
+        return data
+
+    async def send(self, data: bytes) -> None:
+        """See `Wire`."""
+        try:
+            async with asyncio.timeout(self._send_seconds):
+                await self._socket.send_str(data.decode())
+        except TimeoutError:
+            self.close()
+        except (OSError, RuntimeError):
+            pass  # it hangs up: the reader sees it, too
+
+    def close(self) -> None:
+        """See `Wire`."""
+        self._abort()
+
+
+@frozen
+class Request:
+    """One call.
+
+    Attributes:
+        id: Stands in the reply; None asks for none.
+        method: What is called.
+        params: What it is called with.
+    """
+
+    id: int | str | None
+    method: str
+    params: Mapping[str, Json]
+
+    def text(self, name: str, *, needed: bool = False) -> str:
+        """A parameter that is text.
+
+        Raises:
+            ChannelError: For anything else.
+        """
+        value = self.params.get(name)
+        if value is None and not needed:
+            return ""
+        if not isinstance(value, str):
+            raise ChannelError(
+                f"{self.method}: {name!r} must be text, got {_kind(value)}", code=INVALID_PARAMS
+            )
+        return value
+
+    def mapping(self, name: str) -> dict[str, Json]:
+        """A parameter that is an object; left out it is empty.
+
+        Raises:
+            ChannelError: For anything else.
+        """
+        value = self.params.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise ChannelError(
+                f"{self.method}: {name!r} must be an object, got {_kind(value)}",
+                code=INVALID_PARAMS,
+            )
+        return value
+
+
+def encode(frame: Mapping[str, Json]) -> bytes:
+    """A frame as it is sent.
+
+    Raises:
+        ValueError: For a number that JSON cannot hold.
+    """
+    text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half a character, which JSON can hold where UTF-8 cannot
+        return json.dumps(frame, separators=(",", ":"), allow_nan=False).encode()
+
+
+def decode(data: str | bytes, *, bounded: bool = True) -> dict[str, Json]:
+    """Read a frame.
+
+    Args:
+        data: What came.
+        bounded: Whether nesting and the number of values are limited.
+
+    Raises:
+        ChannelError: For what is not one JSON object.
+    """
+    try:
+        frame = decode_json(
+            data,
+            max_depth=_MOST_DEPTH if bounded else None,
+            max_values=_MOST_VALUES if bounded else None,
+        )
+    except NotJsonError as error:
+        raise ChannelError(f"a frame is not JSON: {error}", code=NOT_JSON) from None
+    if isinstance(frame, list):
+        raise ChannelError("a frame is a list: calls are sent one by one", code=INVALID_REQUEST)
+    if not isinstance(frame, dict):
+        raise ChannelError(f"a frame must be an object, got {_kind(frame)}", code=INVALID_REQUEST)
+    return frame
+
+
+def request_of(frame: Mapping[str, Json]) -> Request:
+    """Read a call.
+
+    Raises:
+        ChannelError: For a malformed one.
+    """
+    number, method, params = frame.get("id"), frame.get("method"), frame.get("params")
+    if isinstance(number, bool) or not isinstance(number, int | str | None):
+        raise ChannelError(
+            f"'id' must be a whole number or text, got {_kind(number)}", code=INVALID_REQUEST
+        )
+    if not isinstance(method, str):
+        raise ChannelError(f"'method' must be text, got {_kind(method)}", code=INVALID_REQUEST)
+    if not isinstance(params, dict | None):
+        raise ChannelError(
+            f"{method[:80]}: 'params' must be an object, got {_kind(params)}", code=INVALID_PARAMS
+        )
+    return Request(number, method, params or {})
+
+
+def success(number: int | str | None, result: Mapping[str, Json]) -> dict[str, Json]:
+    """A reply."""
+    return {"jsonrpc": "2.0", "id": number, "result": dict(result)}
+
+
+def failure(number: int | str | None, error: AssayError) -> dict[str, Json]:
+    """A reply that says what went wrong, of what kind it is and what can be done."""
+    code = error.code if isinstance(error, ChannelError) else TASK_RAISED
+    kind = (error.kind if isinstance(error, ChannelError) else "") or type(error).__name__
+    data: dict[str, Json] = {"type": kind, "message": error.message, "hint": error.hint}
+    wrong: dict[str, Json] = {"code": code, "message": error.message, "data": data}
+    return {"jsonrpc": "2.0", "id": number, "error": wrong}
+
+
+def fault_of(error: Json) -> ChannelError:
+    """What a peer's error says."""
+    said = error if isinstance(error, dict) else {}
+    code, message, data = said.get("code"), said.get("message"), said.get("data")
+    more = data if isinstance(data, dict) else {}
+    return ChannelError(
+        str(message or "it did not say why"),
+        code=code if isinstance(code, int) else TASK_RAISED,
+        kind=str(more.get("type") or ""),
+        hint=str(more.get("hint") or ""),
+    )
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+    return "null" if value is None else kinds.get(cast("type", type(value)), "a number")

@@ -1,0 +1,181 @@
+"""Tasks that run elsewhere: begun, worked on and graded over a channel.
+
+Whatever goes wrong is an error; nothing here makes a number of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from assay.environment.channel.link import Address, Channel
+from assay.errors import ChannelError, ScoreError, SkippedError, TaskEndedError
+from assay.frozen import frozen
+from assay.scoring.graded import Grade
+from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult, finite_number
+from assay.tasks.task import Session
+from assay.types.run import Observation, Prompt
+from assay.types.submission import Submission, Workspace
+
+if TYPE_CHECKING:
+    from assay.tasks.mcp_servers import McpServer
+
+__all__ = ["RemoteSession", "RemoteWork", "grade_of"]
+
+
+@frozen
+class RemoteWork:
+    """A template of a served environment with its arguments: what a remote task begins.
+
+    Attributes:
+        address: Where.
+        template: The template.
+        args: Its arguments.
+        runtime: What its runs are said to execute in.
+        origin: The work as it would be done in this process, where there is any.
+    """
+
+    address: Address
+    template: str
+    args: Mapping[str, Json]
+    runtime: str
+    origin: object = None
+
+    @property
+    def returns(self) -> object:
+        """Type of the answer, where that is known here; None for text."""
+        return getattr(self.origin, "returns", None)
+
+    @property
+    def file(self) -> str:
+        """The file that defines the template, where that is known here."""
+        return getattr(self.origin, "file", "")
+
+    @property
+    def mcp(self) -> Mapping[str, McpServer]:
+        """The environment's MCP servers, where they are known here."""
+        return getattr(self.origin, "mcp", {})
+
+    def open(self) -> AbstractAsyncContextManager[Session]:
+        """Begin it in a session of its own."""
+        return self._session()
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncGenerator[Session]:
+        async with Channel.open(self.address) as channel:
+            yield await RemoteSession.begin(channel, self.template, self.args)
+
+
+class RemoteSession:
+    """A task that has begun elsewhere."""
+
+    def __init__(self, channel: Channel, prompt: Prompt, max_steps: int) -> None:
+        self.prompt = prompt
+        self.max_steps = max_steps
+        self.workspace: Workspace | None = None
+        self.notes: dict[str, Json] = {}
+        self._channel = channel
+        self._actions = 0
+
+    @classmethod
+    async def begin(
+        cls, channel: Channel, template: str, args: Mapping[str, Json]
+    ) -> RemoteSession:
+        """Start a task.
+
+        Raises:
+            ChannelError: If it cannot be started.
+            SkippedError: If it does not apply there.
+        """
+        params: dict[str, Json] = {"id": template, "args": dict(args)}
+        if channel.is_native:
+            params["key"] = secrets.token_hex(8)
+        try:
+            said = await channel.call("tasks.start", params)
+        except ChannelError as error:
+            if error.kind == "SkippedError":
+                raise SkippedError(error.message, hint=error.hint) from error
+            raise
+        most = said.get("max_steps")
+        return cls(channel, _prompt_of(said, template), most if isinstance(most, int) else 1)
+
+    async def step(self, action: str) -> Observation:
+        """Act there, and see what comes of it.
+
+        Raises:
+            TaskEndedError: If the task takes no more actions.
+            ChannelError: If it fails, or what came is no observation.
+        """
+        if not self._channel.is_native:
+            raise TaskEndedError("the task takes no actions", hint="its server knows none")
+        params: dict[str, Json] = {"action": action, "number": self._actions + 1}
+        try:
+            seen = await self._channel.call("tasks.step", params)
+        except ChannelError as error:
+            if error.kind == "TaskEndedError":
+                raise TaskEndedError(error.message, hint=error.hint) from error
+            raise
+        self._actions += 1
+        return _observation_of(seen)
+
+    async def grade(self, submission: Submission) -> EvaluationResult:
+        """Have the answer graded there.
+
+        Raises:
+            ChannelError: If it cannot be, or the grade is none.
+        """
+        frame = await self._channel.call("tasks.grade", {"answer": submission.answer})
+        return grade_of(frame).result
+
+
+def _prompt_of(frame: Mapping[str, Json], template: str) -> Prompt:
+    prompt = frame.get("prompt")
+    if prompt is None or isinstance(prompt, str):
+        return prompt
+    if isinstance(prompt, list) and all(isinstance(item, str | dict) for item in prompt):
+        return prompt
+    raise ChannelError(f"the prompt of {template!r} is neither text nor chat messages")
+
+
+def _observation_of(frame: Mapping[str, Json]) -> Observation:
+    content, reward, info = frame.get("observation"), frame.get("reward"), frame.get("info")
+    done = frame.get("done")
+    if not isinstance(content, str | list) or not isinstance(done, bool):
+        raise ChannelError("what came of an action is no observation")
+    try:
+        worth = None if reward is None else finite_number(reward, what="the reward of an action")
+    except ScoreError as error:
+        raise ChannelError(error.message, hint=error.hint) from error
+    return Observation(content, worth, done, info if isinstance(info, dict) else {})
+
+
+def grade_of(frame: Mapping[str, Json]) -> Grade:
+    """Read a grade from elsewhere; what is not of its form is no grade.
+
+    Raises:
+        ChannelError: Naming what is wrong.
+    """
+    for name, kinds in _GRADE_FIELDS.items():
+        if name in frame and not isinstance(frame[name], kinds):
+            raise ChannelError(f"a grade's {name!r} is {type(frame[name]).__name__}")
+    nodes = frame.get("subscores")
+    if isinstance(nodes, list) and not all(isinstance(node, dict) for node in nodes):
+        raise ChannelError("a grade's 'subscores' are not all objects")
+    if "score" not in frame:
+        raise ChannelError("a grade has no 'score'")
+    try:
+        return Grade.from_dict(frame)
+    except ScoreError as error:
+        raise ChannelError(f"what came is no grade: {error.message}", hint=error.hint) from error
+
+
+_GRADE_FIELDS: dict[str, tuple[type, ...]] = {
+    "done": (bool,),
+    "isError": (bool,),
+    "content": (str, type(None)),
+    "info": (dict, type(None)),
+    "subscores": (list, type(None)),
+}

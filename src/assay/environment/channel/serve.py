@@ -1,0 +1,253 @@
+"""Serving an environment: one port, where the first byte tells TCP from WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, cast
+
+from assay.environment.channel.frames import MOST_BYTES, TcpWire, WebSocketWire
+from assay.environment.channel.front import Front
+from assay.environment.channel.sessions import Limits
+from assay.environment.channel.workers import Workers
+from assay.errors import InputError
+from assay.frozen import frozen
+from assay.scoring.json_safe import Json
+from assay.sockets import is_loopback, listen
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+__all__ = ["Served", "audit_to", "serve"]
+
+_CHUNK = 1 << 16
+_BACKLOG = 1024
+_PING_SECONDS = 30.0
+
+
+@frozen(kw_only=True)
+class Served:
+    """Where an environment is served.
+
+    Attributes:
+        host: As others name it.
+        port: The port, for TCP and WebSocket alike.
+        manifest: What it offers.
+    """
+
+    host: str
+    port: int
+    manifest: dict[str, Json]
+
+    @property
+    def url(self) -> str:
+        """For newline-delimited TCP."""
+        return f"tcp://{self._place}"
+
+    @property
+    def websocket(self) -> str:
+        """For WebSocket."""
+        return f"ws://{self._place}"
+
+    @property
+    def _place(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host and not self.host.startswith("[") else self.host
+        return f"{host}:{self.port}"
+
+
+@asynccontextmanager
+async def serve(
+    file: str,
+    *,
+    name: str = "",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    workers: int = 0,
+    token: str = "",
+    limits: Limits | None = None,
+    audit: Callable[[dict[str, Json]], object] | None = None,
+) -> AsyncGenerator[Served]:
+    """Serve the environment of a Python file, until the context is left.
+
+    Args:
+        file: The file; it is run in the workers, and not in this process.
+        name: The environment in it, where there are several.
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        workers: Processes that templates run in; 0 is one for each processor.
+        token: The secret that clients must know; needed off loopback.
+        limits: What the server bears.
+        audit: Is told of each task how it ended.
+
+    Raises:
+        InputError: For a file without an environment, a port that cannot be had, or an address
+            that others reach without a token.
+    """
+    if not token and not is_loopback(host):
+        raise InputError(
+            f"others can reach {host}, and nothing would keep them out",
+            hint="give a token that clients must know",
+        )
+    with listen(host, port) as listener:
+        front = Front(
+            Workers(file, name, workers or len(os.sched_getaffinity(0))),
+            limits=limits,
+            token=token,
+            audit=audit,
+        )
+        await front.start()
+        doors = _Doors(front)
+        server = await asyncio.get_running_loop().create_server(
+            lambda: _Sniffing(doors), sock=listener, backlog=_BACKLOG
+        )
+        try:
+            yield Served(
+                host=host,
+                port=cast("int", listener.getsockname()[1]),
+                manifest=dict(front.manifest),
+            )
+        finally:
+            server.close()
+            await front.stop()
+            await doors.close()
+
+
+def audit_to(path: str) -> Callable[[dict[str, Json]], object]:
+    """An audit that is appended to a file, a JSON object a line.
+
+    Raises:
+        InputError: If it cannot be written.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+
+    def write(line: dict[str, Json]) -> None:
+        os.write(descriptor, (json.dumps(line, ensure_ascii=False) + "\n").encode())
+
+    return write
+
+
+class _Doors:
+    """Takes connections, of either kind."""
+
+    def __init__(self, front: Front) -> None:
+        from aiohttp import web
+
+        self.limits = front.limits
+        self.silent: dict[_Sniffing, None] = {}  # the oldest first
+        self._front = front
+        self._open: set[asyncio.Task[None]] = set()
+        self._web = web.Server(
+            self._websocket,
+            access_log=None,
+            logger=logging.Logger("assay.channel.web", logging.CRITICAL + 1),  # noqa: LOG001
+        )
+
+    def protocol_for(self, first: bytes) -> asyncio.Protocol:
+        """Who speaks, by the first bytes: JSON begins with a brace, and HTTP with a GET."""
+        if first.startswith(b"G"):
+            return cast("asyncio.Protocol", self._web())
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(_CHUNK), self._lines)
+
+    async def close(self) -> None:
+        """Break off what is left."""
+        for sniffing in list(self.silent):
+            sniffing.abort()
+        await self._web.shutdown(0.1)
+        for task in list(self._open):
+            task.cancel()
+        if self._open:
+            await asyncio.wait(self._open)
+
+    async def _lines(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        wire = TcpWire(reader, writer, held=self._front.held, send_seconds=self.limits.frame)
+        with suppress(OSError, asyncio.CancelledError):
+            await self._front.connection(wire, _peer(writer.get_extra_info("peername")))
+        writer.transport.abort()
+
+    async def _websocket(self, request: web.BaseRequest) -> web.StreamResponse:
+        from aiohttp import web
+
+        if "Origin" in request.headers:  # else any page that is open in a browser here could speak
+            return web.Response(status=403, text="browsers are not served\n")
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        is_trusted = scheme.lower() == "bearer" and self._front.knows(token.strip())
+        if self._front.needs_token and not is_trusted:
+            return web.Response(
+                status=401,
+                text="this server wants a token\n",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        opened = web.WebSocketResponse(
+            max_msg_size=MOST_BYTES, heartbeat=_PING_SECONDS, compress=False
+        )
+        if not opened.can_prepare(request):
+            return web.Response(status=426, text="speak WebSocket, or lines of JSON over TCP\n")
+        await opened.prepare(request)
+        transport = request.transport
+        wire = WebSocketWire(
+            opened,
+            lambda: None if transport is None else transport.abort(),
+            self._front.limits.frame,
+        )
+        peer = _peer(transport and transport.get_extra_info("peername"))
+        await self._front.connection(wire, peer, is_trusted=True)
+        return opened
+
+
+class _Sniffing(asyncio.Protocol):
+    """A connection that has not said anything yet."""
+
+    def __init__(self, doors: _Doors) -> None:
+        self._doors = doors
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        limits = self._doors.limits
+        self._timer = asyncio.get_running_loop().call_later(limits.hello, self.abort)
+        silent = self._doors.silent
+        if len(silent) >= limits.strangers:
+            next(iter(silent)).abort()
+        silent[self] = None
+
+    def data_received(self, data: bytes) -> None:
+        self._forget()
+        transport = self._transport
+        assert transport is not None
+        protocol = self._doors.protocol_for(data)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        protocol.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._forget()
+
+    def abort(self) -> None:
+        """Hang up."""
+        self._forget()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _forget(self) -> None:
+        self._doors.silent.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _peer(address: object) -> str:
+    if isinstance(address, tuple):
+        parts = cast("tuple[object, ...]", address)
+        return f"{parts[0]}:{parts[1]}"
+    return str(address or "")

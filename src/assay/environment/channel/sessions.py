@@ -1,0 +1,249 @@
+"""The ledger of a served environment: who may do what in which session. Plain data; no I/O.
+
+A session belongs to whoever knows its id, which nobody can guess. Its connection may break and be
+made again; a task that was started in it stays, and is graded once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from assay.environment.channel.frames import BUSY, INVALID_REQUEST, SESSION_LOST
+from assay.errors import ChannelError
+from assay.frozen import frozen
+from assay.scoring.json_safe import Json
+
+__all__ = ["Attempt", "Ending", "Ledger", "Limits", "ServedSession"]
+
+Ending = Literal["graded", "error", "cancelled", "replaced", "abandoned", "never started"]
+"""How an attempt ended."""
+
+
+@frozen(kw_only=True)
+class Limits:
+    """What a server bears. Times are in seconds.
+
+    Attributes:
+        sessions: Sessions at once, parked ones too.
+        strangers: Connections that have not said hello yet; beyond that the oldest is closed.
+        starts: Tasks that one session may start, one after the other.
+        steps: Actions in one task.
+        hello: For a connection to say hello.
+        frame: For a frame, from its first byte to its last, and for a reply to be read.
+        idle: For a connection to say anything; its session is then parked.
+        parked: For a session without a connection.
+        total: For a session in all.
+        start: For a template to come to its prompt, and from an action to what comes of it.
+        grading: For a template to grade.
+        held_bytes: Of unfinished frames, in all.
+    """
+
+    sessions: int = 1024
+    strangers: int = 128
+    starts: int = 64
+    steps: int = 10_000
+    hello: float = 10.0
+    frame: float = 60.0
+    idle: float = 900.0
+    parked: float = 900.0
+    total: float = 86_400.0
+    start: float = 600.0
+    grading: float = 1800.0
+    held_bytes: int = 512 << 20
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One task that was started.
+
+    Attributes:
+        number: What workers know it by.
+        task: The template.
+        args: What it is called with.
+        key: What the client calls this start, so that sending it again is no second one.
+        started: When, on the server's clock.
+        prompt: What the template said first; None until it did.
+        steps: The actions so far, and what came of each.
+        answer: Digest of the answer that is graded; None before.
+        grade: The grade, once there is one.
+        fault: Why there will be none.
+        deaths: Workers that died while they did something for it.
+    """
+
+    number: int
+    task: str
+    args: dict[str, Json]
+    key: str
+    started: float
+    prompt: Json = None
+    steps: list[tuple[str, dict[str, Json]]] = field(
+        default_factory=list[tuple[str, dict[str, Json]]]
+    )
+    answer: str | None = None
+    grade: dict[str, Json] | None = None
+    fault: ChannelError | None = None
+    deaths: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has been decided what comes of it."""
+        return self.grade is not None or self.fault is not None
+
+    def claim(self, answer: str | None) -> bool:
+        """Say what answer is graded; whether this is the first time.
+
+        Raises:
+            ChannelError: If another one was, or it failed.
+        """
+        digest = hashlib.sha256(json.dumps(answer).encode()).hexdigest()
+        if self.answer is not None and self.answer != digest:
+            raise ChannelError(
+                "already graded" if self.is_over else "it is being graded already",
+                code=INVALID_REQUEST,
+                hint="a start has one grade; start the task again",
+            )
+        if self.fault is not None:
+            raise self.fault
+        is_first = self.answer is None
+        self.answer = digest
+        return is_first
+
+
+@dataclass(slots=True)
+class ServedSession:
+    """What one client does, over any number of connections, one at a time.
+
+    Attributes:
+        id: The right to go on with it.
+        peer: Who began it, for the audit.
+        started: When, on the server's clock.
+        parked: When its connection was lost; None while there is one.
+        starts: Tasks started so far.
+        attempt: The newest of them; None where there is none, or it was cancelled.
+    """
+
+    id: str
+    peer: str
+    started: float
+    parked: float | None = None
+    starts: int = 0
+    attempt: Attempt | None = None
+
+    @property
+    def name(self) -> str:
+        """What logs call it: its id is a secret."""
+        return hashlib.sha256(self.id.encode()).hexdigest()[:12]
+
+    def begun(self) -> Attempt:
+        """The task in progress.
+
+        Raises:
+            ChannelError: If there is none.
+        """
+        if self.attempt is None:
+            raise ChannelError(
+                "no task in progress",
+                code=INVALID_REQUEST,
+                hint="tasks.start, or hello with the session_id in which one was started",
+            )
+        return self.attempt
+
+
+class Ledger:
+    """The sessions of one server.
+
+    Args:
+        limits: How many, and how long.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._sessions: dict[str, ServedSession] = {}
+        self._numbers = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[ServedSession]:
+        return iter(list(self._sessions.values()))
+
+    def open(self, peer: str, now: float) -> ServedSession:
+        """Begin a session.
+
+        Raises:
+            ChannelError: If there are too many.
+        """
+        if self.is_full:
+            raise ChannelError(
+                f"this server has {len(self._sessions):,} sessions, and takes no more",
+                code=BUSY,
+                hint="try again later, or serve it with a higher --max-sessions",
+            )
+        session = ServedSession(f"sess-{secrets.token_hex(16)}", peer, now)
+        self._sessions[session.id] = session
+        return session
+
+    def resume(self, session_id: str) -> ServedSession:
+        """The session of an id.
+
+        Raises:
+            ChannelError: If there is none.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise ChannelError(
+                "unknown session", code=SESSION_LOST, hint="it has ended, or was parked too long"
+            )
+        return session
+
+    def knows(self, session_id: str) -> bool:
+        """Whether there is such a session."""
+        return session_id in self._sessions
+
+    def remove(self, session: ServedSession) -> None:
+        """End a session."""
+        self._sessions.pop(session.id, None)
+
+    def start(
+        self, session: ServedSession, task: str, args: dict[str, Json], key: str, now: float
+    ) -> Attempt:
+        """Note that a session starts a task.
+
+        Raises:
+            ChannelError: If it has started too many.
+        """
+        if session.starts >= self._limits.starts:
+            raise ChannelError(
+                f"a session may start {self._limits.starts} tasks", code=BUSY, hint="open another"
+            )
+        session.starts += 1
+        self._numbers += 1
+        session.attempt = Attempt(self._numbers, task, args, key, now)
+        return session.attempt
+
+    def expired(self, now: float) -> list[ServedSession]:
+        """Sessions whose time is up."""
+        return [
+            session
+            for session in self._sessions.values()
+            if now - session.started > self._limits.total
+            or (session.parked is not None and now - session.parked > self._limits.parked)
+        ]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no session can be opened."""
+        return len(self._sessions) >= self._limits.sessions
+
+    def spare(self) -> ServedSession | None:
+        """The session that can best be done without: it is parked, and has no task in progress."""
+        for session in self._sessions.values():
+            attempt = session.attempt
+            if session.parked is not None and (attempt is None or attempt.is_over):
+                return session
+        return None

@@ -1,0 +1,336 @@
+"""A worker: a process in which templates run, asked by the front that started it.
+
+``python -m assay.environment.channel.worker DESCRIPTOR FILE NAME``. It runs the author's code and
+knows of no client: of a task that has begun it knows a number, which the front gave it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar, cast
+
+from assay.environment.channel.frames import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    MOST_BYTES,
+    TcpWire,
+    decode,
+    encode,
+    failure,
+    success,
+)
+from assay.environment.environment import Environment
+from assay.errors import (
+    AssayError,
+    ChannelError,
+    InputError,
+    SkippedError,
+    TaskEndedError,
+    TemplateError,
+    nearest,
+    reason_of,
+)
+from assay.scoring.graded import Grade
+from assay.scoring.json_safe import Json
+from assay.scoring.results import EvaluationResult
+from assay.tasks.task import Session, Work
+from assay.types.run import Stepping
+from assay.types.submission import Submission
+
+__all__ = ["MOST_INSIDE", "environment_in", "main"]
+
+T = TypeVar("T")
+
+MOST_INSIDE = 8 * MOST_BYTES
+"""Of one frame between front and worker: text can be longer in another encoding."""
+_PARENT_DEATH = 1
+"""PR_SET_PDEATHSIG, of `prctl(2)`."""
+_CUT = "cut: the evidence was larger than a frame"
+
+
+def environment_in(file: str, name: str = "") -> Environment:
+    """The environment that a Python file declares; the file is run.
+
+    Args:
+        file: The file.
+        name: The environment's name, or that of its variable, where there are several.
+
+    Raises:
+        InputError: If it cannot be read, or has none of that name.
+    """
+    from assay.graders.kinds import load_file
+
+    if not Path(file).is_file():
+        raise InputError(f"there is no file {file}")
+    try:
+        module = load_file(file)
+    except AssayError:
+        raise
+    except Exception as error:
+        raise InputError(f"{file} cannot be loaded: {reason_of(error)}") from error
+    found = {
+        variable: value
+        for variable, value in cast("dict[str, object]", vars(module)).items()
+        if isinstance(value, Environment)
+    }
+    distinct = {id(env): env for env in found.values()}
+    if not distinct:
+        raise InputError(f"{file} has no environment", hint="make one: env = Environment('name')")
+    if not name:
+        if len(distinct) == 1:
+            return next(iter(distinct.values()))
+        names = ", ".join(sorted(found))
+        raise InputError(f"{file} has several environments", hint=f"name one: {file}:NAME, {names}")
+    chosen = found.get(name) or next((e for e in distinct.values() if e.name == name), None)
+    if chosen is None:
+        known = sorted({*found, *(env.name for env in distinct.values())})
+        raise InputError(f"{file} has no environment {name!r}", hint=nearest(name, known))
+    return chosen
+
+
+class _Begun:
+    """A task that has begun.
+
+    What it is asked goes through an inbox, so that one asyncio task alone runs its generator, from
+    the first line to the last.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._inbox: asyncio.Queue[tuple[str, Mapping[str, Json], asyncio.Future[Json]]] = (
+            asyncio.Queue()
+        )
+        self._work = work
+        self._prompt: asyncio.Future[dict[str, Json]] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._live())
+
+    async def prompt(self) -> dict[str, Json]:
+        return await asyncio.shield(self._prompt)
+
+    async def ask(self, what: str, params: Mapping[str, Json]) -> Json:
+        answered: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._inbox.put_nowait((what, params, answered))
+        await asyncio.wait({answered, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        if not answered.done():
+            raise ChannelError("the task has ended", code=INVALID_REQUEST)
+        return answered.result()
+
+    async def end(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _live(self) -> None:
+        try:
+            async with self._work.open() as session:
+                _settle(self._prompt, _opening(session))
+                while True:
+                    what, params, answered = await self._inbox.get()
+                    try:
+                        _settle(answered, await _do(session, what, params))
+                    except Exception as error:  # of the author: told to whoever asked
+                        _fail(answered, error)
+                    if what == "grade":
+                        return
+        except Exception as error:  # likewise
+            _fail(self._prompt, error)
+        except asyncio.CancelledError:
+            _fail(self._prompt, ChannelError("the task was ended", code=INVALID_REQUEST))
+        except (SystemExit, KeyboardInterrupt) as error:
+            _fail(self._prompt, TemplateError(f"the task tried to end its process: {error!r}"))
+
+
+def _opening(session: Session) -> dict[str, Json]:
+    said: dict[str, Json] = {"prompt": session.prompt}
+    if isinstance(session, Stepping) and session.max_steps > 1:
+        said["max_steps"] = session.max_steps
+    return said
+
+
+def _settle(future: asyncio.Future[T], value: T) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _fail(future: asyncio.Future[T], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # seen, also where nobody asks any more
+
+
+async def _do(session: Session, what: str, params: Mapping[str, Json]) -> Json:
+    if what == "step":
+        return await _step(session, str(params["action"]))
+    answer = params.get("answer")
+    submission = Submission(answer=answer if isinstance(answer, str) else None)
+    try:
+        result = await session.grade(submission)
+    except SkippedError as error:
+        result = EvaluationResult(reward=None, content=str(error))
+    except SystemExit as error:
+        raise TemplateError(f"the grader tried to end its process: {error!r}") from error
+    return _fitting(Grade.from_result(result).to_dict())
+
+
+async def _step(session: Session, action: str) -> Json:
+    if not isinstance(session, Stepping):
+        raise TaskEndedError("the task takes no actions")
+    seen = await session.step(action)
+    shown: dict[str, Json] = {
+        "observation": seen.content,
+        "done": seen.done,
+        "reward": seen.reward,
+        "info": dict(seen.info),
+    }
+    return _sendable(shown, "an observation")
+
+
+def _fitting(grade: dict[str, Json]) -> Json:
+    """A grade that fits in a frame: what cuts evidence must not cost the score it belongs to."""
+    if len(encode(grade)) < MOST_BYTES // 2:
+        return grade
+    content = grade.get("content")
+    cut: dict[str, Json] = {
+        **grade,
+        "info": {"cut": _CUT},
+        "content": content[:10_000] if isinstance(content, str) else None,
+        "subscores": _without_evidence(grade.get("subscores")),
+    }
+    return cut if len(encode(cut)) < MOST_BYTES // 2 else {**cut, "subscores": None}
+
+
+def _without_evidence(nodes: Json) -> Json:
+    if not isinstance(nodes, list):
+        return None
+    return [
+        {
+            **node,
+            "metadata": {"cut": _CUT},
+            "reason": str(node.get("reason"))[:1000],
+            "children": _without_evidence(node.get("children")),
+        }
+        for node in nodes
+        if isinstance(node, dict)
+    ]
+
+
+class _Worker:
+    def __init__(self, environment: Environment, wire: TcpWire) -> None:
+        self._environment = environment
+        self._wire = wire
+        self._begun: dict[int, _Begun] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        while (data := await self._wire.receive(MOST_INSIDE, 3600.0)) is not None:
+            answering = asyncio.create_task(self._answer(decode(data, bounded=False)))
+            self._answering.add(answering)
+            answering.add_done_callback(self._answering.discard)
+        for begun in list(self._begun.values()):
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(begun.end(), 5)
+        await self._environment.stop()
+
+    async def _answer(self, frame: Mapping[str, Json]) -> None:
+        number = cast("int", frame["id"])
+        await self._wire.send(encode({"id": number, "begun": True}))
+        try:
+            params = cast("dict[str, Json]", frame["params"])
+            reply = success(number, {"value": await self._call(str(frame["method"]), params)})
+            data = encode(reply)
+        except Exception as error:  # the author's, told to whoever asked
+            said = _told(error)
+            if not isinstance(error, AssayError):
+                traceback.print_exception(error, file=sys.stderr)
+            data = encode(failure(number, said))
+        await self._wire.send(data)
+
+    async def _call(self, method: str, params: Mapping[str, Json]) -> Json:
+        if method == "ping":
+            return None
+        if method == "manifest":
+            return self._environment.manifest()
+        task = cast("int", params["task"])
+        if method == "start":
+            return await self._start(task, params)
+        if method == "end":
+            if begun := self._begun.pop(task, None):
+                await begun.end()
+            return None
+        begun = self._begun.get(task)
+        if begun is None:
+            raise ChannelError("no such task here", code=INVALID_REQUEST)
+        if method == "grade":
+            del self._begun[task]
+        return await begun.ask(method, params)
+
+    async def _start(self, task: int, params: Mapping[str, Json]) -> Json:
+        args = cast("dict[str, Json]", params["args"])
+        made = self._environment.task(str(params["id"]), **args)
+        begun = self._begun[task] = _Begun(cast("Work", made.work))
+        try:
+            return _sendable(await begun.prompt(), f"the prompt of {made.id!r}")
+        except BaseException:
+            self._begun.pop(task, None)
+            await begun.end()
+            raise
+
+
+def _sendable(value: dict[str, Json], what: str) -> dict[str, Json]:
+    """What can be sent.
+
+    Raises:
+        TemplateError: If it is too large.
+    """
+    if len(encode(value)) > MOST_BYTES // 2:
+        raise TemplateError(f"{what} is larger than a frame")
+    return value
+
+
+def _told(error: Exception) -> AssayError:
+    """An exception as a peer is told: what it was and what it said."""
+    if isinstance(error, InputError):
+        return ChannelError(error.message, code=INVALID_PARAMS, kind="InputError", hint=error.hint)
+    if isinstance(error, AssayError):
+        return error
+    try:
+        said = str(error)
+    except Exception:  # it is somebody's own class
+        said = ""
+    return ChannelError(said or type(error).__name__, kind=type(error).__name__)
+
+
+async def _run(descriptor: int, file: str, name: str) -> None:
+    held = socket.socket(fileno=descriptor)
+    reader, writer = await asyncio.open_connection(sock=held)
+    wire = TcpWire(reader, writer)
+    try:
+        environment = environment_in(file, name)
+    except AssayError as error:
+        await wire.send(encode(failure(0, _told(error))))
+        return
+    await wire.send(encode(success(0, {"value": environment.manifest()})))
+    await _Worker(environment, wire).serve()
+
+
+def main() -> None:
+    """Serve the front whose descriptor the command line names, until it hangs up."""
+    parent = os.getppid()
+    descriptor, file, name, front = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    # Code that blocks would not see that the front is gone.
+    ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
+    if parent != front:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells the front
+    asyncio.run(_run(descriptor, file, name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,339 @@
+"""The front's side of its workers: started, asked, watched, and started again when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+from assay.environment.channel.frames import BUSY, TcpWire, decode, encode, fault_of
+from assay.environment.channel.worker import MOST_INSIDE
+from assay.errors import AssayError, ChannelError, GradingTimeoutError, InputError
+from assay.scoring.json_safe import Json
+
+__all__ = ["Worker", "WorkerGoneError", "Workers"]
+
+_LOG = logging.getLogger("assay.channel")
+_START_SECONDS = 120.0
+_GRACE_SECONDS = 5.0
+_NAP_SECONDS = 0.5
+_MOST_OWN = 32
+
+
+class WorkerGoneError(Exception):
+    """The worker died, or was killed, before it answered.
+
+    Attributes:
+        was_begun: Whether it had begun what it was asked.
+    """
+
+    def __init__(self, *, was_begun: bool) -> None:
+        super().__init__("the worker died")
+        self.was_begun = was_begun
+
+
+class _Asked:
+    """What a worker was asked: whether it has begun that, and its answer."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.begun: asyncio.Future[None] = loop.create_future()
+        self.answered: asyncio.Future[Json] = loop.create_future()
+
+    def take(self, frame: Mapping[str, Json]) -> None:
+        if not self.begun.done():
+            self.begun.set_result(None)
+        if self.answered.done():
+            return
+        if "error" in frame:
+            self.answered.set_exception(fault_of(frame["error"]))
+        elif "result" in frame:
+            self.answered.set_result(cast("dict[str, Json]", frame["result"])["value"])
+
+    def lose(self) -> None:
+        waiting = self.answered if self.begun.done() else self.begun
+        if not waiting.done():
+            waiting.set_exception(WorkerGoneError(was_begun=waiting is self.answered))
+
+
+class Worker:
+    """One process that runs templates.
+
+    Attributes:
+        manifest: What its environment offers.
+        tasks: The numbers of the tasks that have begun in it.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], wire: TcpWire) -> None:
+        self.manifest: dict[str, Json] = {}
+        self.tasks: set[int] = set()
+        self._process = process
+        self._wire = wire
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, _Asked] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self._is_gone = asyncio.Event()
+
+    @classmethod
+    async def start(cls, file: str, name: str) -> Worker:
+        """Start one, and wait until it has loaded the file.
+
+        Raises:
+            InputError: If the file cannot be loaded.
+            ChannelError: If it ends, or takes too long.
+        """
+        ours, theirs = socket.socketpair()
+        words = [sys.executable, "-m", "assay.environment.channel.worker"]
+        words += [str(theirs.fileno()), file, name, str(os.getpid())]
+        with theirs:
+            process = subprocess.Popen(  # noqa: ASYNC220 - a vfork; in a thread, it would die with it
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=sys.__stderr__.fileno() if sys.__stderr__ else subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        reader, writer = await asyncio.open_connection(sock=ours)
+        worker = cls(process, TcpWire(reader, writer))
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                worker.manifest = await worker._hello(file)
+        except TimeoutError:
+            await worker.kill()
+            raise ChannelError(f"{file} took longer than {_START_SECONDS:g} s to load") from None
+        except BaseException:
+            await worker.kill()
+            raise
+        worker._listening = asyncio.create_task(worker._listen())
+        return worker
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has died."""
+        return self._is_gone.is_set()
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    @property
+    def load(self) -> tuple[int, int]:
+        """How much it has to do: what it has not answered yet, then what has begun."""
+        return len(self._asked), len(self.tasks)
+
+    async def gone(self) -> None:
+        """Wait until it has died."""
+        await self._is_gone.wait()
+
+    async def ask(self, method: str, params: Mapping[str, Json], seconds: float) -> Json:
+        """Ask it something.
+
+        Args:
+            method: What.
+            params: With what.
+            seconds: How long it may take from when the worker begins it: that a worker is held up
+                by another task is not this one's fault.
+
+        Raises:
+            WorkerGoneError: If it dies first, or had to be killed and nobody knows for whom.
+            GradingTimeoutError: If it takes longer.
+            ChannelError: If the task fails.
+        """
+        if self.is_gone:
+            raise WorkerGoneError(was_begun=False)
+        number = next(self._numbers)
+        asked = self._asked[number] = _Asked()
+        try:
+            frame: dict[str, Json] = {"id": number, "method": method, "params": dict(params)}
+            await self._wire.send(encode(frame))
+            await asked.begun
+            async with asyncio.timeout(seconds):
+                return await asked.answered
+        except TimeoutError:
+            await self._require_answers(asked)
+            raise GradingTimeoutError(f"{method} took longer than {seconds:g} s") from None
+        finally:
+            self._asked.pop(number, None)
+
+    async def end(self, task: int) -> None:
+        """End a task; a worker that does not even do that hangs, and is killed."""
+        self.tasks.discard(task)
+        with suppress(WorkerGoneError, AssayError, TimeoutError):
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await self.ask("end", {"task": task}, _GRACE_SECONDS)
+
+    async def _require_answers(self, late: _Asked) -> None:
+        """Kill it if it hangs.
+
+        Raises:
+            WorkerGoneError: If it hung, and another task that it had begun may be why.
+        """
+        try:
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await self.ask("ping", {}, _GRACE_SECONDS)
+        except TimeoutError:
+            others = [a for a in self._asked.values() if a is not late and a.begun.done()]
+            _LOG.warning("worker %d does not answer any more, and is killed", self.pid)
+            await self.kill()
+            if others:
+                raise WorkerGoneError(was_begun=True) from None
+
+    async def kill(self) -> None:
+        """Kill it, and whatever its tasks have started in its session."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, 9)
+        self._wire.close()
+        await asyncio.to_thread(self._process.wait)
+        if self._listening is not None and self._listening is not asyncio.current_task():
+            await asyncio.wait({self._listening})
+        self._is_gone.set()
+
+    async def stop(self) -> None:
+        """Let it end by itself, shutdown hooks and all, and kill it if it does not."""
+        self._wire.finish()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await self.gone()
+        await self.kill()
+
+    async def _hello(self, file: str) -> dict[str, Json]:
+        """What it says when it has loaded its file."""
+        said = await self._wire.receive(MOST_INSIDE, _START_SECONDS)
+        if said is None:
+            raise ChannelError(f"{file} ended the process that loaded it")
+        frame = decode(said, bounded=False)
+        if "error" in frame:
+            fault = fault_of(frame["error"])
+            raise InputError(fault.message, hint=fault.hint)
+        return cast("dict[str, dict[str, dict[str, Json]]]", frame)["result"]["value"]
+
+    async def _listen(self) -> None:
+        try:
+            while (data := await self._wire.receive(MOST_INSIDE, 600.0)) is not None:
+                frame = decode(data, bounded=False)
+                if asked := self._asked.get(cast("int", frame["id"])):
+                    asked.take(frame)
+        except (ChannelError, KeyError):  # what it wrote is no frame: it is of no use any more
+            _LOG.exception("worker %d wrote what is no frame", self.pid)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, 9)
+            await asyncio.to_thread(self._process.wait)
+            self._is_gone.set()
+            for asked in self._asked.values():
+                asked.lose()
+
+
+class Workers:
+    """A fixed number of workers of one file; whichever dies is started again.
+
+    Args:
+        file: The Python file.
+        name: The environment in it, where there are several.
+        count: How many.
+    """
+
+    def __init__(self, file: str, name: str, count: int) -> None:
+        self._file = str(Path(file).resolve())
+        self._name = name
+        self._count = count
+        self._living: set[Worker] = set()
+        self._keeping: list[asyncio.Task[None]] = []
+        self._changed = asyncio.Condition()
+        self._own: set[Worker] = set()
+        self._starting = 0
+        self._fault: AssayError | None = None
+
+    @property
+    def living(self) -> list[Worker]:
+        """Those that live now."""
+        return [worker for worker in self._living if not worker.is_gone]
+
+    async def start(self) -> dict[str, Json]:
+        """Start them; what the environment offers.
+
+        Raises:
+            InputError: If the file cannot be loaded.
+        """
+        first = await Worker.start(self._file, self._name)
+        self._living.add(first)
+        self._keeping = [
+            asyncio.create_task(self._keep(first if number == 0 else None))
+            for number in range(self._count)
+        ]
+        return first.manifest
+
+    async def stop(self) -> None:
+        """End them all."""
+        for keeping in self._keeping:
+            keeping.cancel()
+        if self._keeping:
+            await asyncio.wait(self._keeping)
+        await asyncio.gather(*(worker.stop() for worker in self._living | self._own))
+        self._living.clear()
+
+    async def least_busy(self) -> Worker:
+        """The one that has the least to do; waits for one where none lives.
+
+        Raises:
+            AssayError: If none can be started.
+        """
+        async with self._changed:
+            while not (living := self.living):
+                if self._fault is not None:
+                    raise self._fault
+                await self._changed.wait()
+        return min(living, key=lambda worker: worker.load)
+
+    async def own(self) -> Worker:
+        """One for a single task, which was in others when they died; its caller stops it.
+
+        Raises:
+            AssayError: If it cannot be started, or there are too many of them.
+        """
+        self._own = {worker for worker in self._own if not worker.is_gone}
+        if len(self._own) + self._starting >= _MOST_OWN:
+            raise ChannelError("too many tasks have killed their workers", code=BUSY)
+        self._starting += 1
+        try:
+            worker = await Worker.start(self._file, self._name)
+        finally:
+            self._starting -= 1
+        self._own.add(worker)
+        return worker
+
+    def is_own(self, worker: Worker) -> bool:
+        """Whether it is there for one task alone."""
+        return worker in self._own
+
+    async def _keep(self, worker: Worker | None) -> None:
+        """Keep one worker alive."""
+        while True:
+            if worker is None:
+                try:
+                    worker = await Worker.start(self._file, self._name)
+                except (AssayError, OSError) as error:
+                    _LOG.error("a worker cannot be started: %s", error)
+                    await self._tell(ChannelError(f"no worker can be started: {error}"))
+                    await asyncio.sleep(_NAP_SECONDS)
+                    continue
+                self._living.add(worker)
+            await self._tell(None)
+            await worker.gone()
+            _LOG.warning("worker %d has died, and is started again", worker.pid)
+            self._living.discard(worker)
+            worker = None
+
+    async def _tell(self, fault: AssayError | None) -> None:
+        async with self._changed:
+            self._fault = fault
+            self._changed.notify_all()

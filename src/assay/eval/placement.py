@@ -1,0 +1,133 @@
+"""Where tasks run: in this process, in one that serves their environment, or at a URL."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import secrets
+import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from assay.environment.channel.link import Address
+from assay.environment.channel.remote import RemoteWork
+from assay.environment.environment import Environment
+from assay.environment.template import TemplateWork
+from assay.errors import InputError, ProvisionError, nearest
+from assay.tasks.task import Runtime, Task
+
+__all__ = ["placed"]
+
+_SUBPROCESS = "subprocess"
+_TOKEN = "ASSAY_CHANNEL_TOKEN"  # noqa: S105 - the name of a variable
+_START_SECONDS = 150.0
+_END_SECONDS = 15.0
+
+
+@asynccontextmanager
+async def placed(tasks: Sequence[Task], runtime: str | Runtime) -> AsyncGenerator[list[Task]]:
+    """The same tasks, to be run elsewhere, while the context lasts.
+
+    Args:
+        tasks: Tasks of environments.
+        runtime: ``local``, ``subprocess``, the URL of a served environment, or its address with
+            the token that it wants.
+
+    Raises:
+        InputError: For any other runtime, and tasks that it cannot run.
+        ProvisionError: If no process can be started.
+    """
+    if runtime == "local":
+        yield list(tasks)
+        return
+    async with AsyncExitStack() as stack:
+        served: dict[tuple[str, str], Address] = {}
+        found: list[Task] = []
+        for task in tasks:
+            if runtime == _SUBPROCESS:
+                source = _source_of(task)
+                if source not in served:
+                    served[source] = await stack.enter_async_context(_child(*source))
+                found.append(_moved(task, served[source], _SUBPROCESS))
+            else:
+                address = _address(runtime)
+                found.append(_moved(task, address, address.url))
+        yield found
+
+
+def _address(runtime: str | Runtime) -> Address:
+    if not isinstance(runtime, str):
+        return Address(runtime.url, runtime.token)
+    if "://" not in runtime:
+        hint = nearest(runtime, ["local", _SUBPROCESS])
+        raise InputError(f"unknown runtime {runtime!r}", hint=f"{hint}, or tcp://HOST:PORT")
+    return Address(runtime)
+
+
+def _moved(task: Task, address: Address, runtime: str) -> Task:
+    if not isinstance(task.work, TemplateWork | RemoteWork):
+        raise InputError(
+            f"{task.slug!r} is not a template's task, and runs here alone", hint="runtime='local'"
+        )
+    return replace(task, work=RemoteWork(address, task.id, task.args, runtime, task.work))
+
+
+def _source_of(task: Task) -> tuple[str, str]:
+    """The file that another process can load to find the task's environment, and its name there.
+
+    Raises:
+        InputError: If no other process could.
+    """
+    if not isinstance(task.work, TemplateWork):
+        raise InputError(f"{task.slug!r} is not a template's task, and has no file to be served")
+    function = cast("Callable[..., object]", inspect.unwrap(task.work.template.function))
+    file = function.__code__.co_filename
+    module = sys.modules.get(function.__module__)
+    known = list(vars(module).values()) if module is not None else []
+    if not Path(file).is_file() or not any(
+        isinstance(value, Environment) and value.name == task.env for value in known
+    ):
+        raise InputError(
+            f"no other process can find the environment {task.env!r}",
+            hint="make it at module level of a file",
+        )
+    return str(Path(file).resolve()), task.env
+
+
+@asynccontextmanager
+async def _child(file: str, name: str) -> AsyncGenerator[Address]:
+    """A process that serves an environment; it ends with the context, and with this process."""
+    token = secrets.token_hex(16)
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "assay", "env", "serve", f"{file}:{name}"),
+        *("--json", "--with-parent", "--token-env", _TOKEN),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, _TOKEN: token},
+        start_new_session=True,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        said = b""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_START_SECONDS):
+                said = await child.stdout.readline()
+        if not said:
+            raise ProvisionError(
+                f"{file} could not be served", hint=f"assay env serve {file} says why"
+            )
+        yield Address(str(json.loads(said)["url"]), token)
+    finally:
+        child.stdin.close()
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                await child.wait()
+        except TimeoutError:
+            child.kill()
+            await child.wait()

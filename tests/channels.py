@@ -1,0 +1,234 @@
+"""A served environment for tests, and a client that says what it likes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from assay.scoring.json_safe import Json
+from tests.children import Children
+from tests.command_line import environment
+
+__all__ = ["ENV", "Raw", "ServedProcess", "raw", "serve_process", "write_env"]
+
+ENV = '''
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from assay import Environment, EvaluationResult, combine
+from assay.errors import SkippedError
+from assay.graders import SubScore, exact_match
+
+env = Environment("demo", version="1.2.3")
+
+
+@env.template()
+async def add(a: int = 1, b: int = 2):
+    """Add two numbers."""
+    answer = yield f"What is {a} + {b}?"
+    value = exact_match(answer, str(a + b))
+    yield await combine(SubScore("value", value, metadata={"seen": answer}))
+
+
+@env.template(returns=int)
+async def count(word: str):
+    answer = yield [{"role": "user", "content": f"How many letters has {word}?"}]
+    yield 1.0 if answer.content == len(word) else 0.0
+
+
+@env.template()
+async def place():
+    answer = yield "Where?"
+    yield EvaluationResult(reward=1.0, content=str(os.getpid()))
+
+
+@env.template()
+async def once(marks: str):
+    """Note each grading in a file."""
+    answer = yield "Once?"
+    with open(marks, "a") as file:
+        file.write(answer + "\\n")
+    await asyncio.sleep(0.05)
+    yield 1.0
+
+
+@env.template()
+async def held(gate: str):
+    """Wait for a file, in grading."""
+    answer = yield "Wait."
+    Path(gate + ".begun").touch()
+    while not Path(gate).exists():
+        await asyncio.sleep(0.005)
+    yield 1.0 if answer == "yes" else 0.25
+
+
+@env.template()
+async def blocks(seconds: float):
+    answer = yield "Block."
+    time.sleep(seconds)
+    yield 1.0
+
+
+@env.template()
+async def dies(unless: str = "/nowhere/at/all"):
+    """End the process while grading, unless a file is there; then make it."""
+    answer = yield "Die."
+    if not Path(unless).exists():
+        if Path(unless).parent.exists():
+            Path(unless).touch()
+        os._exit(9)
+    yield 0.5
+
+
+@env.template()
+async def changes():
+    answer = yield f"You are in {os.getpid()}."
+    yield 1.0
+
+
+@env.template()
+async def raises(what: str = "boom"):
+    answer = yield "Raise."
+    raise ValueError(what)
+
+
+@env.template()
+async def exits():
+    answer = yield "Exit."
+    raise SystemExit(0)
+
+
+@env.template()
+async def large(size: int):
+    answer = yield "Large?"
+    yield EvaluationResult(reward=0.75, info={"evidence": "x" * size}, content="y" * size)
+
+
+@env.template()
+async def shouts(size: int):
+    yield "x" * size
+    yield 1.0
+
+
+@env.template()
+async def fails():
+    answer = yield "Fail."
+    yield EvaluationResult(isError=True, content="the judge is down")
+
+
+@env.template()
+async def elsewhere():
+    raise SkippedError("not on this machine")
+    yield
+'''
+
+
+def write_env(folder: Path, source: str = ENV) -> Path:
+    file = folder / "env.py"
+    file.write_text(source, "utf-8")
+    return file
+
+
+@dataclass(frozen=True, slots=True)
+class ServedProcess:
+    """``assay env serve`` as a process."""
+
+    port: int
+    pid: int
+    audit: Path
+
+    @property
+    def url(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    @property
+    def websocket(self) -> str:
+        return f"ws://127.0.0.1:{self.port}"
+
+    def audited(self) -> list[dict[str, Json]]:
+        lines = self.audit.read_text("utf-8").splitlines()
+        return [cast("dict[str, Json]", json.loads(line)) for line in lines]
+
+
+def serve_process(
+    children: Children, folder: Path, *options: str, file: str = "env.py"
+) -> ServedProcess:
+    audit = folder / "audit.jsonl"
+    words = [sys.executable, "-c", "from assay.cli.main import main; main()", "env", "serve", file]
+    words += ["--json", "--log", str(audit), *options]
+    with (folder / "served.log").open("w") as log:
+        process = children.start(words, cwd=folder, env=environment(folder), stderr=log)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, (folder / "served.log").read_text()
+    return ServedProcess(cast("int", json.loads(line)["port"]), process.pid, audit)
+
+
+class Raw:
+    """One TCP connection, on which any bytes can be said."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._number = 0
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def read(self) -> dict[str, Json] | None:
+        """The next frame; None where the server hung up."""
+        try:
+            line = await asyncio.wait_for(self.reader.readline(), 30)
+        except ConnectionError:
+            return None
+        return cast("dict[str, Json]", json.loads(line)) if line else None
+
+    async def ask(self, method: str, **params: Json) -> dict[str, Json]:
+        """Call, and read the next frame."""
+        self._number += 1
+        frame = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        await self.send(json.dumps(frame).encode() + b"\n")
+        reply = await self.read()
+        assert reply is not None, f"{method}: hung up"
+        assert reply["id"] == self._number, reply
+        return reply
+
+    async def result(self, method: str, **params: Json) -> dict[str, Json]:
+        reply = await self.ask(method, **params)
+        assert "result" in reply, reply
+        return cast("dict[str, Json]", reply["result"])
+
+    async def error(self, method: str, **params: Json) -> tuple[int, str, str]:
+        """The code, the type and the message of the error that a call gets."""
+        return error_of(await self.ask(method, **params))
+
+    def abort(self) -> None:
+        self.writer.transport.abort()
+
+
+def error_of(reply: dict[str, Json] | None) -> tuple[int, str, str]:
+    assert reply is not None, "hung up"
+    assert "error" in reply, reply
+    wrong = cast("dict[str, Json]", reply["error"])
+    data = cast("dict[str, Json]", wrong["data"])
+    assert data["message"] == wrong["message"]
+    assert isinstance(data["hint"], str)
+    return cast("int", wrong["code"]), str(data["type"]), str(wrong["message"])
+
+
+@asynccontextmanager
+async def raw(port: int) -> AsyncGenerator[Raw]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
+    try:
+        yield Raw(reader, writer)
+    finally:
+        writer.close()

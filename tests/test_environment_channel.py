@@ -1,0 +1,311 @@
+"""A served environment: frames, sessions, one grade for a start, resuming, workers that die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assay.environment.channel import workers
+from assay.environment.channel.serve import serve
+from assay.environment.channel.sessions import Limits
+from assay.scoring.json_safe import Json
+from tests.channels import ServedProcess, error_of, raw, serve_process, write_env
+from tests.children import Children, until
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
+    folder = tmp_path_factory.mktemp("served")
+    write_env(folder)
+    with Children() as children:
+        yield serve_process(children, folder, "--workers", "2", "--max-starts", "8")
+
+
+async def test_the_frames_are_those_that_huds_clients_know(served: ServedProcess) -> None:
+    async with raw(served.port) as peer:
+        hello = await peer.result("hello")
+        assert str(hello["session_id"]).startswith("sess-")
+        assert len(str(hello["session_id"])) == len("sess-") + 32
+        assert hello["env"] == {"name": "demo", "version": "1.2.3"}
+        assert hello["bindings"] == []
+        rows = cast("list[dict[str, Json]]", (await peer.result("tasks.list"))["tasks"])
+        add = next(row for row in rows if row["id"] == "add")
+        assert add["description"] == "Add two numbers."
+        assert cast("dict[str, Json]", add["args"])["additionalProperties"] is False
+        started = await peer.result("tasks.start", id="add", args={"a": 3})
+        assert started == {"prompt": "What is 3 + 2?"}
+        assert await peer.result("tasks.grade", answer="5") == {
+            "score": 1.0,
+            "done": True,
+            "content": None,
+            "info": {"value": {"seen": "5"}},
+            "isError": False,
+            "subscores": [
+                {
+                    "name": "value",
+                    "weight": 1.0,
+                    "value": 1.0,
+                    "children": None,
+                    "info": {"seen": "5"},
+                }
+            ],
+        }
+        assert await peer.result("tasks.cancel") == {"cancelled": True}
+        assert await peer.result("bye") == {"goodbye": True}
+        assert await peer.read() is None
+
+
+async def test_a_start_has_one_grade(served: ServedProcess, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    async with raw(served.port) as peer:
+        await peer.result("hello")
+        await peer.result("tasks.start", id="once", args={"marks": str(marks)})
+        first = await peer.result("tasks.grade", answer="a")
+        assert await peer.result("tasks.grade", answer="a") == first
+        code, _, message = await peer.error("tasks.grade", answer="b")
+        assert (code, message) == (-32600, "already graded")
+    assert marks.read_text() == "a\n"
+
+
+async def test_pipelined_grades_are_one(served: ServedProcess, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    async with raw(served.port) as peer:
+        await peer.result("hello")
+        await peer.result("tasks.start", id="once", args={"marks": str(marks)})
+        calls = [("g1", "a"), ("g2", "a"), ("g3", "b")]
+        await peer.send(
+            b"".join(
+                json.dumps(
+                    {"id": number, "method": "tasks.grade", "params": {"answer": answer}}
+                ).encode()
+                + b"\n"
+                for number, answer in calls
+            )
+        )
+        replies = {str((reply := await peer.read() or {})["id"]): reply for _ in calls}
+    assert replies["g1"]["result"] == replies["g2"]["result"]
+    assert error_of(replies["g3"])[0] == -32600
+    assert marks.read_text() == "a\n"
+
+
+async def test_a_session_is_resumed_by_its_id_and_graded_once(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    async with raw(served.port) as first:
+        session = (await first.result("hello"))["session_id"]
+        await first.result("tasks.start", id="held", args={"gate": str(gate)})
+        await first.send(b'{"id": 9, "method": "tasks.grade", "params": {"answer": "yes"}}\n')
+        await asyncio.to_thread(until, Path(f"{gate}.begun").exists)
+        first.abort()
+    async with raw(served.port) as second:
+        assert (await second.result("hello", session_id=session))["session_id"] == session
+        code, _, _ = await second.error("tasks.grade", answer="no")
+        assert code == -32600
+        gate.touch()
+        assert (await second.result("tasks.grade", answer="yes"))["score"] == 1.0
+
+
+async def test_nobody_adopts_the_session_of_another(served: ServedProcess) -> None:
+    async with raw(served.port) as mine:
+        session = str((await mine.result("hello"))["session_id"])
+        await mine.result("tasks.start", id="add", args={})
+        mine.abort()
+    async with raw(served.port) as stranger:  # HUD's server gives it the one that is parked
+        code, _, message = await stranger.error("tasks.grade", answer="3")
+        assert (code, message) == (-32600, "no task in progress")
+        guess = session[:-1] + ("0" if session[-1] != "0" else "1")
+        assert (await stranger.error("hello", session_id=guess))[0] == -32002
+    async with raw(served.port) as mine:
+        await mine.result("hello", session_id=session)
+        assert (await mine.result("tasks.grade", answer="3"))["score"] == 1.0
+
+
+async def test_who_knows_the_id_takes_over_from_a_dead_connection(served: ServedProcess) -> None:
+    async with raw(served.port) as first, raw(served.port) as second:
+        session = (await first.result("hello"))["session_id"]
+        await first.result("tasks.start", id="add", args={})
+        await second.result("hello", session_id=session)
+        assert await first.read() is None
+        assert (await second.result("tasks.grade", answer="3"))["score"] == 1.0
+
+
+async def test_a_start_sent_again_is_the_same_start(served: ServedProcess) -> None:
+    async with raw(served.port) as peer:
+        await peer.result("hello")
+        for _ in range(20):  # more than may be started
+            await peer.result("tasks.start", id="add", args={}, key="k1")
+        await peer.result("tasks.grade", answer="3")
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code", "message"),
+    [
+        ("tasks.grade", {"answer": "x"}, -32600, "no task in progress"),
+        ("tasks.strat", {}, -32601, "method not found"),
+        ("__class__", {}, -32601, "method not found"),
+        ("tasks.start", {}, -32602, "'id' must be text, got null"),
+        ("tasks.start", {"id": 7}, -32602, "'id' must be text, got a number"),
+        ("tasks.start", {"id": ["add"]}, -32602, "'id' must be text, got a list"),
+        ("tasks.start", {"id": "ad"}, -32602, "unknown task: 'ad'"),
+        ("tasks.start", {"id": "add", "args": []}, -32602, "'args' must be an object"),
+        ("tasks.start", {"id": "add", "args": {"c": 1}}, -32602, "unexpected keyword"),
+        ("tasks.start", {"id": "add", "args": {"a": "zz"}}, -32602, "argument 'a' is 'zz'"),
+        ("tasks.start", {"id": "count"}, -32602, "missing a required argument"),
+        ("tasks.start", {"id": "add", "key": 1}, -32602, "'key' must be text"),
+        ("tasks.start", {"id": "shouts", "args": {"size": 9 << 20}}, -32000, "larger than"),
+        ("tasks.start", {"id": "elsewhere"}, -32000, "not on this machine"),
+        ("hello", {"session_id": 5}, -32602, "'session_id' must be text"),
+        ("hello", {"token": {}}, -32602, "'token' must be text"),
+    ],
+)
+async def test_what_is_wrong_gets_a_typed_error(
+    served: ServedProcess, method: str, params: dict[str, Json], code: int, message: str
+) -> None:
+    async with raw(served.port) as peer:
+        found, kind, said = await peer.error(method, **params)
+        assert found == code
+        assert kind.endswith("Error")
+        assert message in said
+        await peer.result("tasks.start", id="add", args={})  # the session is as good as before
+        assert (await peer.result("tasks.grade", answer="3"))["score"] == 1.0
+
+
+async def test_what_a_task_raises_is_named_and_leaves_no_grade(served: ServedProcess) -> None:
+    async with raw(served.port) as peer:
+        await peer.result("tasks.start", id="raises", args={})
+        assert await peer.error("tasks.grade", answer="x") == (-32000, "ValueError", "boom")
+        assert await peer.error("tasks.grade", answer="x") == (-32000, "ValueError", "boom")
+        assert (await peer.error("tasks.grade", answer="y"))[0] == -32600
+        await peer.result("tasks.start", id="exits", args={})
+        code, kind, _ = await peer.error("tasks.grade", answer="x")
+        assert (code, kind) == (-32000, "TemplateError")
+
+
+async def test_while_a_grade_runs_nothing_else_is_started(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    async with raw(served.port) as peer:
+        await peer.result("tasks.start", id="held", args={"gate": str(gate)})
+        await peer.send(b'{"id": "g", "method": "tasks.grade", "params": {"answer": "yes"}}\n')
+        await asyncio.to_thread(until, Path(f"{gate}.begun").exists)
+        code, _, message = await peer.error("tasks.start", id="add", args={})
+        assert (code, message) == (-32600, "a task call is still running")
+        await peer.result("hello")  # a heartbeat is answered meanwhile
+        assert await peer.result("tasks.cancel") == {"cancelled": True}
+        cancelled = await peer.read()
+        assert cancelled is not None
+        assert cancelled["id"] == "g"
+        assert error_of(cancelled)[1:] == ("CancelledError", "cancelled")
+        assert (await peer.error("tasks.grade", answer="yes"))[2] == "no task in progress"
+
+
+async def test_a_session_starts_a_bounded_number_of_tasks(served: ServedProcess) -> None:
+    async with raw(served.port) as peer:
+        for number in range(8):  # each a guess, for one who tries all the answers there are
+            await peer.result("tasks.start", id="add", args={})
+            assert (await peer.result("tasks.grade", answer=str(number)))["score"] in (0.0, 1.0)
+        code, _, message = await peer.error("tasks.start", id="add", args={})
+        assert code == -32003
+        assert "may start 8 tasks" in message
+
+
+async def test_evidence_larger_than_a_frame_does_not_cost_the_score(served: ServedProcess) -> None:
+    async with raw(served.port) as peer:
+        await peer.result("tasks.start", id="large", args={"size": 17 << 20})
+        grade = await peer.result("tasks.grade", answer="x")
+    assert grade["score"] == 0.75
+    assert grade["isError"] is False
+    assert grade["info"] == {"cut": "cut: the evidence was larger than a frame"}
+
+
+async def test_a_grade_that_is_none_is_an_error_to_huds_clients_too(served: ServedProcess) -> None:
+    async with raw(served.port) as peer:
+        await peer.result("tasks.start", id="fails", args={})
+        grade = await peer.result("tasks.grade", answer="x")
+    assert (grade["isError"], grade["content"]) == (True, "the judge is down")
+
+
+@pytest.mark.parametrize(("answer", "score"), [(3, 1.0), ("3", 1.0), (None, 0.0), ({"a": 1}, 0.0)])
+async def test_an_answer_that_is_no_text_is_its_json(
+    served: ServedProcess, answer: Json, score: float
+) -> None:
+    async with raw(served.port) as peer:
+        await peer.result("tasks.start", id="add", args={})
+        assert (await peer.result("tasks.grade", answer=answer))["score"] == score
+
+
+# Workers that die.
+
+
+async def test_a_task_goes_on_in_another_worker(served: ServedProcess, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    async with raw(served.port) as peer, raw(served.port) as other:
+        await other.result("tasks.start", id="add", args={"a": 20})
+        await peer.result("tasks.start", id="dies", args={"unless": str(flag)})
+        assert (await peer.result("tasks.grade", answer="x"))["score"] == 0.5
+        assert (await other.result("tasks.grade", answer="22"))["score"] == 1.0
+
+
+async def test_a_task_that_kills_every_worker_is_an_error_and_harms_no_other(
+    served: ServedProcess, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    async with raw(served.port) as poison, raw(served.port) as left, raw(served.port) as right:
+        for peer in (left, right):  # one in each worker, grading while these die
+            await peer.result("tasks.start", id="held", args={"gate": str(gate)})
+            await peer.send(b'{"id": "g", "method": "tasks.grade", "params": {"answer": "yes"}}\n')
+        await asyncio.to_thread(until, Path(f"{gate}.begun").exists)
+        await poison.result("tasks.start", id="dies", args={})
+        code, kind, message = await poison.error("tasks.grade", answer="x")
+        assert (code, kind) == (-32000, "WorkerLostError")
+        assert "3 workers" in message
+        gate.touch()
+        for peer in (left, right):
+            reply = await peer.read()
+            assert reply is not None
+            assert cast("dict[str, Json]", reply["result"])["score"] == 1.0
+
+
+async def test_a_task_that_asks_something_else_when_begun_again_is_lost(
+    served: ServedProcess,
+) -> None:
+    async with raw(served.port) as peer:
+        prompt = str((await peer.result("tasks.start", id="changes", args={}))["prompt"])
+        worker = int(prompt.removeprefix("You are in ").removesuffix("."))
+        os.kill(worker, signal.SIGKILL)
+        code, kind, _ = await peer.error("tasks.grade", answer="x")
+        assert (code, kind) == (-32002, "SessionLostError")
+        assert (await peer.error("tasks.grade", answer="x"))[1] == "SessionLostError"
+
+
+async def test_grading_that_hangs_ends_with_its_time_and_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_env(tmp_path)
+    monkeypatch.setattr(workers, "_GRACE_SECONDS", 0.2)
+    limits = Limits(grading=0.1)
+    async with (
+        serve(str(file), workers=1, limits=limits) as served,
+        raw(served.port) as stuck,
+        raw(served.port) as other,
+    ):
+        await other.result("tasks.start", id="add", args={})
+        await stuck.result("tasks.start", id="blocks", args={"seconds": 60})
+        late = asyncio.create_task(stuck.error("tasks.grade", answer="x"))
+        waits = asyncio.create_task(other.result("tasks.grade", answer="3"))
+        code, kind, message = await late
+        assert (code, kind, message) == (
+            -32000,
+            "GradingTimeoutError",
+            "grade took longer than 0.1 s",
+        )
+        assert (await waits)["score"] == 1.0  # it was held up, which is not its fault

@@ -1,0 +1,548 @@
+"""The client of a served environment: tasks and runs by hand, connections that break, tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import assay
+from assay.environment import Environment
+from assay.environment.channel import Address
+from assay.environment.channel.link import Channel
+from assay.environment.channel.remote import RemoteSession, grade_of
+from assay.environment.channel.serve import serve
+from assay.errors import AgentError, ChannelError, InputError, TaskEndedError
+from assay.scoring.json_safe import Json
+from assay.tasks.task import Taskset
+from assay.types import Run, Submission
+from tests.channels import ServedProcess, serve_process, write_env
+from tests.children import Children, until
+
+_TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedProcess]:
+    folder = tmp_path_factory.mktemp("served")
+    write_env(folder)
+    with Children() as children:
+        yield serve_process(children, folder, "--workers", "2")
+
+
+async def three(run: Run) -> None:
+    run.trace.content = "3"
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+async def test_a_remote_task_is_run_like_any_other(served: ServedProcess, scheme: str) -> None:
+    url = f"{scheme}://127.0.0.1:{served.port}"
+    async with assay.connect(url) as client:
+        assert (client.manifest.name, client.manifest.version) == ("demo", "1.2.3")
+        assert {"add", "count"} <= {row.id for row in client.tasks}
+        assert client.bindings == []
+        job = await client.task("add", a=1).run(three, group=6)
+    assert (job.reward, job.coverage) == (1.0, (6, 6))
+    run = job.runs[0]
+    assert run.runtime == url
+    assert run.grade.subscores[0].metadata == {"seen": "3"}
+    assert [step.source for step in run.trace.steps] == ["task", "user", "task"]
+    assert len({run.group_id for run in job.runs}) == 1
+
+
+async def test_what_fails_there_is_an_error_here(served: ServedProcess) -> None:
+    async with assay.connect(served.url) as client:
+        tasks = Taskset(
+            "t",
+            [
+                client.task("raises", what="boom"),
+                client.task("dies"),
+                client.task("fails"),
+                client.task("count", word=5),
+                client.task("elsewhere"),
+            ],
+        )
+        job = await tasks.run(three)
+    said = {run.task_id: (run.reward, run.grade.is_error, run.grade.content) for run in job.runs}
+    assert said["raises"] == (None, True, "[grading] ValueError: boom")
+    assert said["dies"][:2] == (None, True)
+    assert said["fails"] == (None, True, "the judge is down")
+    assert "argument 'word' is 5" in str(said["count"][2])
+    assert said["elsewhere"] == (None, False, "not on this machine")
+
+
+async def test_a_run_is_driven_by_hand(served: ServedProcess) -> None:
+    async with assay.connect(served.url) as client:
+        async with client.run("count", word="abc") as run:
+            assert run.prompt_text == "How many letters has abc?"
+            assert run.client is client
+            with pytest.raises(InputError, match="in progress"):
+                await client.begin(client.run("add"))
+            run.trace.content = "3"
+        assert (run.reward, run.trace.status, run.runtime) == (1.0, "completed", served.url)
+        assert Run.from_dict(run.to_dict()).args == {"word": "abc"}
+
+        broken = client.run("add")
+        with pytest.raises(ZeroDivisionError):  # work that raises is not graded
+            await _drive(broken, "3", ZeroDivisionError())
+        assert (broken.reward, broken.trace.status) == (None, "error")
+
+        failing = client.run("raises")
+        with pytest.raises(ChannelError, match="boom"):
+            await _drive(failing, "x")
+        assert (failing.reward, failing.grade.is_error) == (None, True)
+
+        async with client.run("add", b=9) as again:  # the client is as good as before
+            again.trace.content = "10"
+        assert again.reward == 1.0
+    with pytest.raises(InputError, match="no client"):
+        async with Run():
+            pass
+
+
+async def _drive(run: Run, answer: str, fault: Exception | None = None) -> None:
+    async with run:
+        run.trace.content = answer
+        if fault is not None:
+            raise fault
+
+
+async def test_a_task_of_several_steps_is_played_from_elsewhere(tmp_path: Path) -> None:
+    file = write_env(tmp_path, _GAME)
+    async with serve(str(file), workers=1) as served, assay.connect(served.url) as client:
+        seen: list[tuple[object, bool]] = []
+
+        async def player(run: Run) -> None:
+            assert run.max_steps == 4
+            for action in ("a", "b", "c"):
+                observed = await run.step(action)
+                seen.append((observed.content, observed.done))
+            with pytest.raises(TaskEndedError):
+                await run.step("d")
+
+        job = await client.task("game").run(player)
+        assert seen == [("1: a", False), ("2: b", False), ("", True)]
+        assert job.runs[0].reward == 0.75
+        assert job.runs[0].metadata == {}
+
+
+_GAME = """
+import os
+from assay import Environment
+from assay.environment import Observation
+
+env = Environment("game")
+
+
+@env.template(max_steps=4)
+async def game():
+    said = yield "Go."
+    for number in (1, 2):
+        said = yield Observation(f"{number}: {said}", reward=0.1)
+    yield 0.75
+
+
+@env.template(max_steps=4)
+async def moody():
+    said = yield "Go."
+    said = yield Observation(str(os.getpid()))
+    yield 1.0
+
+
+@env.template(max_steps=9)
+async def walled():
+    said = yield "Go."
+    while said != "end":
+        if said == "raise":
+            raise ValueError("wall")
+        said = yield Observation(said)
+    yield 1.0
+"""
+
+
+async def test_actions_are_replayed_where_a_worker_dies(tmp_path: Path) -> None:
+    file = write_env(tmp_path, _GAME)
+    async with serve(str(file), workers=1) as served:
+        address = Address(served.url)
+        async with Channel.open(address) as channel:
+            game = await RemoteSession.begin(channel, "game", {})
+            await game.step("a")
+            await game.step("b")
+            _kill_workers(os.getpid())
+            assert (await game.step("c")).done
+            assert (await game.grade(Submission(answer="c"))).reward == 0.75
+
+            moody = await RemoteSession.begin(channel, "moody", {})
+            await moody.step("a")
+            _kill_workers(os.getpid())
+            with pytest.raises(ChannelError, match="showed something else"):
+                await moody.grade(Submission(answer="a"))
+
+            walled = await RemoteSession.begin(channel, "walled", {})
+            with pytest.raises(ChannelError, match="wall"):
+                await walled.step("raise")
+            with pytest.raises(ChannelError, match="wall"):  # nobody escapes by going on
+                await walled.grade(Submission(answer="end"))
+
+
+async def test_an_action_sent_again_is_one_action(tmp_path: Path) -> None:
+    file = write_env(tmp_path, _GAME)
+    async with serve(str(file), workers=1) as served, Channel.open(Address(served.url)) as channel:
+        await RemoteSession.begin(channel, "walled", {})
+        first = await channel.call("tasks.step", {"action": "x", "number": 1})
+        assert await channel.call("tasks.step", {"action": "x", "number": 1}) == first
+        with pytest.raises(ChannelError, match="the next action is number 2"):
+            await channel.call("tasks.step", {"action": "y", "number": 1})
+        assert (await channel.call("tasks.step", {"action": "y", "number": 2}))[
+            "observation"
+        ] == "y"
+
+
+def _kill_workers(front: int) -> None:
+    found = Path(f"/proc/{front}/task/{front}/children").read_text().split()
+    for pid in map(int, found):
+        if b"channel.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGKILL)
+
+
+# Connections that break.
+
+
+class Relay:
+    """A TCP relay that hangs up when it is told to."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.connections = 0
+        self.port = 0
+        self._open: list[asyncio.StreamWriter] = []
+        self._accepted: set[asyncio.Task[None]] = set()
+        self.drop_after: bytes | None = None
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator[Relay]:
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            self.hang_up()
+            await asyncio.wait(self._accepted)
+
+    def hang_up(self) -> None:
+        for writer in self._open:
+            writer.transport.abort()
+        self._open.clear()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._accepted.add(cast("asyncio.Task[None]", asyncio.current_task()))
+        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._open += [writer, up_writer]
+        try:
+            await asyncio.gather(
+                self._pump(reader, up_writer), self._pump(up_reader, writer, is_down=True)
+            )
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
+            up_writer.transport.abort()
+
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_down: bool = False
+    ) -> None:
+        while data := await reader.read(1 << 16):
+            if is_down and self.drop_after is not None and self.drop_after in data:
+                self.drop_after = None  # the reply is lost, and the connection with it
+                self.hang_up()
+                return
+            writer.write(data)
+            await writer.drain()
+
+
+@pytest.mark.parametrize("lost", [b"What is", b'"score"', b"cancelled"])
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+async def test_a_lost_reply_is_asked_for_again(
+    served: ServedProcess, scheme: str, lost: bytes
+) -> None:
+    async with Relay(served.port).listening() as relay:
+        url = f"{scheme}://127.0.0.1:{relay.port}"
+        async with assay.connect(url, patience=10) as client:
+            relay.drop_after = lost
+            async with client.run("add") as run:
+                run.trace.content = "3"
+            assert run.reward == 1.0
+            await client.cancel(run)
+            assert relay.connections == 2
+
+
+async def test_a_server_that_is_gone_is_an_error_and_no_reward(
+    children: Children, tmp_path: Path
+) -> None:
+    write_env(tmp_path)
+    served = serve_process(children, tmp_path, "--workers", "1")
+    async with assay.connect(served.url, patience=0.3) as client:
+        run = client.run("add")
+        await run.__aenter__()
+        run.trace.content = "3"
+        os.kill(served.pid, signal.SIGKILL)
+        with pytest.raises(ChannelError, match="cannot reach"):
+            await run.__aexit__(None, None, None)
+        assert run.reward is None
+    await asyncio.to_thread(until, lambda: not _workers_of(tmp_path))  # they end with their front
+
+
+def _workers_of(folder: Path) -> list[Path]:
+    wanted = str(folder / "env.py").encode()
+    found: list[Path] = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = line.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if wanted in words:
+            found.append(line)
+    return found
+
+
+async def test_a_session_that_the_server_has_forgotten_is_lost(tmp_path: Path) -> None:
+    """A new server at the same port knows nothing of it: no grade is made up."""
+    file = write_env(tmp_path)
+    async with serve(str(file), workers=1) as first:
+        context = Channel.open(Address(first.url), patience=10)
+        channel = await context.__aenter__()
+        session = await RemoteSession.begin(channel, "add", {})
+    async with serve(str(file), workers=1, port=first.port):
+        with pytest.raises(ChannelError, match="the session is lost") as caught:
+            await session.grade(Submission(answer="3"))
+        assert caught.value.kind == "SessionLostError"
+        await context.__aexit__(None, None, None)
+
+
+# Servers that lie.
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {},
+        {"score": None},
+        {"score": True},
+        {"score": "1.0"},
+        {"score": [1.0]},
+        {"reward": 1.0},
+        {"score": 1.0, "isError": "true"},
+        {"score": 1.0, "isError": 1},
+        {"score": 1.0, "is_error": True},
+        {"score": 1.0, "done": "no"},
+        {"score": 1.0, "content": 5},
+        {"score": 1.0, "info": []},
+        {"score": 1.0, "subscores": {}},
+        {"score": 1.0, "subscores": [1]},
+        {"score": 1.0, "subscores": [{"name": "a", "value": 2.0}]},
+        {"score": 1.0, "subscores": [{"name": "", "value": 1.0}]},
+        {"score": 1.0, "subscores": [{"name": "a", "value": True}]},
+        {"score": 1.0, "subscores": [{"name": "a", "value": 1.0, "weight": 1e200}]},
+        {"score": 10**400},
+        {"score": 1.0, "isError": True},
+    ],
+)
+def test_what_is_no_grade_is_no_reward(frame: dict[str, Json]) -> None:
+    reward: float | None = None
+    with suppress(ChannelError):
+        reward = grade_of(frame).reward
+    assert reward is None
+
+
+Answering = Callable[[Mapping[str, Json]], "Json | bytes | None"]
+
+
+@asynccontextmanager
+async def lying(answer: Answering) -> AsyncGenerator[str]:
+    """A server that says what it is told to; None hangs up."""
+
+    accepted: set[asyncio.Task[None]] = set()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.add(cast("asyncio.Task[None]", asyncio.current_task()))
+        while line := await reader.readline():
+            frame = cast("dict[str, Json]", json.loads(line))
+            said = answer(frame)
+            if said is None:
+                break
+            if not isinstance(said, bytes):
+                said = json.dumps({"jsonrpc": "2.0", "id": frame["id"], "result": said}).encode()
+            writer.write(said + b"\n")
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        await asyncio.wait(accepted)
+
+
+@pytest.mark.parametrize(
+    ("method", "said", "message"),
+    [
+        ("hello", {}, "names no session"),
+        ("hello", b"[]", "a frame is a list"),
+        ("hello", b"SSH-2.0-OpenSSH", "not JSON"),
+        ("hello", b'{"id": 1, "result": 5}', "the reply is no object"),
+        ("tasks.list", {"tasks": [{"id": 5}]}, "a task has no id"),
+        ("tasks.start", {"prompt": 5}, "neither text nor chat"),
+        ("tasks.grade", b'{"id": 4, "result": {"score": NaN}}', "not JSON"),
+        ("tasks.grade", b'{"id": 4, "result": {"score": 1e999}}', "not JSON"),
+        ("tasks.grade", b'{"id": 4, "result": {"score": 0.0, "score": 1.0}}', "stands twice"),
+        ("tasks.grade", {"score": True}, "no grade"),
+        ("tasks.grade", None, "broke off|cannot reach"),
+    ],
+)
+async def test_a_server_that_lies_gives_no_reward(
+    method: str, said: Json | bytes, message: str
+) -> None:
+    honest: dict[str, Json] = {
+        "hello": {"session_id": "sess-1", "env": {"name": "e", "version": "1"}, "bindings": []},
+        "tasks.list": {"tasks": [{"id": "t"}]},
+        "tasks.start": {"prompt": "p"},
+        "tasks.grade": {"score": 1.0},
+        "tasks.cancel": {"cancelled": True},
+        "bye": {"goodbye": True},
+    }
+
+    def answer(frame: Mapping[str, Json]) -> Json | bytes | None:
+        asked = str(frame["method"])
+        return said if asked == method else honest[asked]
+
+    async with lying(answer) as url:
+        runs: list[Run] = []
+
+        async def ask() -> None:
+            async with assay.connect(url, patience=0.2) as client:
+                runs.append(client.run("t"))
+                await _drive(runs[0], "x")
+
+        with pytest.raises(ChannelError, match=message):
+            await ask()
+        assert [run.reward for run in runs] in ([], [None])
+
+
+# What a user types.
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://127.0.0.1:80", "tcp://HOST:PORT"),
+        ("127.0.0.1:80", "tcp://HOST:PORT"),
+        ("tcp://127.0.0.1", "no port"),
+        ("tcp://:5", "not where"),
+        ("tcp://h:99999", "no URL"),
+        ("ws://user:secret@127.0.0.1:80", "a URL with a secret"),
+    ],
+)
+async def test_a_wrong_url_is_explained(url: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        async with assay.connect(url):
+            pass
+
+
+async def test_a_wrong_template_or_argument_is_told_at_once(served: ServedProcess) -> None:
+    async with assay.connect(served.url) as client:
+        with pytest.raises(InputError, match="did you mean 'count'"):
+            client.task("cuont")
+        with pytest.raises(InputError, match=r"takes no argument 'wrod'.*did you mean 'word'"):
+            client.task("count", wrod="x")
+        with pytest.raises(InputError, match="needs the argument 'word'"):
+            client.task("count")
+        with pytest.raises(InputError, match="no binding 'ssh'"):
+            client.binding("ssh")
+
+
+# Tokens.
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+async def test_a_stranger_gets_neither_grade_nor_answer(tmp_path: Path, scheme: str) -> None:
+    file = write_env(tmp_path)
+    async with serve(str(file), workers=1, token=_TOKEN) as served:
+        url = served.url if scheme == "tcp" else served.websocket
+        for wrong in ("", "0123456789abcdeF", "x" * 5000):
+            with pytest.raises(ChannelError, match="token") as caught:
+                async with assay.connect(url, token=wrong, patience=5):
+                    pass
+            assert caught.value.code == -32001
+        async with assay.connect(url, token=_TOKEN) as client:
+            job = await client.task("add").run(three)
+    assert job.reward == 1.0
+    assert _TOKEN not in json.dumps(job.to_dict())
+    assert _TOKEN not in repr(job) + repr(Address(url, _TOKEN))
+
+
+# Placement.
+
+_PLACED = """
+import asyncio, os, sys
+from assay import Environment
+
+env = Environment("placed")
+
+
+@env.template()
+async def pid(offset: int = 0):
+    answer = yield f"{os.getpid() + offset}"
+    yield 1.0 if answer == str(os.getpid() + offset) else 0.0
+
+
+async def agent(run):
+    return run.prompt
+
+
+async def main():
+    job = await pid(offset=5).run(agent, group=3, runtime="subprocess")
+    run = job.runs[0]
+    print(job.reward, run.runtime, run.prompt != str(os.getpid() + 5), job.coverage)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+def test_a_task_is_placed_in_a_process_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "placed.py"
+    file.write_text(_PLACED)
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, check=False, cwd="/"
+    )
+    assert done.stdout == "1.0 subprocess True (3, 3)\n", done.stderr
+
+
+async def test_a_task_is_placed_at_a_url(served: ServedProcess) -> None:
+    here = Environment("demo")
+
+    @here.template(returns=int)
+    async def count(word: str) -> AsyncGenerator[object, object]:
+        raise AgentError("it is not run here")
+        yield
+
+    job = await count(word="abc").run(three, runtime=served.url)
+    assert (job.reward, job.runs[0].runtime) == (1.0, served.url)
+    with pytest.raises(InputError, match="at module level"):
+        await count(word="abc").run(three, runtime="subprocess")
+    with pytest.raises(InputError, match="did you mean 'subprocess'"):
+        await count(word="abc").run(three, runtime="subproces")
+    job = await count(word="abc").run(three, runtime=Address(served.url, "unneeded"))
+    assert job.reward == 1.0
