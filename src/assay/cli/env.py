@@ -25,6 +25,8 @@ exit status: 0 ended, 2 bad input, 3 it could not be served"""
 
 _SECONDS = number_between(0.01, 31_536_000, "seconds")
 
+_FILES = 16_384
+
 _EXAMPLES = """\
   assay env serve env.py
   assay env serve env.py:arithmetic --port 8765 --workers 4 --log audit.jsonl
@@ -75,6 +77,7 @@ def run(given: Namespace) -> int:
     """Serve an environment."""
     file, name = _parts(given.file)
     token = _token(given.token_env)
+    _allow_connections()
     asyncio.run(_serve(given, file, name, token))
     return 0
 
@@ -142,6 +145,16 @@ def _announced(given: Namespace, served: Served) -> str:
         f"serving {served.manifest['name']} at {served.url} and {served.websocket}"
         " (Ctrl-C ends it)"
     )
+
+
+def _allow_connections() -> None:
+    """Each connection is an open file, of which a process may have few unless it asks."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _parts(given: str) -> tuple[str, str]:

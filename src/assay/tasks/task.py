@@ -33,7 +33,10 @@ Agent: TypeAlias = "Callable[[Run], Awaitable[object]]"
 
 
 class Session(Protocol):
-    """A task that has begun: it has a prompt, perhaps a workspace, and can be graded once."""
+    """A task that has begun: it has a prompt, perhaps a workspace, and can be graded once.
+
+    One that takes actions is `Stepping` as well, one that offers tools `Offering` (`types.run`).
+    """
 
     @property
     def prompt(self) -> Prompt:

@@ -211,6 +211,8 @@ class Run:
         tools: What the task offers the agent to call, while it works, by name; see `call`.
         client: What starts and grades a run that is driven by hand.
         args: What its task is called with, likewise.
+        answered: Steps of the trace that the task itself answered: actions, calls of its tools. No
+            agent that runs in a sandbox writes any of them.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
         job_id: The launch it belongs to.
@@ -238,6 +240,7 @@ class Run:
     )
     client: RunClient | None = field(default=None, repr=False, compare=False)
     args: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    answered: list[Step] = field(default_factory=list[Step], repr=False, compare=False)
     runtime: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
@@ -329,9 +332,9 @@ class Run:
             raise
         except BaseException as error:
             reason = str(error) or type(error).__name__
-            self.record(ActionStep(action=str(action), error=reason, started_at=started))
+            self._keep(ActionStep(action=str(action), error=reason, started_at=started))
             raise
-        self.record(
+        self._keep(
             ActionStep(
                 action=str(action),
                 observation=seen.content,
@@ -366,9 +369,9 @@ class Run:
             result = await tool(given)
         except BaseException as error:
             reason = str(error) or type(error).__name__
-            self.record(ToolStep(call=made, error=reason, started_at=started))
+            self._keep(ToolStep(call=made, error=reason, started_at=started))
             raise
-        self.record(ToolStep(call=made, result=result, started_at=started))
+        self._keep(ToolStep(call=made, result=result, started_at=started))
         return result
 
     async def __aenter__(self) -> Self:
@@ -391,6 +394,9 @@ class Run:
         self.grade = Grade.ungraded(reason_of(error))
         await client.cancel(self)
 
+    def _keep(self, step: Step) -> None:
+        self.answered.append(self.record(step))
+
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
         plain = replace(
@@ -401,6 +407,7 @@ class Run:
             stepping=None,
             tools={},
             client=None,
+            answered=[],
         )
         written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}

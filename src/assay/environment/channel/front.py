@@ -26,7 +26,7 @@ from assay.environment.channel.frames import (
     Request,
     Wire,
 )
-from assay.environment.channel.sessions import Attempt, Ending, Ledger, Limits, ServedSession
+from assay.environment.channel.sessions import Attempt, Ending, Ledger, Limits, Move, ServedSession
 from assay.environment.channel.workers import Worker, WorkerGoneError, Workers
 from assay.errors import AssayError, ChannelError, nearest
 from assay.scoring.json_safe import Json
@@ -36,7 +36,6 @@ __all__ = ["Front"]
 T = TypeVar("T")
 
 _LOG = logging.getLogger("assay.channel")
-_MOST_DEATHS = 3
 _SHARED_DEATHS = 2
 
 
@@ -187,31 +186,32 @@ class Front:
         attempt = self._ledger.start(session, task, args, key, time.monotonic())
         return self._run(attempt, self._start(session, attempt))
 
-    def step_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
-        """Act in the task of a session; an action that is sent again is the same one.
+    def move(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
+        """Act in the task of a session, or call a tool of it; sent again it is done once.
 
         Raises:
-            ChannelError: If there is none, or it takes no action now.
+            ChannelError: If there is no task, or it takes nothing now.
         """
-        attempt, action = session.begun(), request.text("action", needed=True)
-        number = request.params.get("number")
-        done = attempt.steps[-1] if attempt.steps else None
-        if number is not None and number == len(attempt.steps) and done and done[0] == action:
-            return self._later_value(done[1])
+        attempt, method = session.begun(), request.method.removeprefix("tasks.")
+        said: dict[str, Json] = {"action": request.text("action", needed=method == "step")}
+        if method == "call":
+            name, arguments = request.text("name", needed=True), request.mapping("arguments")
+            said = {"name": name, "arguments": arguments}
+        number, moves = request.params.get("number"), attempt.moves
+        if moves and number == len(moves) and (moves[-1].method, moves[-1].said) == (method, said):
+            return self._later_value(moves[-1].result)
         self._require_idle(attempt)
         if attempt.answer is not None:
             raise ChannelError("already graded", code=INVALID_REQUEST, kind="TaskEndedError")
         if attempt.fault is not None:
             raise attempt.fault
-        if number is not None and number != len(attempt.steps) + 1:
+        if number is not None and number != len(moves) + 1:
+            raise ChannelError(f"the next move is number {len(moves) + 1}", code=INVALID_PARAMS)
+        if len(moves) >= self.limits.moves:
             raise ChannelError(
-                f"the next action is number {len(attempt.steps) + 1}", code=INVALID_PARAMS
+                f"a task takes {self.limits.moves:,} moves here", code=BUSY, kind="TaskEndedError"
             )
-        if len(attempt.steps) >= self.limits.steps:
-            raise ChannelError(
-                f"a task takes {self.limits.steps:,} actions here", code=BUSY, kind="TaskEndedError"
-            )
-        return self._run(attempt, self._step(session, attempt, action))
+        return self._run(attempt, self._move(session, attempt, method, said))
 
     def grade_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
         """Grade the task of a session, once: what is asked again gets the grade that there is.
@@ -271,18 +271,19 @@ class Front:
             raise
         return cast("dict[str, Json]", attempt.prompt)
 
-    async def _step(self, session: ServedSession, attempt: Attempt, action: str) -> dict[str, Json]:
-        async def step(worker: Worker) -> Json:
-            params: dict[str, Json] = {"task": attempt.number, "action": action}
-            return await worker.ask("step", params, self.limits.start)
+    async def _move(
+        self, session: ServedSession, attempt: Attempt, method: str, said: dict[str, Json]
+    ) -> dict[str, Json]:
+        async def do(worker: Worker) -> Json:
+            return await worker.ask(method, {"task": attempt.number, **said}, self.limits.start)
 
         try:
-            seen = cast("dict[str, Json]", await self._doing(attempt, step))
-        except AssayError as error:
-            if type_of(error) == "TaskEndedError":
+            seen = cast("dict[str, Json]", await self._doing(attempt, do))
+        except Exception as error:
+            if isinstance(error, AssayError) and type_of(error) == "TaskEndedError":
                 raise
             raise self._fail(session, attempt, error) from error  # whoever goes on has no grade
-        attempt.steps.append((action, seen))
+        attempt.moves.append(Move(method, said, seen))
         return seen
 
     async def _grade(
@@ -316,44 +317,38 @@ class Front:
         """Do something where the task lives, and where it has died, where it lives again.
 
         A task that was doing something when its worker died may be what killed it, or not: after
-        the second time it gets a worker of its own, where it can harm nobody else.
+        the second time it does it in a worker of its own, where it can harm nobody else.
         """
-        while True:
+        while attempt.deaths < _SHARED_DEATHS:
             try:
                 return await call(await self._begun(attempt))
             except WorkerGoneError as gone:
                 attempt.deaths += gone.was_begun
                 self._places.pop(attempt.number, None)
-                if attempt.deaths >= _MOST_DEATHS:
-                    raise ChannelError(
-                        f"{attempt.task!r} was in {attempt.deaths} workers when they died",
-                        kind="WorkerLostError",
-                        hint="it ran out of memory, or ended its process",
-                    ) from None
+        async with self._workers.alone() as worker:
+            try:
+                await _begin(attempt, worker, self.limits.start)
+                value = await call(worker)
+            except WorkerGoneError:
+                raise ChannelError(
+                    f"{attempt.task!r} was in {attempt.deaths + 1} workers when they died",
+                    kind="WorkerLostError",
+                    hint="it ran out of memory, or ended its process",
+                ) from None
+            finally:
+                await worker.end(attempt.number)
+        attempt.deaths = 0  # the next call begins it again among the others
+        return value
 
     async def _begun(self, attempt: Attempt) -> Worker:
         """The worker that the task lives in; it is begun again if that has died."""
         place = self._places.get(attempt.number)
         if place is not None and not place.is_gone:
             return place
-        is_suspect = attempt.deaths >= _SHARED_DEATHS
-        worker = await (self._workers.own() if is_suspect else self._workers.least_busy())
+        worker = await self._workers.least_busy()
         self._places[attempt.number] = worker
         worker.tasks.add(attempt.number)
-        params: dict[str, Json] = {
-            "task": attempt.number,
-            "id": attempt.task,
-            "args": attempt.args,
-        }
-        prompt = await worker.ask("start", params, self.limits.start)
-        if attempt.prompt is None:
-            attempt.prompt = prompt
-        elif prompt != attempt.prompt:
-            raise _lost(attempt, "asked something else")
-        for action, seen in attempt.steps:
-            again: dict[str, Json] = {"task": attempt.number, "action": action}
-            if await worker.ask("step", again, self.limits.start) != seen:
-                raise _lost(attempt, "showed something else after the same actions")
+        await _begin(attempt, worker, self.limits.start)
         return worker
 
     def _end(
@@ -378,9 +373,7 @@ class Front:
         if is_ended:
             worker.tasks.discard(number)
         else:
-            await worker.end(number)
-        if self._workers.is_own(worker):
-            await worker.stop()
+            await worker.end(number, self.limits.grading)
 
     def _remove(self, session: ServedSession, ending: Ending) -> None:
         self._ledger.remove(session)
@@ -404,7 +397,7 @@ class Front:
             "peer": session.peer,
             "task": attempt.task if attempt else None,
             "start": session.starts,
-            "actions": len(attempt.steps) if attempt else 0,
+            "moves": len(attempt.moves) if attempt else 0,
             "ended": ending,
             "reward": grade.get("score"),
             "is_error": grade.get("isError") is True or error is not None,
@@ -441,6 +434,24 @@ _SWEEPING = "sweeping"
 
 async def _given(value: dict[str, Json]) -> dict[str, Json]:
     return value
+
+
+async def _begin(attempt: Attempt, worker: Worker, seconds: float) -> None:
+    """Begin a task in a worker; one that was begun before must say what it said then.
+
+    Raises:
+        ChannelError: If it does not.
+    """
+    params: dict[str, Json] = {"task": attempt.number, "id": attempt.task, "args": attempt.args}
+    prompt = await worker.ask("start", params, seconds)
+    if attempt.prompt is None:
+        attempt.prompt = prompt
+    elif prompt != attempt.prompt:
+        raise _lost(attempt, "asked something else")
+    for move in attempt.moves:
+        again = {"task": attempt.number, **move.said}
+        if await worker.ask(move.method, again, seconds) != move.result:
+            raise _lost(attempt, "showed something else after the same actions")
 
 
 def _lost(attempt: Attempt, what: str) -> ChannelError:

@@ -27,6 +27,7 @@ __all__ = ["Served", "audit_to", "serve"]
 _CHUNK = 1 << 16
 _BACKLOG = 1024
 _PING_SECONDS = 30.0
+_MOST_HEAD = 16 << 10
 
 
 @frozen(kw_only=True)
@@ -164,6 +165,7 @@ class _Doors:
             task.cancel()
         if self._open:
             await asyncio.wait(self._open)
+        await asyncio.sleep(0)  # what was broken off is closed in the next round
 
     async def _lines(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -179,20 +181,16 @@ class _Doors:
         from aiohttp import web
 
         if "Origin" in request.headers:  # else any page that is open in a browser here could speak
-            return web.Response(status=403, text="browsers are not served\n")
+            return _refusal(403, "browsers are not served")
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         is_trusted = scheme.lower() == "bearer" and self._front.knows(token.strip())
         if self._front.needs_token and not is_trusted:
-            return web.Response(
-                status=401,
-                text="this server wants a token\n",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
+            return _refusal(401, "this server wants a token")
         opened = web.WebSocketResponse(
             max_msg_size=MOST_BYTES, heartbeat=_PING_SECONDS, compress=False
         )
         if not opened.can_prepare(request):
-            return web.Response(status=426, text="speak WebSocket, or lines of JSON over TCP\n")
+            return _refusal(426, "speak WebSocket, or lines of JSON over TCP")
         await opened.prepare(request)
         transport = request.transport
         wire = WebSocketWire(
@@ -205,13 +203,25 @@ class _Doors:
         return opened
 
 
+def _refusal(status: int, text: str) -> web.Response:
+    from aiohttp import web
+
+    response = web.Response(status=status, text=f"{text}\n")
+    response.force_close()
+    return response
+
+
 class _Sniffing(asyncio.Protocol):
-    """A connection that has not said anything yet."""
+    """A connection of which it is not known yet what it speaks.
+
+    The head of an HTTP request is waited for here, since aiohttp has no limit for that.
+    """
 
     def __init__(self, doors: _Doors) -> None:
         self._doors = doors
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._said = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -223,13 +233,18 @@ class _Sniffing(asyncio.Protocol):
         silent[self] = None
 
     def data_received(self, data: bytes) -> None:
+        self._said += data
+        if self._said.startswith(b"G") and b"\r\n\r\n" not in self._said:
+            if len(self._said) > _MOST_HEAD:
+                self.abort()
+            return
         self._forget()
         transport = self._transport
         assert transport is not None
-        protocol = self._doors.protocol_for(data)
+        protocol = self._doors.protocol_for(self._said)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
-        protocol.data_received(data)
+        protocol.data_received(self._said)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._forget()

@@ -9,12 +9,12 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from assay.environment.channel.frames import BUSY, TcpWire, decode, encode, fault_of
+from assay.environment.channel.frames import TcpWire, decode, encode, fault_of
 from assay.environment.channel.worker import MOST_INSIDE
 from assay.errors import AssayError, ChannelError, GradingTimeoutError, InputError
 from assay.scoring.json_safe import Json
@@ -25,7 +25,6 @@ _LOG = logging.getLogger("assay.channel")
 _START_SECONDS = 120.0
 _GRACE_SECONDS = 5.0
 _NAP_SECONDS = 0.5
-_MOST_OWN = 32
 
 
 class WorkerGoneError(Exception):
@@ -101,7 +100,13 @@ class Worker:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_connection(sock=ours)
+        except BaseException:
+            process.kill()
+            process.wait()
+            ours.close()
+            raise
         worker = cls(process, TcpWire(reader, writer))
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -164,12 +169,21 @@ class Worker:
         finally:
             self._asked.pop(number, None)
 
-    async def end(self, task: int) -> None:
-        """End a task; a worker that does not even do that hangs, and is killed."""
+    async def end(self, task: int, patience: float = _GRACE_SECONDS) -> None:
+        """End a task; a worker that does not come to that hangs, and is killed.
+
+        Args:
+            task: The task.
+            patience: How long something else may hold the worker up.
+        """
         self.tasks.discard(task)
-        with suppress(WorkerGoneError, AssayError, TimeoutError):
-            async with asyncio.timeout(_GRACE_SECONDS):
-                await self.ask("end", {"task": task}, _GRACE_SECONDS)
+        with suppress(WorkerGoneError, AssayError):
+            try:
+                async with asyncio.timeout(patience):
+                    await self.ask("end", {"task": task}, patience)
+            except TimeoutError:
+                _LOG.warning("worker %d does not end a task, and is killed", self.pid)
+                await self.kill()
 
     async def _require_answers(self, late: _Asked) -> None:
         """Kill it if it hangs.
@@ -249,8 +263,8 @@ class Workers:
         self._living: set[Worker] = set()
         self._keeping: list[asyncio.Task[None]] = []
         self._changed = asyncio.Condition()
-        self._own: set[Worker] = set()
-        self._starting = 0
+        self._alone = asyncio.Semaphore(max(2, count))
+        self._idle: list[Worker] = []
         self._fault: AssayError | None = None
 
     @property
@@ -278,7 +292,7 @@ class Workers:
             keeping.cancel()
         if self._keeping:
             await asyncio.wait(self._keeping)
-        await asyncio.gather(*(worker.stop() for worker in self._living | self._own))
+        await asyncio.gather(*(worker.stop() for worker in (*self._living, *self._idle)))
         self._living.clear()
 
     async def least_busy(self) -> Worker:
@@ -294,26 +308,21 @@ class Workers:
                 await self._changed.wait()
         return min(living, key=lambda worker: worker.load)
 
-    async def own(self) -> Worker:
-        """One for a single task, which was in others when they died; its caller stops it.
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[Worker]:
+        """One that does nothing else meanwhile, for a task that was in others when they died.
 
         Raises:
-            AssayError: If it cannot be started, or there are too many of them.
+            AssayError: If it cannot be started.
         """
-        self._own = {worker for worker in self._own if not worker.is_gone}
-        if len(self._own) + self._starting >= _MOST_OWN:
-            raise ChannelError("too many tasks have killed their workers", code=BUSY)
-        self._starting += 1
-        try:
-            worker = await Worker.start(self._file, self._name)
-        finally:
-            self._starting -= 1
-        self._own.add(worker)
-        return worker
-
-    def is_own(self, worker: Worker) -> bool:
-        """Whether it is there for one task alone."""
-        return worker in self._own
+        async with self._alone:
+            idle = [worker for worker in self._idle if not worker.is_gone]
+            self._idle = idle[1:]
+            worker = idle[0] if idle else await Worker.start(self._file, self._name)
+            try:
+                yield worker
+            finally:
+                self._idle.append(worker)
 
     async def _keep(self, worker: Worker | None) -> None:
         """Keep one worker alive."""
