@@ -10,6 +10,7 @@ from assay.eval.harnesses import (
     asks_through_gateway,
     declared_harnesses,
     require_harnesses,
+    require_recordings,
     require_turns,
     usable_harnesses,
 )
@@ -107,6 +108,9 @@ def plan_cells(
         found[task.slug] = usable_harnesses(case, names, declared)
         require_harnesses(case, names - agents.keys(), found[task.slug])
         require_turns(case, names & agents.keys(), agents)
+        if isinstance(task.work, Case):
+            asked = dict.fromkeys(m for h, m, _ in cells if h == "replay" and m in request.models)
+            require_recordings(case, found[task.slug], asked)
         for harness, model, trial in cells:
             coordinate = Coordinate(task, harness, model, trial)
             if harness in agents:

@@ -15,7 +15,7 @@ from assay.eval.batch import run_batches
 from assay.eval.isolation import CaseLock, Settle, settle_by_locks
 from assay.eval.matrix import regraded_cell, tasks_of
 from assay.eval.planning import Coordinate, require_case_parts
-from assay.eval.recorded import NO_ANSWER, ROW_PARTS
+from assay.eval.recorded import ROW_PARTS, unanswered
 from assay.eval.records import graded_by, graders_digest, record_of, row_record
 from assay.eval.rollout import ANSWERED, Cell
 from assay.eval.runner import run_cells
@@ -117,7 +117,7 @@ class Regrade:
         """Grade a row as it was kept: its file may have changed since, or be gone."""
         row = _kept_row(store, self.run, before)
         if row.submission.answer is None:
-            return row, EvaluationResult.from_error(NO_ANSWER)
+            return row, unanswered(row.submission)
         keep = _kept_nodes(before, self.graders, self.only) if self.only else {}
         return row, await grade_submission(self.graders, row.submission, keep=keep)
 
