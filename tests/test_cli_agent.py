@@ -17,7 +17,7 @@ from assay.tasks import Taskset
 from assay.testing import FakeModel, calls, says
 from assay.types.run import Run
 from assay.types.trace import AgentStep, ToolStep
-from tests.command_line import assay, cells, write_case
+from tests.command_line import assay, cells, summary, write_case
 
 pytestmark = pytest.mark.sandbox
 
@@ -56,6 +56,15 @@ def test_a_case_without_a_matrix_is_run_with_a_model(tmp_path: Path) -> None:
     assert run.trace.extra["gateway"] == {"calls": 2, "flags": []}
     assert run.tokens
     assert not (tmp_path / ".assay" / "wire").exists()
+
+
+def test_a_model_that_is_named_twice_is_asked_once(tmp_path: Path) -> None:
+    """Its cell was stored once and planned twice: a run without a verdict, that ended never."""
+    write_case(tmp_path, _CASE)
+    _recorded(tmp_path, run_sh="echo hello > a.txt\n", answer_txt="Written.")
+    twice = ("--model", "fake") * 2 + ("--harness", "agent") * 2
+    done = assay("run", "evals", *twice, "--json", cwd=tmp_path)
+    assert (done.returncode, summary(done)["total"]) == (0, 1)
 
 
 def test_a_case_without_a_matrix_needs_a_model(tmp_path: Path) -> None:

@@ -176,7 +176,8 @@ def _narrow(
         harnesses = dict.fromkeys(harness for harness, _ in pairs)
         pairs = kept or [(harness, model) for harness in harnesses for model in request.models]
     trials = request.trials or max(trial for _, _, trial in own)
-    return [(h, m, trial) for h, m in pairs for trial in range(1, trials + 1)]
+    # What is named twice on a command line is meant once: a cell is stored once, too.
+    return [(h, m, trial) for h, m in dict.fromkeys(pairs) for trial in range(1, trials + 1)]
 
 
 def require_case_parts(case: Case) -> None:
