@@ -201,6 +201,9 @@ class Front:
         number, moves = request.params.get("number"), attempt.moves
         if moves and number == len(moves) and (moves[-1].method, moves[-1].said) == (method, said):
             return self._later_value(moves[-1].result)
+        running = self._running.get(attempt.number)
+        if running and number == len(moves) + 1 and attempt.moving == (method, said):
+            return running  # asked again by a client whose connection broke
         self._require_idle(attempt)
         if attempt.answer is not None:
             raise ChannelError("already graded", code=INVALID_REQUEST, kind="TaskEndedError")
@@ -213,6 +216,7 @@ class Front:
                 f"a task takes {self.limits.moves:,} moves here", code=BUSY, kind="TaskEndedError"
             )
         attempt.keep(request.size, self.limits.kept_bytes)
+        attempt.moving = (method, said)
         return self._run(attempt, self._move(session, attempt, method, said))
 
     def grade_task(self, session: ServedSession, request: Request) -> asyncio.Task[dict[str, Json]]:
