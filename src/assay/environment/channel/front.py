@@ -411,7 +411,10 @@ class Front:
             "workers_died": attempt.deaths if attempt else 0,
             "seconds": round(time.monotonic() - (attempt or session).started, 3),
         }
-        self._audit(line)
+        try:
+            self._audit(line)
+        except Exception:  # a full disk must not take away a grade; the log says so
+            _LOG.exception("the audit cannot be written: %s", json.dumps(line))
 
     async def _sweep(self) -> None:
         current = asyncio.current_task()
