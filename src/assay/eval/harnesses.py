@@ -289,13 +289,13 @@ def asks_through_gateway(name: str, declared: Mapping[str, HarnessSpec]) -> bool
     return declared[name].gateway if name in declared else name == "agent"
 
 
-def require_model(model: str, case: Case, *, is_lent: bool = False) -> None:
+def require_model(model: str, case: Case, *, is_anothers: bool = False) -> None:
     """Refuse a model that cannot be asked, before anything is run.
 
     Args:
         model: The model.
         case: The case that it would work on.
-        is_lent: Whether the case lists it for another harness, and nobody named one for this.
+        is_anothers: Whether the case lists it for another harness, and nobody named one for this.
 
     Raises:
         InputError: Saying what is missing.
@@ -303,7 +303,7 @@ def require_model(model: str, case: Case, *, is_lent: bool = False) -> None:
     from assay.models.client import unconfigured
 
     if model != FAKE and (missing := unconfigured(model)):
-        if is_lent:
+        if is_anothers:
             missing += f"; or name one: --model anthropic:NAME, or --model {FAKE}, without a key"
         raise InputError(f"case {case.id!r}: its agent cannot ask {model!r}: {missing}")
 
