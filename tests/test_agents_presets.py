@@ -48,7 +48,7 @@ def test_a_preset_is_a_harness_that_asks_through_the_gateway(
     (line,) = harness.commands(["-rf {x}"], model="m", workspace="/workspace", gateway="http://g")
     assert next(word for word in line if "-rf {x}" in word).partition("=")[2] in ("", "-rf {x}")
     # What begins like an option is none.
-    assert line[-2] == "--" or line[-1].startswith(("--task=", "--message="))
+    assert line[-2] == "--" or line[-1].startswith(("--task=", "--message=", "--prompt="))
 
 
 def test_a_project_s_own_program_comes_before_that_of_the_path(
@@ -147,7 +147,7 @@ def test_the_page_tells_of_every_preset() -> None:
     for name in PRESETS:
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
         assert preset(name).licence in row
-        assert f"`{preset(name).install}`" in row or name == "opencode-acp"
+        assert f"`{preset(name).install}`" in row or name.endswith("-acp")
 
 
 def test_what_the_system_has_is_there_already() -> None:
@@ -278,13 +278,13 @@ def fake() -> Generator[FakeModel]:
         yield fake
 
 
-def played(root: Path, fake: FakeModel, *, boast: str = "", more: str = "") -> Run:
+def played(root: Path, fake: FakeModel, *, boast: str = "", more: str = "", code: int = 0) -> Run:
     """What came of a cell."""
     tools = program(root / "tools" / "claude", _CLAUDE % (sys.executable, boast)).parent
     write_case(root, _CASE.format(harness="claude-code", model=fake.model, more=more))
     env = {"ASSAY_HARNESS_PATH": str(tools)}
     done = assay("run", "evals", "--json", cwd=root, env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     with Store.open(str(root / ".assay")) as store:
         run = store.run("latest")
         (cell,) = store.cells(run.id)
@@ -305,6 +305,14 @@ def test_claude_code_solves_through_the_gateway_and_goes_on(
     assert [asked.model for asked in fake.requests] == ["fake-model"] * 3
 
 
+def test_a_refusal_that_an_agent_tells_of_was_said(tmp_path: Path) -> None:
+    with FakeModel(["It is 4."], faults=["refusal"]) as fake:
+        run = played(tmp_path, fake, code=1)
+
+    assert (run.reward, run.trace.content) == (0.0, "I cannot help with that.")
+    assert run.grade.info.get("flags", []) == []
+
+
 def test_attack_a_preset_s_transcript_that_was_doctored(tmp_path: Path, fake: FakeModel) -> None:
     run = played(tmp_path, fake, boast=_BOAST)
 
@@ -318,7 +326,8 @@ def test_attack_a_preset_s_transcript_that_was_doctored(tmp_path: Path, fake: Fa
 def test_an_agent_that_never_asked_its_model_is_an_error_and_no_0(
     tmp_path: Path, fake: FakeModel
 ) -> None:
-    tools = program(tmp_path / "tools" / "mini", "#!/bin/sh\necho no module named litellm >&2\n")
+    text = "#!/bin/sh\necho no module for $OPENAI_API_KEY named litellm >&2\n"
+    tools = program(tmp_path / "tools" / "mini", text)
     write_case(tmp_path, _CASE.format(harness="mini-swe-agent", model=fake.model, more=""))
     env = {"ASSAY_HARNESS_PATH": str(tools.parent)}
 
@@ -326,7 +335,10 @@ def test_an_agent_that_never_asked_its_model_is_an_error_and_no_0(
 
     assert done.returncode == 3
     said = " ".join(done.stdout.split())
-    assert "harness 'mini-swe-agent' never asked its model: no module named litellm" in said
+    assert (
+        "harness 'mini-swe-agent' never asked its model: no module for (the gateway's token)"
+        in said
+    )
 
 
 _AIDER = """#!%s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from assay.agents.transcripts import otel
 from assay.agents.transcripts.otlp import MOST_SPANS, MOST_TRACES, gap, sent_spans
-from assay.agents.transcripts.otlp_protobuf import decode_request, encode
+from assay.agents.transcripts.otlp_protobuf import decode_request, encode, requests_in
 from assay.agents.transcripts.reading import read_recordings
-from assay.agents.transcripts.rows import row_of_spans
+from assay.agents.transcripts.rows import recorded_rows, row_of_spans
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 from tests.otlp import TRACE, agent_spans, otlp_request, span
@@ -231,3 +232,15 @@ def test_replies_are_read_by_the_exporters_own_classes() -> None:
     )
     status = Status.FromString(encode((1, 3), (2, "no")))
     assert (status.code, status.message) == (3, "no")
+
+
+@pytest.mark.parametrize("end", [1, 9, -1])
+def test_a_file_of_requests_that_was_cut_off_is_no_recording(tmp_path: Path, end: int) -> None:
+    message = encode((1, encode((2, encode((2, encode((5, "a span"))))))))
+    whole = len(message).to_bytes(4, "big") + message
+    assert len(list(requests_in(whole + whole))) == 2
+    with pytest.raises(InputError, match="ends in the middle"):
+        list(requests_in(whole + whole[:end]))
+    (tmp_path / "spans").write_bytes(whole + whole[:end])
+    (found,) = [row for row in recorded_rows(str(tmp_path)) if isinstance(row, InputError)]
+    assert "ends in the middle" in str(found)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from google.protobuf.json_format import Parse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from assay.agents.transcripts.telling import as_otel
 from assay.agents.transcripts.writing import Told
+from assay.cli.rows import _begins_with_a_row
 from assay.scoring.json_safe import Json
 from assay.types.trace import AgentStep, ToolCall, ToolResult, ToolStep, Trace
 from tests.command_line import assay, cells, summary
@@ -89,7 +94,20 @@ DONE = Trace(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["spans.jsonl", "spans.jsonl.gz", "spans.json"])
+def _protobuf(request: Json) -> bytes:
+    """A request of OTLP's JSON, as OpenTelemetry's own code writes it."""
+    text = json.dumps(request)
+    for name in ("traceId", "spanId", "parentSpanId"):  # this form of JSON has bytes in base 64
+        found = re.compile(rf'"{name}": "(\w+)"')
+        text = found.sub(
+            lambda hit, name=name: f'"{name}": "{b64encode(bytes.fromhex(hit[1])).decode()}"', text
+        )
+    return Parse(text, ExportTraceServiceRequest()).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "name", ["spans.jsonl", "spans.jsonl.gz", "spans.json", "spans.bin", "spans.bin.gz", "one.bin"]
+)
 def test_files_that_a_collector_writes_are_graded(tmp_path: Path, name: str) -> None:
     """A request to a line, in the order in which they came: of one run here, and of others."""
     requests: list[Json] = [{"resourceLogs": []}]
@@ -102,11 +120,17 @@ def test_files_that_a_collector_writes_are_graded(tmp_path: Path, name: str) -> 
         for span in spans:
             one = json.loads(whole)
             one["resourceSpans"][0]["scopeSpans"][0]["spans"] = [span]
-            requests.insert(len(requests) // 2, one)
+            requests.insert(1 + len(requests) // 2, one)
     text = "".join(json.dumps(one) + "\n" for one in requests)
     written = json.dumps(requests) if name.endswith(".json") else text
-    packed = gzip.compress(written.encode()) if name.endswith(".gz") else written.encode()
-    (tmp_path / name).write_bytes(packed)
+    data = written.encode()
+    if ".bin" in name:
+        messages = [_protobuf(one) for one in requests[1:]]
+        data = b"".join(
+            message if name == "one.bin" else len(message).to_bytes(4, "big") + message
+            for message in messages
+        )
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     (tmp_path / "graders.yaml").write_text(GRADERS.rpartition("- ")[0])
     done = assay("grade", name, "-g", "graders.yaml", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [1.0, 1.0], done.stderr
@@ -122,3 +146,12 @@ def test_a_recording_that_speaks_of_an_answer_is_no_row(tmp_path: Path) -> None:
     (tmp_path / "graders.yaml").write_text("- {type: tool_correctness, expected: [read]}\n")
     done = assay("grade", "s.jsonl", "-g", "graders.yaml", "--json", cwd=tmp_path)
     assert [cell["reward"] for cell in cells(done)] == [1.0], done.stderr
+
+
+@pytest.mark.parametrize("form", ["{}", "[{}]", "[\n  {},\n  {}\n]", "\ufeff[{}]"])
+def test_rows_are_told_without_reading_them_through(form: str) -> None:
+    row = '{"question": {"answer": 1}, "answer": "yes"}'
+    head = form.replace("{}", row).encode()
+    assert _begins_with_a_row(head)
+    assert _begins_with_a_row(head.replace(b"yes", b"y" * 100_000)[: 1 << 16])
+    assert not _begins_with_a_row(head.replace(b'"answer": "yes"', b'"content": "yes"'))

@@ -102,6 +102,20 @@ async def test_who_ends_early_is_graded(
     assert (run.grade.info.get("unfinished") is True) == (not run.grade.done) == bool(why)
 
 
+async def test_an_agent_may_return_what_it_does_last() -> None:
+    async def returns(run: Run) -> str:
+        await run.step("3")
+        return "7"
+
+    async def narrates(run: Run) -> str:
+        await run.step("7")
+        return "I won."
+
+    assert (await one(guessing(), returns)).reward == 0.9
+    won = await one(guessing(), narrates)
+    assert (won.reward, won.trace.content) == (1.0, "I won.")
+
+
 @pytest.mark.parametrize("actions", [("7",), ("1", "2", "3", "4")])
 async def test_nobody_acts_in_a_task_that_is_over(actions: tuple[str, ...]) -> None:
     async def agent(run: Run) -> None:
@@ -229,6 +243,12 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
         yield Observation(cast("Any", [3] if said == "list" else 3))
         yield 1.0
 
+    @env.template(max_steps=3)
+    async def shows_text() -> Steps:
+        yield "Go."
+        yield "more"
+        yield 1.0
+
     @env.template()
     async def undeclared() -> Steps:
         yield "Go."
@@ -251,6 +271,8 @@ async def test_a_task_that_fails_has_no_grade_though_its_agent_looks_away() -> N
         assert "an observation that cannot be shown" in str(strange.trace.error)
     ended = await one(breaks, acting("exit"))
     assert "tried to end the process: SystemExit(3)" in str(ended.trace.error)
+    text = await one(shows_text, acting("go"))
+    assert "what is shown is an Observation(...)" in str(text.trace.error)
     declared = await one(undeclared, acting("go"))
     assert "say how many it takes: @env.template(max_steps=20)" in str(declared.trace.error)
 
@@ -306,6 +328,25 @@ async def test_all_of_a_template_runs_in_one_task_and_is_closed_there() -> None:
         await rollout
     assert len(tasks) == 6
     assert len(set(tasks[:3])) == len(set(tasks[3:])) == 1
+
+
+@pytest.mark.parametrize("times", [1, 9])
+async def test_a_task_group_that_is_closed_hides_no_grade_and_no_error(times: int) -> None:
+    env = Environment()
+
+    @env.template(max_steps=2)
+    async def stubborn() -> Steps:
+        yield "Go."
+        async with asyncio.TaskGroup():
+            while True:
+                try:
+                    yield Observation("on")
+                except AgentEndedError:
+                    continue
+
+    run = await one(stubborn, acting(*["a"] * times))
+    assert run.reward == (0.0 if times == 1 else None)
+    assert times == 1 or "no more actions after 2 actions" in str(run.trace.error)
 
 
 async def test_a_step_that_is_cancelled_with_its_session_ends_the_generator() -> None:
@@ -456,10 +497,12 @@ def test_others_read_actions_as_turns() -> None:
 
 
 async def test_actions_stay_in_the_trace_of_what_passed_a_gateway() -> None:
+    """Those of the task, that is: a transcript may tell of any."""
     import openai
 
     async def agent(run: Run) -> None:
         assert run.gateway is not None
+        run.record(ActionStep(action="forged", observation="you won", reward=9.0, done=True))
         url, token = run.gateway.openai_url, run.gateway.token
         async with openai.AsyncOpenAI(base_url=url, api_key=token) as client:
             seen = Observation("Guess.")

@@ -15,7 +15,7 @@ from assay.environment.tools import mcp_server
 from assay.errors import InputError, SandboxError, TaskEndedError
 from assay.models import ModelClient, ModelSettings, using
 from assay.testing import FakeModel, calls
-from assay.types import Run, ToolStep
+from assay.types import Run, ToolCall, ToolResult, ToolStep
 from assay.types.run import OfferedTool
 
 Steps = AsyncGenerator[Any, Any]
@@ -124,6 +124,34 @@ async def test_nobody_calls_a_tool_once_the_task_is_graded() -> None:
     assert (await buy().run(agent)).reward == 1.0
 
 
+async def test_calls_stay_in_the_trace_of_what_passed_a_gateway() -> None:
+    import openai
+
+    _, buy = shop()
+
+    async def agent(run: Run) -> None:
+        assert run.gateway is not None
+        url, token = run.gateway.openai_url, run.gateway.token
+        forged = ToolCall(name="add", arguments={"item": "elephant"})
+        run.record(ToolStep(call=forged, result=ToolResult(content="1 in the cart")))
+        async with openai.AsyncOpenAI(base_url=url, api_key=token) as client:
+            said: list[Any] = [{"role": "user", "content": run.prompt_text}]
+            reply = await client.chat.completions.create(model="any", messages=said)
+            message = reply.choices[0].message
+            assert message.tool_calls is not None
+            (call,) = message.tool_calls
+            result = await run.call("add", {"item": "lamp"})
+            told = {"role": "tool", "tool_call_id": call.id, "content": str(result.content)}
+            said += [message.model_dump(exclude_none=True), told]
+            await client.chat.completions.create(model="any", messages=said)
+        await run.call("look")
+
+    script = [calls("add", item="lamp"), "Done."]
+    with FakeModel(script) as fake, using(ModelClient(ModelSettings(cache="off"))):
+        (run,) = (await buy().run(agent, model=fake.model)).runs
+    assert _told(run) == [("add", "1 in the cart", False), ("look", ["lamp"], False)]
+
+
 async def test_a_model_is_offered_them() -> None:
     _, buy = shop()
     script = [calls("add", item="lamp", pieces=2), calls("look"), "Done."]
@@ -164,9 +192,14 @@ def test_what_cannot_be_a_tool_is_refused() -> None:
 
     with pytest.raises(InputError, match="'shop' already has a tool 'add'"):
         env.tool(add)
-    strange.__name__ = "put in"
     with pytest.raises(InputError, match="cannot be called 'put in'"):
-        env.tool(strange)
+        env.tool(name="put in")(strange)
+    assert env.tool(name="put_in", description="Puts in.")(strange) is strange
+    assert _tools(env)[-1] == {
+        "name": "put_in",
+        "description": "Puts in.",
+        "schema": {"additionalProperties": False, "properties": {}, "type": "object"},
+    }
     with pytest.raises(InputError, match="'many' has parameters"):
         env.tool(many)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from assay.agents import ModelAgent
+from assay.agents import CommandAgent, ModelAgent
 from assay.environment import Environment
 from assay.errors import InputError, SandboxError
 from assay.graders import combine
@@ -17,6 +17,7 @@ from assay.graders.tests import PytestGrader
 from assay.models import ModelClient, ModelSettings, using
 from assay.store.restore import read_snapshot
 from assay.tasks import SubmissionSpec
+from assay.tasks.blocks import HarnessSpec
 from assay.testing import FakeModel, calls
 from assay.types import Run, Submission
 
@@ -182,6 +183,20 @@ async def test_a_model_works_in_it_with_its_tools(project: Path) -> None:
     assert job.reward == 1.0, job
 
 
+async def test_an_agent_that_is_a_program_works_in_it(project: Path) -> None:
+    env = Environment("repairs")
+    repo = env.workspace(project / "source")
+
+    @env.template(workspace=repo)
+    async def fix() -> Steps:
+        answer = yield "Repair sums.py."
+        yield float(answer == "Repaired." and repo().changes == ("sums.py",))
+
+    line = "echo 'total = sum' > sums.py; echo Repaired."
+    agent = CommandAgent(spec=HarnessSpec(argv=("/bin/sh", "-c", line)))
+    assert (await fix().run(agent)).reward == 1.0
+
+
 async def test_what_fails_is_an_error_and_never_a_zero() -> None:
     env = Environment("files")
     broken = env.workspace(setup=["exit 3"])
@@ -224,5 +239,7 @@ def test_what_cannot_be_declared_is_refused(tmp_path: Path) -> None:
         yield "p"
         yield 1.0
 
+    with pytest.raises(InputError, match=r"not declared \(workspace=env.workspace\('project'\)\)"):
+        env.template(workspace=cast("Any", "project"))(steps)
     with pytest.raises(InputError, match="a workspace and max_steps"):
         env.template(max_steps=3, workspace=place)(steps)

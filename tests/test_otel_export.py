@@ -216,6 +216,7 @@ def test_an_address_is_what_an_address_looks_like(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t/own")
     assert SpanExport().endpoint == "http://t/own"
     export = SpanExport("http://me:secret@d?key=secret")
+    assert export.endpoint == "http://me:secret@d/v1/traces?key=secret"
     assert "secret" not in str(export)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     with pytest.raises(InputError, match="says grpc"):
@@ -301,6 +302,8 @@ async def test_a_gateway_s_conversations_are_told_apart_and_told_once(found: Col
         for parent in (root.id, helper.id)
     }
     assert within == {root.id: ["9", "10"], helper.id: ["letters"]}
+    assert root.about["gen_ai.provider.name"] == "openai"
+    assert "gen_ai.provider.name" not in helper.about
     assert len(spans) == len(found.spans) == 1 + 1 + 2 * 3
 
 
@@ -393,6 +396,8 @@ def test_what_passes_a_gateway_leaves_while_it_passes(tmp_path: Path, found: Col
     assert root.resource["assay.run"] == stored.id
     names = [about["gen_ai.evaluation.name"] for _, about in root.events]
     assert names == ["reward", "file"]
+    opened = assay("report", "latest", "--case", "sum", "--json", cwd=tmp_path).stdout
+    assert f'"trace_id": "{root.trace}"' in opened
     # What is exported afterwards is the same.
     after = json.loads(assay("runs", "export", "latest", "--format", "otel", cwd=tmp_path).stdout)
     later = after["resourceSpans"][0]["scopeSpans"][0]["spans"]
@@ -458,6 +463,7 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
     async def play() -> None:
         from assay.eval.trials import Trial, arena
         from assay.tasks.case import load_cases
+        from assay.tasks.task import case_task
 
         (loaded,) = load_cases([str(tmp_path / "evals")])
 
@@ -469,11 +475,24 @@ def test_attack_a_reference_that_is_played_is_nobody_else_s_to_see(
             return "the solution"
 
         async with SpanExport(found.url), arena(cache=str(tmp_path / "c"), workers=1) as place:
-            trial = Trial(case=loaded, name="reference", agent=reference)
+            trial = Trial(task=case_task(loaded), name="reference", agent=reference)
             await place.run([trial], done)
 
     asyncio.run(play())
     assert found.spans == []
+
+
+def test_what_is_only_graded_again_is_not_told_again(tmp_path: Path, found: Collector) -> None:
+    case = echo_case(tmp_path, pattern="good")
+    assert assay("run", "evals", "--otel", found.url, cwd=tmp_path).returncode == 1
+    before = list(found.spans)
+    assert len(found.roots) == 1
+    (case / "case.yaml").write_text((case / "case.yaml").read_text().replace("good", "hello"))
+    again = ("run", "--resume", "latest", "--regrade", "--otel", found.url)
+    assert assay(*again, cwd=tmp_path).returncode == 0
+    assert found.spans == before
+    after = assay("runs", "export", "latest", "--format", "otel", cwd=tmp_path).stdout
+    assert f'"traceId": "{found.roots[0].trace}"' in after  # it is the same work
 
 
 def test_without_the_option_nothing_is_exported_or_loaded(tmp_path: Path) -> None:

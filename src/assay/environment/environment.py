@@ -124,6 +124,11 @@ class Environment:
                 raise InputError(f"environment {self.name!r} already has a template {name!r}")
             if max_steps is not None and (type(max_steps) is not int or max_steps < 1):
                 raise InputError(f"template {name!r}: max_steps must be at least 1")
+            if isinstance(cast("object", workspace), str | os.PathLike):
+                raise InputError(
+                    f"template {name!r} has the workspace {workspace!r}, which is not declared",
+                    hint=f"workspace=env.workspace({workspace!r})",
+                )
             if max_steps is not None and workspace is not None:
                 raise InputError(
                     f"template {name!r} has a workspace and max_steps, and can have one of them",
@@ -141,6 +146,7 @@ class Environment:
                 start=self.start,
                 max_steps=max_steps,
                 mcp=self.mcp,
+                stop=self.stop,
                 workspace=workspace,
                 tools=self.tools,
             )
@@ -222,22 +228,44 @@ class Environment:
             ]
         return told
 
-    def tool(self, function: Callable[Q, T]) -> Callable[Q, T]:
+    @overload
+    def tool(self, function: Callable[Q, T], /) -> Callable[Q, T]: ...
+    @overload
+    def tool(
+        self, *, name: str = "", description: str = ""
+    ) -> Callable[[Callable[Q, T]], Callable[Q, T]]: ...
+
+    def tool(
+        self,
+        function: Callable[Q, T] | None = None,
+        *,
+        name: str = "",
+        description: str = "",
+    ) -> Callable[Q, T] | Callable[[Callable[Q, T]], Callable[Q, T]]:
         """Declare a function as a tool for the agents of all its tasks: ``@env.tool``.
 
         It runs in this process, in the session of the agent that calls it, whose states it sees. It
         may be async; if it is not, it runs in a thread. What it raises is told to the agent.
 
+        Args:
+            function: It.
+            name: What it is called; its own name by default.
+            description: What it does; its docstring by default.
+
         Raises:
             InputError: For a second tool of one name, a name that some provider would not take, or
                 parameters that cannot be told to a model.
         """
-        tool = function_tool(function)
-        require_tool_name(tool.name)
-        if tool.name in self.tools:
-            raise InputError(f"environment {self.name!r} already has a tool {tool.name!r}")
-        self.tools[tool.name] = tool
-        return function
+
+        def declare(function: Callable[Q, T]) -> Callable[Q, T]:
+            tool = function_tool(function, name=name, description=description)
+            require_tool_name(tool.name)
+            if tool.name in self.tools:
+                raise InputError(f"environment {self.name!r} already has a tool {tool.name!r}")
+            self.tools[tool.name] = tool
+            return function
+
+        return declare if function is None else declare(function)
 
     def state(self, make: Callable[[], T]) -> State[T]:
         """Declare what every session has of its own.

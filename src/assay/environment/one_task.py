@@ -86,26 +86,35 @@ class OneTask:
     async def _live(self) -> None:
         try:
             while asked := await self._next():
-                work, done = asked
-                self._is_at_work = True
-                try:
-                    result = await work()
-                except BaseException as error:
-                    if self._task.cancelling():  # by us; else it cancels itself
-                        done.cancel()
-                        raise
-                    if isinstance(error, SystemExit):  # out of a task, it would end the process
-                        error = AssayError(f"tried to end the process: SystemExit({error.code!r})")
-                    if not done.done():
-                        done.set_exception(error)
-                else:
-                    if not done.done():
-                        done.set_result(result)
-                self._is_at_work = False
+                await self._do(*asked)
                 if self._task.cancelling():
                     break
         finally:
             for asked in self._asked:
                 if asked is not None and not asked[1].done():
                     asked[1].set_exception(TaskEndedError("the session is closed"))
+            await self._close_generator()
+
+    async def _do(self, work: Callable[[], Awaitable[object]], done: asyncio.Future[Any]) -> None:
+        self._is_at_work = True
+        try:
+            result = await work()
+        except BaseException as error:
+            if self._task.cancelling():  # by us; else it cancels itself
+                done.cancel()
+                raise
+            if isinstance(error, SystemExit):  # out of a task, it would end the process
+                error = AssayError(f"tried to end the process: SystemExit({error.code!r})")
+            if not done.done():
+                done.set_exception(error)
+        else:
+            if not done.done():
+                done.set_result(result)
+        self._is_at_work = False
+
+    async def _close_generator(self) -> None:
+        try:
             await self._generator.aclose()
+        except BaseExceptionGroup as group:
+            if group.split(GeneratorExit)[1] is not None:  # a task group wraps what closes it
+                raise

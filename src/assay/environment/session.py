@@ -187,6 +187,11 @@ class TemplateSession:
             elif not await self._tell_end():
                 return self._unfinished()
             self._is_rewarded = True
+        if isinstance(self._reward, str) and self._template.max_steps is not None:
+            raise TemplateError(
+                f"template {name!r} yielded a text after its prompt",
+                hint="what is shown is an Observation(...), and what is yielded last a number",
+            )
         result = _result(self._reward, name)
         try:
             await anext(self._generator)

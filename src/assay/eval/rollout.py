@@ -39,14 +39,17 @@ from assay.scoring.results import EvaluationResult
 from assay.tasks.task import Agent, Placed, RunOptions, Session, Task
 from assay.types.run import Offering, Run, Stepping
 from assay.types.submission import Submission
-from assay.types.trace import PROMPT, Step, TaskCall, Trace
+from assay.types.trace import PROMPT, ActionStep, Step, TaskCall, Trace
 
 if TYPE_CHECKING:
     from assay.gateway import Gateway
     from assay.gateway.journal import Entry
     from assay.store.records import CellRecord
 
-__all__ = ["WATCH", "Cell", "Live", "Watch", "rollout"]
+__all__ = ["ANSWERED", "WATCH", "Cell", "Live", "Watch", "rollout"]
+
+ANSWERED = "answered"
+"""Note of a session whose agent's answer can be graded again; it reaches the run with the rest."""
 
 
 @frozen(kw_only=True)
@@ -233,7 +236,7 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
     limit = cell.options.agent_timeout
     try:
         said = await within(_begun(cell.agent(run)), limit)
-        if run.trace.content is None and isinstance(said, str):
+        if isinstance(said, str) and run.trace.content in (None, _newest_action(run)):
             run.trace.content = said  # an agent may also just return its answer
     except (OutOfTimeError, AgentTimeoutError) as error:
         reason = str(error) or f"the agent worked longer than {limit} s"
@@ -244,6 +247,11 @@ async def _let_agent_work(cell: Cell, run: Run) -> None:
         raise
     else:
         run.trace.status = run.trace.status or "completed"
+
+
+def _newest_action(run: Run) -> str | None:
+    actions = (step.action for step in reversed(run.answered) if isinstance(step, ActionStep))
+    return next(actions, None)
 
 
 def _frame(run: Run, cell: Cell) -> None:

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import Token
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -87,7 +87,7 @@ class SpanExport:
         self._open: dict[str, _Live] = {}
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._is_ending = self._is_over = self._is_unreachable = False
+        self._is_ending = self._is_over = self._is_unreachable = self._is_sending = False
         self._sender: Sender | None = None
         self._token: Token[Watch | None] | None = None
 
@@ -176,6 +176,8 @@ class SpanExport:
         """Send what is waiting, as far as that goes quickly."""
         with self._change:
             self._is_ending = True
+            # Who could not be reached some time ago is tried once more, unless that is under way.
+            self._is_unreachable = self._is_unreachable and self._is_sending
             self._change.notify_all()
             if self._thread is None:
                 return
@@ -208,6 +210,7 @@ class SpanExport:
     def _next(self) -> list[tuple[ToldSpan, Mapping[str, Json]]]:
         """The next batch; empty when no more comes."""
         with self._change:
+            self._is_sending = False
             until = time.monotonic() + _EVERY_SECONDS
             while not self._is_ending and len(self._waiting) < _BATCH:
                 left = until - time.monotonic()
@@ -224,6 +227,7 @@ class SpanExport:
                 batch.append((span, about))
                 size += more
             self._waiting_bytes -= size
+            self._is_sending = True
             return batch
 
     def _failed(self, why: str, *, is_unreachable: bool = False) -> None:
@@ -245,9 +249,11 @@ class _Live:
         about: Mapping[str, Json],
         put: Callable[[Iterable[ToldSpan], Mapping[str, Json]], None],
     ) -> None:
-        self.began = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.began = _now()
         self.about = about
-        self.telling = Telling(run.trace_id or "", began=self.began, prompt=run.prompt_text)
+        self.telling = Telling(
+            run.trace_id or "", began=self.began, prompt=run.prompt_text, model=run.model
+        )
         self._run, self._put = run, put
         self._lines: Lines | None = None
         self._own_requests: set[int] = set()
@@ -258,7 +264,7 @@ class _Live:
         is_told_here = self._lines is None or step.error or isinstance(step, ActionStep)
         if is_told_here and step.task_call is None:
             self._recorded.append(step)
-            self._tell(step)
+            self._put(self.telling.tell(step), self.about)
 
     def passed(self, entry: Entry) -> None:
         """Something passed its gateway; an agent of this process records its requests itself."""
@@ -269,41 +275,48 @@ class _Live:
         if entry.number in self._own_requests:
             return
         self._lines = self._lines or Lines()
-        self._tell_line(*self._lines.take(entry))
+        self._put(self._passing(self._lines, entry), self.about)
 
     def worked(self) -> None:
         """Its work is over: tell what is known of it only now."""
+        self._put(self._left(), self.about)
+
+    def _passing(self, lines: Lines, entry: Entry) -> Iterator[ToldSpan]:
+        line, steps = lines.take(entry)
+        for step in steps:
+            yield from self.telling.tell(step, line)
+
+    def _left(self) -> Iterator[ToldSpan]:
         if self._lines is not None:
             for line, steps in self._lines.end():
-                self._tell_line(line, steps)
+                for step in steps:
+                    yield from self.telling.tell(step, line)
         else:
             told = set(map(id, self._recorded))
             for step in self._run.trace.work:
                 if id(step) not in told:
-                    self._tell(step)
-        self._put(self.telling.close(), self.about)
-
-    def _tell_line(self, line: int, steps: Sequence[Step]) -> None:
-        for step in steps:
-            self._tell(step, line)
-
-    def _tell(self, step: Step, line: int = 0) -> None:
-        self._put(self.telling.tell(step, line), self.about)
+                    yield from self.telling.tell(step)
+        yield from self.telling.close()
 
 
 def _last_spans(run: Run, cell: CellRecord, live: _Live | None) -> Iterator[ToldSpan]:
     """What is told of a run in the end; all of it, where nobody has seen it begin."""
     if live is None:
-        yield from spans_of(told_run(cell, run, ""))
+        yield from spans_of(told_run(cell, run, _now()))
     else:
-        yield live.telling.whole(told_run(cell, run, live.began))
+        yield live.telling.whole(told_run(cell, run, live.began), _now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _address(given: str) -> str:
     """The address that spans are sent to."""
     if given:
         hint = "http://HOST:4318; without one, --otel stands behind the paths"
-        address = given.rstrip("/").removesuffix(_PATH) + _PATH
+        address, mark, query = given.partition("?")
+        address = address.rstrip("/").removesuffix(_PATH) + _PATH + mark + query
     else:
         hint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST:4318"
         base = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or _DEFAULT

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,11 +18,19 @@ from typing import cast
 
 from assay.errors import AgentError
 from assay.gateway import Gateway
+from assay.gateway.record import REDACTED
 from assay.graders.usage import INCOMPLETE, OBSERVED, USAGE, Totals, walk
 from assay.scoring.json_safe import Json, plain
 from assay.scoring.results import EvaluationResult
 from assay.types.run import Run
-from assay.types.trace import ActionStep, AgentStep, AnyStep, Step, ToolCall, ToolStep, Trace
+from assay.types.trace import (
+    AgentStep,
+    AnyStep,
+    Step,
+    ToolCall,
+    ToolStep,
+    Trace,
+)
 
 __all__ = ["flagged", "witnessed"]
 
@@ -47,6 +55,7 @@ async def witnessed(run: Run, gateway: Gateway) -> AsyncGenerator[None]:
         run.gateway = gateway
         try:
             yield
+            await gateway.find_out()
         finally:
             run.gateway = None
             _settle(run, gateway)
@@ -70,11 +79,11 @@ def flagged(result: EvaluationResult, trace: Trace) -> EvaluationResult:
 def _settle(run: Run, gateway: Gateway) -> None:
     spent, found = gateway.spent, gateway.recorded()
     flags = list(found.flags)
-    trace = run.trace
+    trace = run.trace = _without(gateway.token, run.trace)
     # What an agent of this process asked, it has recorded itself.
     if gateway.served or gateway.is_lent:
         flags += _differences(trace, found.trace)
-        trace.steps = _told_by_both(found.trace.steps, trace)
+        trace.steps = _told_by_both(found.trace.steps, trace, run.answered)
         trace.content = trace.content or found.trace.content
         trace.extra.pop(OBSERVED, None)
         trace.extra.pop(INCOMPLETE, None)
@@ -87,8 +96,16 @@ def _settle(run: Run, gateway: Gateway) -> None:
     trace.extra[USAGE] = Totals(tokens=run.tokens, cost_usd=run.cost_usd).to_dict()
 
 
-def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
-    """The wire's steps, with what the agent alone could know of them."""
+def _without(token: str, trace: Trace) -> Trace:
+    """A trace in which an agent has not told its token."""
+    text = json.dumps(trace.to_dict())
+    if token not in text:
+        return trace
+    return Trace.from_dict(json.loads(text.replace(token, REDACTED)))
+
+
+def _told_by_both(wire: Iterable[AnyStep], own: Trace, answered: Sequence[Step]) -> list[AnyStep]:
+    """The wire's steps, with what the agent alone could know, and what the task answered."""
     own_steps = [step for _, step in walk(own) if isinstance(step, ToolStep)]
     answers = {step.call.id: step for step in own_steps if step.call.id}
     retold = deque(step for step in own_steps if step.call.raw_name)
@@ -97,7 +114,8 @@ def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
         if not isinstance(step, ToolStep):
             steps.append(step)
             continue
-        told = answers.get(step.call.id) or _next_of(retold, step.call)
+        known = (answers[one] for one in _ids(step.call) if one in answers)
+        told = next(known, None) or _next_of(retold, step.call)
         if told is None:
             steps.append(step)
             continue
@@ -107,23 +125,32 @@ def _told_by_both(wire: Iterable[AnyStep], own: Trace) -> list[AnyStep]:
     errors = [
         Step(error=step.error)
         for step in own.steps
-        if step.error and not isinstance(step, ActionStep)
+        if step.error and not any(step is one for one in answered)
     ]
-    _insert_actions(steps, [step for step in own.steps if isinstance(step, ActionStep)])
+    made = Counter(_written(step.call) for step in steps if isinstance(step, ToolStep))
+    _insert(steps, (step for step in answered if not _passed(step, made)))
     return [
         cast("AnyStep", replace(step, step_id=number))
         for number, step in enumerate([*steps, *errors], 1)
     ]
 
 
-def _insert_actions(steps: list[Step], actions: Iterable[ActionStep]) -> None:
-    """Put actions, which pass no gateway, behind what had passed when they began."""
+def _passed(step: Step, made: Counter[tuple[str, str]]) -> bool:
+    """Whether the model was told of a call of the task's tool; it is counted off."""
+    if not isinstance(step, ToolStep) or made[_written(step.call)] <= 0:
+        return False
+    made[_written(step.call)] -= 1
+    return True
+
+
+def _insert(steps: list[Step], beside: Iterable[Step]) -> None:
+    """Put steps that pass no gateway behind what had passed when they began."""
     at = 0
-    for action in actions:
-        began = action.started_at or action.ended_at or ""
+    for step in beside:
+        began = step.started_at or step.ended_at or ""
         while at < len(steps) and (steps[at].ended_at or "") <= began:
             at += 1
-        steps.insert(at, action)
+        steps.insert(at, step)
         at += 1
 
 
@@ -147,7 +174,7 @@ def _differences(own: Trace, wire: Trace) -> list[str]:
         calls = "1 tool call" if len(invented) == 1 else f"{len(invented)} tool calls"
         first = invented[0].name
         found.append(f"its transcript tells of {calls} that its model never made ({first})")
-    said = {_folded(text) for text in _said(wire)}
+    said = {_folded(text) for text in (*_said(wire), *_refused(wire))}
     whole = "\n".join(said)
     reworded = [text for text in _said(own) if _folded(text) not in said]
     unsaid = next(
@@ -164,12 +191,14 @@ def _differences(own: Trace, wire: Trace) -> list[str]:
 
 
 def _invented(own: Trace, wire: Trace) -> list[ToolCall]:
-    """The calls of a transcript that its model never made."""
+    """The calls of a transcript that its model never made, or not as often."""
     made = list(_calls(wire))
     exact = Counter(map(_written, made))
+    alike: defaultdict[tuple[str, str], list[ToolCall]] = defaultdict(list)
     left: list[ToolCall] = []
     for call in _calls(own):
         key = _written(call)
+        alike[key].append(call)
         if exact[key] > 0:
             exact[key] -= 1
         else:
@@ -178,18 +207,28 @@ def _invented(own: Trace, wire: Trace) -> list[ToolCall]:
         return left
     told = [(call, _texts(call.arguments)) for call in made]
     most = _COMPARED // (len(told) or 1)
-    return [
-        call
-        for at, call in enumerate(left)
+    allowed: dict[tuple[str, str], int] = {}
+    invented: list[ToolCall] = []
+    # The last of those that are alike first: what a call may be told as, the others took.
+    for call in reversed(left):
+        key = _written(call)
+        if key not in allowed:
+            is_looked_at = bool(call.raw_name) and len(allowed) < most
+            allowed[key] = _retold(alike[key], told) if is_looked_at else 0
         # What the provider runs itself is no call on the wire.
-        if not (call.raw_name and call.kind == "fetch")
-        and not (call.raw_name and at < most and _retells_any(call, told))
-    ]
+        if call.raw_name and call.kind == "fetch":
+            continue
+        if len(alike[key]) > allowed[key]:
+            alike[key].pop()
+            invented.append(call)
+    return invented[::-1]
 
 
-def _retells_any(call: ToolCall, told: Iterable[tuple[ToolCall, str]]) -> bool:
-    words = _texts(call.arguments).split("\n")
-    return any(_retells(call, words, *one) for one in told)
+def _retold(alike: Sequence[ToolCall], told: Sequence[tuple[ToolCall, str]]) -> int:
+    """How many of the calls that were made these could tell of, which say the same."""
+    words = _texts(alike[0].arguments).split("\n")
+    ids = {call.id: call for call in alike}
+    return sum(_retells(ids.get(made.id, alike[0]), words, made, text) for made, text in told)
 
 
 def _retells(call: ToolCall, words: Sequence[str], made: ToolCall, told: str) -> bool:
@@ -201,12 +240,17 @@ def _retells(call: ToolCall, words: Sequence[str], made: ToolCall, told: str) ->
         made: That of the model.
         told: The texts in that one's arguments.
     """
-    if not any(words):
-        return made.name.endswith(call.name)
+    if not any(words):  # it tells no more than that there was one
+        return made.name.endswith(call.name) or call.id in _ids(made)
     if all(word in told for word in words):
         return True
     # An agent may fill in what its tool takes by default, such as the directory.
     return call.id == made.id and set(told.split("\n")) <= set(words)
+
+
+def _ids(call: ToolCall) -> tuple[str, ...]:
+    """The ids by which an agent may tell of a call: some put the tool's name before."""
+    return (call.id, f"{call.name}__{call.id}") if call.id else ()
 
 
 def _texts(value: Json | Mapping[str, Json]) -> str:
@@ -238,6 +282,11 @@ def _calls(trace: Trace) -> Iterator[ToolCall]:
 
 def _said(trace: Trace) -> list[str]:
     return [step.content for _, step in walk(trace) if isinstance(step, AgentStep) and step.content]
+
+
+def _refused(trace: Trace) -> list[str]:
+    """What a model said on refusing, which an agent may have been told as a text of its."""
+    return [step.refusal for _, step in walk(trace) if isinstance(step, AgentStep) and step.refusal]
 
 
 def _folded(text: str) -> str:

@@ -76,6 +76,10 @@ class _Thread:
 
     def _result(self, result: Result, entry: Asked) -> None:
         calls = self.waiting.get(result.id)
+        if not calls and entry.protocol == "google":  # in which results are told by their tools
+            tool = result.id.rpartition(":")[0]
+            every = self.waiting.values()
+            calls = next((one for one in every if one and one[0].name == tool), None)
         content: Json = result.text
         if not calls:
             shown: Json = {"role": "tool", "content": content}

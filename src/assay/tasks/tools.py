@@ -38,11 +38,18 @@ class FunctionTool:
     call: Callable[[Arguments], Awaitable[object]]
 
 
-def function_tool(function: Callable[..., object]) -> FunctionTool:
+def function_tool(
+    function: Callable[..., object], *, name: str = "", description: str = ""
+) -> FunctionTool:
     """A function as a tool: its name, its docstring, its parameters.
 
     One that is not a coroutine function runs in a thread when it is called, and in the caller's
     context.
+
+    Args:
+        function: It.
+        name: Another name.
+        description: What to say instead of its docstring.
 
     Raises:
         InputError: If its parameters cannot be told to a model.
@@ -50,7 +57,7 @@ def function_tool(function: Callable[..., object]) -> FunctionTool:
     import pydantic
     from pydantic_core import ArgsKwargs
 
-    name = getattr(function, "__name__", type(function).__name__)
+    name = name or getattr(function, "__name__", type(function).__name__)
     adapter = type_adapter(function, what=f"the tool {name!r}")
     try:
         schema = cast("dict[str, Json]", adapter.json_schema())
@@ -73,5 +80,5 @@ def function_tool(function: Callable[..., object]) -> FunctionTool:
         except pydantic.ValidationError as error:
             raise ArgumentsError(problem_of(error)) from error
 
-    description = inspect.getdoc(function) or ""
+    description = description or inspect.getdoc(function) or ""
     return FunctionTool(name=name, description=description, schema=schema, call=call)

@@ -121,6 +121,7 @@ class Observation:
             object.__setattr__(self, "reward", reward)
 
 
+@runtime_checkable
 class Stepping(Protocol):
     """A task that has begun, and takes actions."""
 
@@ -136,22 +137,6 @@ class Stepping(Protocol):
             TaskEndedError: If it takes no more actions.
             Exception: Whatever the task raises; it then has no grade.
         """
-        ...
-
-
-class RunClient(Protocol):
-    """A connection to where tasks run, by which runs are driven by hand, one after the other."""
-
-    async def begin(self, run: Run) -> None:
-        """Start the run's task, and give it its prompt."""
-        ...
-
-    async def end(self, run: Run) -> None:
-        """Have the run's answer graded."""
-        ...
-
-    async def cancel(self, run: Run) -> None:
-        """End the run's task without a grade."""
         ...
 
 
@@ -192,6 +177,22 @@ class Offering(Protocol):
         ...
 
 
+class RunClient(Protocol):
+    """A connection to where tasks run, by which runs are driven by hand, one after the other."""
+
+    async def begin(self, run: Run) -> None:
+        """Start the run's task, and give it its prompt."""
+        ...
+
+    async def end(self, run: Run) -> None:
+        """Have the run's answer graded."""
+        ...
+
+    async def cancel(self, run: Run) -> None:
+        """End the run's task without a grade."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """The live record of one task being worked on; only the runner and the agent change it.
@@ -207,9 +208,11 @@ class Run:
         gateway: How the agent reaches its model, while it works; None where no model is given.
         told: Called with each step that is recorded, while it works; None where nobody listens.
         stepping: What takes the agent's actions, while it works; None for tasks that take none.
+        tools: What the task offers the agent to call, while it works, by name; see `call`.
         client: What starts and grades a run that is driven by hand.
         args: What its task is called with, likewise.
-        tools: What the task offers the agent to call, while it works, by name; see `call`.
+        answered: Steps of the trace that the task itself answered: actions, calls of its tools. No
+            agent that runs in a sandbox writes any of them.
         runtime: What the run executed in (the placement record).
         trace_id: Keys the trajectory.
         job_id: The launch it belongs to.
@@ -232,11 +235,12 @@ class Run:
     gateway: ModelAccess | None = field(default=None, repr=False, compare=False)
     told: Callable[[Step], None] | None = field(default=None, repr=False, compare=False)
     stepping: Stepping | None = field(default=None, repr=False, compare=False)
-    client: RunClient | None = field(default=None, repr=False, compare=False)
-    args: Mapping[str, Json] = field(default_factory=dict[str, Json])
     tools: Mapping[str, OfferedTool] = field(
         default_factory=dict[str, OfferedTool], repr=False, compare=False
     )
+    client: RunClient | None = field(default=None, repr=False, compare=False)
+    args: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    answered: list[Step] = field(default_factory=list[Step], repr=False, compare=False)
     runtime: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
@@ -328,9 +332,9 @@ class Run:
             raise
         except BaseException as error:
             reason = str(error) or type(error).__name__
-            self.record(ActionStep(action=str(action), error=reason, started_at=started))
+            self._keep(ActionStep(action=str(action), error=reason, started_at=started))
             raise
-        self.record(
+        self._keep(
             ActionStep(
                 action=str(action),
                 observation=seen.content,
@@ -342,26 +346,6 @@ class Run:
         )
         self.trace.content = action
         return seen
-
-    async def __aenter__(self) -> Self:
-        if self.client is None:
-            raise InputError(
-                "this run has no client that could start it",
-                hint="async with assay.connect(url) as client: run = client.run('template')",
-            )
-        await self.client.begin(self)
-        return self
-
-    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
-        client = cast("RunClient", self.client)
-        if error is None:
-            await client.end(self)
-            return
-        if isinstance(error, Exception):
-            self.record(Step.of_error(reason_of(error), traceback_of(error)))
-        self.trace.status = "error" if isinstance(error, Exception) else "cancelled"
-        self.grade = Grade.ungraded(reason_of(error))
-        await client.cancel(self)
 
     async def call(self, name: str, arguments: Mapping[str, Json] | None = None) -> ToolResult:
         """Call one of the task's `tools`; the call goes into the trace.
@@ -385,10 +369,33 @@ class Run:
             result = await tool(given)
         except BaseException as error:
             reason = str(error) or type(error).__name__
-            self.record(ToolStep(call=made, error=reason, started_at=started))
+            self._keep(ToolStep(call=made, error=reason, started_at=started))
             raise
-        self.record(ToolStep(call=made, result=result, started_at=started))
+        self._keep(ToolStep(call=made, result=result, started_at=started))
         return result
+
+    async def __aenter__(self) -> Self:
+        if self.client is None:
+            raise InputError(
+                "this run has no client that could start it",
+                hint="async with assay.connect(url) as client: run = client.run('template')",
+            )
+        await self.client.begin(self)
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        client = cast("RunClient", self.client)
+        if error is None:
+            await client.end(self)
+            return
+        if isinstance(error, Exception):
+            self.record(Step.of_error(reason_of(error), traceback_of(error)))
+        self.trace.status = "error" if isinstance(error, Exception) else "cancelled"
+        self.grade = Grade.ungraded(reason_of(error))
+        await client.cancel(self)
+
+    def _keep(self, step: Step) -> None:
+        self.answered.append(self.record(step))
 
     def to_dict(self) -> dict[str, Json]:
         """The run as plain JSON, losslessly."""
@@ -398,8 +405,9 @@ class Run:
             gateway=None,
             told=None,
             stepping=None,
-            client=None,
             tools={},
+            client=None,
+            answered=[],
         )
         written = cast("dict[str, Json]", to_json(plain))
         return {**written, "grade": self.grade.to_dict()}

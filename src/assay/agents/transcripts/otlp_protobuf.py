@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from assay.errors import InputError
 from assay.scoring.json_safe import Json
 
-__all__ = ["decode_request", "encode"]
+__all__ = ["decode_request", "encode", "requests_in"]
 
 _Kind: TypeAlias = Literal["text", "hex", "base64", "bool", "int", "enum", "double", "time"]
 
@@ -56,6 +56,7 @@ _FIELDS: Mapping[str, Mapping[int, tuple[str, _Kind | str, bool]]] = {
 """Of each message its fields by number: the name in JSON, what it is, whether it is a list."""
 
 _WIRE: Mapping[str, int] = {"bool": 0, "int": 0, "enum": 0, "double": 1, "time": 1}
+_DEEPEST, _MOST_VALUES, _LENGTH = 64, 2_000_000, 4
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 
 
@@ -66,6 +67,26 @@ def decode_request(body: bytes, *, max_depth: int, max_values: int) -> Json:
         InputError: If it is not protobuf, nested too deeply, or of too many values.
     """
     return _Reader(body, max_depth, max_values).message("ExportTraceServiceRequest", 0, len(body))
+
+
+def requests_in(data: bytes) -> Iterator[Json]:
+    """The requests that a file holds: one as it was sent, or any number with lengths before them.
+
+    The latter is what the Collector writes to a file.
+
+    Raises:
+        InputError: If it holds anything else.
+    """
+    if data[:1] == b"\n":  # the first part of a request
+        yield decode_request(data, max_depth=_DEEPEST, max_values=_MOST_VALUES)
+        return
+    at = 0
+    while at < len(data):
+        start = at + _LENGTH
+        at = start + int.from_bytes(data[at:start], "big")
+        if at > len(data):
+            raise _broken("ends in the middle of a part")
+        yield decode_request(data[start:at], max_depth=_DEEPEST, max_values=_MOST_VALUES)
 
 
 class _Reader:

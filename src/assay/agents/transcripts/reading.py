@@ -9,7 +9,7 @@ from importlib import import_module
 from itertools import chain, islice
 from typing import TYPE_CHECKING, cast
 
-from assay.agents.transcripts.document import MOST_BYTES, Notes, mapping, parse, text_of
+from assay.agents.transcripts.document import MOST_BYTES, Notes, clean, mapping, parse, text_of
 from assay.agents.transcripts.transcript import Transcript
 from assay.errors import InputError
 from assay.frozen import frozen
@@ -28,6 +28,7 @@ __all__ = [
     "of_sample",
     "of_spans",
     "read_recordings",
+    "read_requests",
     "read_transcript",
 ]
 
@@ -39,6 +40,7 @@ _IS_OF: Mapping[TranscriptFormat, tuple[str, str]] = {
     "codex": ("codex", "is_event"),
     "codex-session": ("codex_session", "is_line"),
     "opencode": ("opencode", "is_event"),
+    "gemini-cli": ("gemini_cli", "is_event"),
     "openai-agents": ("openai_agents", "is_span"),
     "otel": ("otel", "is_spans"),
     "inspect": ("inspect_log", "is_recording"),
@@ -179,6 +181,12 @@ def _read_spans(values: Iterable[Json], notes: Notes) -> Iterator[Recording]:
         groups.setdefault(span.trace, []).append(span)
     for name, group in groups.items():
         yield _recording(otel.read(group, notes.copy()), name)
+
+
+def read_requests(requests: Iterable[Json]) -> Iterator[Recording]:
+    """Read every run that requests of OTLP bring, as they say it in JSON."""
+    notes = Notes()
+    return _read_spans((clean(request, notes) for request in requests), notes)
 
 
 def _read_chats(values: Iterable[Json], notes: Notes) -> Iterator[Recording]:

@@ -16,7 +16,9 @@ from datetime import datetime
 
 from assay.agents.transcripts.document import texts_of
 from assay.agents.transcripts.writing import Told, ToldScore, said_by
+from assay.errors import InputError
 from assay.frozen import frozen
+from assay.models.reference import parse_reference
 from assay.scoring.json_safe import Json
 from assay.types.trace import ActionStep, AgentStep, Step, SubagentStep, ToolStep
 from assay.version import __version__
@@ -94,13 +96,17 @@ class Telling:
         trace_id: The trace's.
         began: When the work began, as ISO 8601, for steps without times.
         prompt: What was asked, for a trace that does not begin with it.
+        model: The model, as a reference that names its provider.
     """
 
-    def __init__(self, trace_id: str, *, began: str = "", prompt: str = "") -> None:
+    def __init__(
+        self, trace_id: str, *, began: str = "", prompt: str = "", model: str = ""
+    ) -> None:
         self.trace_id = trace_id
         self._clock = _Clock(began)
         self._began = self._clock.now
         self._prompt = prompt
+        self._provider = _provider_of(model)
         self._lines = {0: _Line("0", root_id(trace_id), self._began)}
 
     def tell(self, step: Step, line: int = 0) -> Iterator[ToldSpan]:
@@ -119,9 +125,15 @@ class Telling:
         for line in list(self._lines.values())[1:]:
             yield self._around(line, self._lines[0].parent)
 
-    def whole(self, told: Told) -> ToldSpan:
-        """The span around all, with what the graders gave as its events."""
+    def whole(self, told: Told, ended: str = "") -> ToldSpan:
+        """The span around all, with what the graders gave as its events.
+
+        Args:
+            told: What is said of it.
+            ended: When it was graded, as ISO 8601; by default when the last step ended.
+        """
         about: dict[str, Json] = {"gen_ai.operation.name": "invoke_agent"}
+        about["gen_ai.provider.name"] = self._provider
         about["gen_ai.agent.name"] = told.agent or "agent"
         if told.trace.content is not None:
             said = _message("assistant", {"type": "text", "content": told.trace.content})
@@ -134,7 +146,7 @@ class Telling:
             parent="",
             name=f"invoke_agent {told.agent}".strip(),
             start=self._began,
-            end=self._clock.now,
+            end=max(self._clock.now, _nanoseconds(ended)),
             attributes=about,
             events=tuple(("gen_ai.evaluation.result", _given(s)) for s in (reward, *told.scores)),
             error=(told.trace.error or "it failed")[:_MOST_ERROR] if failed else "",
@@ -208,27 +220,37 @@ class Telling:
             line.waiting.insert(0, _message("user", {"type": "text", "content": self._prompt}))
             self._prompt = ""
         waiting, line.waiting = line.waiting, []
-        return _turn_attributes(step, waiting)
+        return {**_turn_attributes(step, waiting), "gen_ai.provider.name": self._provider}
 
 
 class _Clock:
     """Times in nanoseconds; steps whose time is unknown follow each other at once."""
 
     def __init__(self, began: str) -> None:
-        self.now = self._of(began) or 1
-
-    def _of(self, when: str | None) -> int:
-        try:
-            return int(datetime.fromisoformat(when).timestamp() * 1e9) if when else 0
-        except (ValueError, OverflowError, OSError):
-            return 0
+        self.now = _nanoseconds(began) or 1
 
     def span(self, step: Step) -> tuple[int, int]:
         """When a step began and ended, later than all before."""
-        end = max(self._of(step.ended_at), self.now + 2_000)
-        start = min(max(self._of(step.started_at), self.now + 1_000), end)
+        end = max(_nanoseconds(step.ended_at), self.now + 2_000)
+        start = min(max(_nanoseconds(step.started_at), self.now + 1_000), end)
         self.now = end
         return start, end
+
+
+def _provider_of(model: str) -> str | None:
+    """The conventions' name of whose protocol a model speaks; None where that is not known."""
+    try:
+        provider = parse_reference(model).provider
+    except InputError:
+        return None
+    return "gcp.gemini" if provider == "google" else provider or None
+
+
+def _nanoseconds(when: str | None) -> int:
+    try:
+        return int(datetime.fromisoformat(when).timestamp() * 1e9) if when else 0
+    except (ValueError, OverflowError, OSError):
+        return 0
 
 
 def _trace_id(told: Told) -> str:
@@ -255,7 +277,7 @@ def about_run(run: str, cell: str) -> dict[str, Json]:
 
 def spans_of(told: Told) -> Iterator[ToldSpan]:
     """All spans of what is over, the outermost last."""
-    telling = Telling(_trace_id(told), began=told.began, prompt=told.prompt)
+    telling = Telling(_trace_id(told), began=told.began, prompt=told.prompt, model=told.model)
     for step in told.trace.steps:
         yield from telling.tell(step)
     yield telling.whole(told)
